@@ -1,0 +1,157 @@
+"""One held task, as its worker sees it."""
+
+from __future__ import annotations
+
+from taskyard import draft, moves, times
+from taskyard.errors import ClaimLost, Invalid
+from taskyard.task import Handle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from threading import Event, Thread
+    from types import TracebackType
+    from typing import Any, Self
+
+    from taskyard.store import Grant
+    from taskyard.task import Standing, Task
+    from taskyard.yard import Yard
+
+TEXT_MOST = 65_536  # characters of a reason or a note
+_BEATS = 3  # heartbeats in one lease: two may be lost
+
+
+class Claim:
+    """A task in this worker's hands. Every verb checks with the store that it still is; `ClaimLost` says that it is not.
+
+    As a context manager it heartbeats beside the block, and ends the task with it: done if the block ends, failed if it
+    raises, released on an interrupt, unless the block has ended the claim itself.
+    """
+
+    __slots__ = ("_beat", "_grant", "_handle", "_over", "_stop", "_yard", "lost")
+
+    def __init__(self, yard: Yard, grant: Grant | None = None, handle: Handle | None = None) -> None:
+        self._yard = yard
+        self._grant = grant
+        self._handle = handle
+        self._over = False
+        self._beat: Thread | None = None
+        self._stop: Event | None = None
+        self.lost = False
+        """Set by the heartbeat beside a block when the claim is gone: stop the work."""
+
+    @property
+    def _standing(self) -> Standing | None:
+        return None if self._grant is None else self._grant.standing
+
+    def _parsed(self) -> Handle:
+        if self._handle is None:
+            assert self._grant is not None  # a claim is made from a grant or from a handle
+            standing = self._grant.standing
+            self._handle = Handle(standing.id, standing.fence, standing.nonce or "")
+        return self._handle
+
+    @property
+    def handle(self) -> str:
+        """The word that names this claim, for other processes and for later."""
+        return str(self._parsed())
+
+    @property
+    def fence(self) -> int:
+        """The number that only rises from claim to claim of this task; hand it to whatever the work writes to."""
+        return self._grant.standing.fence if self._grant is not None else self._parsed().fence
+
+    @property
+    def task(self) -> Task:
+        """The task, as it was when it was claimed."""
+        return self._grant.task if self._grant is not None else self._yard.get(self._parsed().id)
+
+    @property
+    def lease_until(self) -> str | None:
+        """When the lease that the claim began with ends."""
+        return None if self._grant is None else times.rfc3339(self._grant.lease_until)
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """How earlier attempts at this task ended, oldest first."""
+        return [entry for entry in self._yard.report(self._parsed().id).history if entry["fence"] < self.fence]
+
+    def heartbeat(self, progress: float | None = None, note: str | None = None) -> str:
+        """Begin the lease anew and give its end."""
+        if progress is not None and (isinstance(progress, bool) or not isinstance(progress, (int, float)) or not 0 <= progress <= 1):
+            raise Invalid(f"progress must be a number between 0 and 1, not {progress!r}")
+        return self._yard._renew(self._parsed(), self._standing, progress, None if note is None else _text(note, "note"))
+
+    def note(self, text: str) -> None:
+        """Leave a word for whoever works on this task next; renews the lease too."""
+        self.heartbeat(note=text)
+
+    def done(self, result: Any = None) -> None:
+        """End the task with a result; once, however often it is said."""
+        if result is not None:
+            draft.payload(result, "result")
+        self._yard._settle(self._parsed(), self._standing, "done", lambda standing: moves.done(standing, result))
+        self._over = True
+
+    def fail(self, reason: str = "no reason was given", retry: bool = True) -> None:
+        """Give up with an error; the task is tried again later while attempts are left and `retry` holds."""
+        text = _text(reason, "reason")
+        policy = self._yard.policy
+        self._yard._settle(self._parsed(), self._standing, "fail", lambda standing: moves.failed(standing, policy, text, retry))
+        self._over = True
+
+    def release(self) -> None:
+        """Hand the task back untouched; it counts as no attempt."""
+        self._yard._settle(self._parsed(), self._standing, "release", moves.released)
+        self._over = True
+
+    def __enter__(self) -> Self:
+        from threading import Event, Thread
+
+        self._stop = Event()
+        lease = self._grant.standing.lease if self._grant is not None else self._yard.policy.lease
+        self._beat = Thread(target=self._heartbeats, args=(self._stop, lease / _BEATS), name=f"heartbeat {self.handle}", daemon=True)
+        self._beat.start()
+        return self
+
+    def _heartbeats(self, stop: Event, every: float) -> None:
+        while not stop.wait(every):
+            try:
+                self.heartbeat()
+            except ClaimLost:
+                self.lost = not self._over
+                return
+            except Exception:  # noqa: S112  a store that is away may be back before the lease ends; the next beat tells
+                continue
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        assert self._stop is not None and self._beat is not None  # set by __enter__
+        self._stop.set()
+        self._beat.join()
+        if self._over:
+            return
+        if error is None:
+            self.done()
+            return
+        try:
+            if isinstance(error, Exception):
+                self.fail(f"{type(error).__name__}: {error}")
+            else:
+                self.release()
+        except ClaimLost:
+            pass  # the block's own error says more, and nothing was published
+
+    def __repr__(self) -> str:
+        return f"<Claim {self.handle}>"
+
+
+def _text(value: object, name: str) -> str:
+    """A reason or note that any store can keep; over-long ones lose their middle, because causes stand at the ends."""
+    if not isinstance(value, str):
+        raise Invalid(f"{name} must be a text, not {type(value).__name__}")
+    if not value.strip():
+        raise Invalid(f"{name} is empty")
+    text = value.encode("utf-8", "replace").decode()
+    if len(text) <= TEXT_MOST:
+        return text
+    half = TEXT_MOST // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"

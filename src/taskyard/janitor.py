@@ -1,0 +1,45 @@
+"""The janitor's work, one bounded share at a time: give back what the dead left, wake what is due.
+
+Every command and every worker does a share of it, so no daemon is needed; a janitor of its own only makes it prompter.
+"""
+
+from __future__ import annotations
+
+from taskyard import moves
+from taskyard.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.store import Store
+
+SHARE = 200  # moves in one unasked sweep: some 10 ms, so that nobody's command stalls on another's mess
+
+
+class Swept:
+    """What a sweep did."""
+
+    __slots__ = ("reaped", "woken")
+
+    def __init__(self) -> None:
+        self.reaped = 0
+        self.woken = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.reaped or self.woken)
+
+    def as_dict(self) -> dict[str, int]:
+        """The counts by name."""
+        return {"reaped": self.reaped, "woken": self.woken}
+
+
+def sweep(store: Store, by: str, limit: int = SHARE) -> Swept:
+    """Make at most so many overdue moves; safe beside any number of others doing the same."""
+    swept = Swept()
+    for standing in store.overdue(limit):
+        if standing.state is State.PROCESSING:
+            reason = f"the lease of {standing.lease:g} s ended without a heartbeat from {standing.worker}"
+            if store.shift(standing, moves.crashed(standing, store.policy, reason), by, lapsed=True):
+                swept.reaped += 1
+        elif store.shift(standing, moves.woken(standing), by):
+            swept.woken += 1
+    return swept

@@ -1,0 +1,135 @@
+"""Every change of a task's state, as pure functions from where it stands to the move to make.
+
+A move that the state does not allow is refused with `Conflict`. Two rules hold for all of them and make late workers
+harmless: a claim's own ending keeps its fence and nonce, so the ended task names the claim that ended it; every other
+move raises the fence by one, so no name or number comes twice.
+"""
+
+from __future__ import annotations
+
+from taskyard import retry
+from taskyard.errors import Conflict
+from taskyard.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.retry import Policy
+    from taskyard.task import Standing
+
+
+class Move:
+    """One change of state, decided: what the store has to make atomic, and what it writes down beside it."""
+
+    __slots__ = ("crashes", "delay", "errors", "event", "fence", "outcome", "reason", "result", "to")
+
+    def __init__(
+        self,
+        event: str,
+        to: State,
+        fence: int,
+        errors: int,
+        crashes: int,
+        delay: float = 0.0,
+        outcome: str | None = None,
+        reason: str | None = None,
+        result: Any = None,
+    ) -> None:
+        self.event = event
+        self.to = to
+        self.fence = fence
+        self.errors = errors
+        self.crashes = crashes
+        self.delay = delay
+        """Seconds from the store's now until the task is due; only where `to` is waiting."""
+        self.outcome = outcome
+        """How the claim ended (done, error, crash, released, cancelled), or None where no claim ends."""
+        self.reason = reason
+        self.result = result
+
+    @property
+    def keeps_claim(self) -> bool:
+        """Whether this is the claim's own ending, whose name stays with the task."""
+        return self.outcome in ("done", "error") and self.to.ended
+
+
+def done(standing: Standing, result: Any = None) -> Move:
+    """The holder is finished."""
+    _held(standing, "be done")
+    return Move("done", State.DONE, standing.fence, standing.errors, standing.crashes, outcome="done", result=result)
+
+
+def failed(standing: Standing, policy: Policy, reason: str, again: bool = True) -> Move:
+    """The holder gives up with an error: back with a delay while attempts are left, else failed."""
+    _held(standing, "fail")
+    errors = standing.errors + 1
+    delay = retry.after_error(policy, errors, standing.max_attempts) if again else None
+    if delay is None:
+        return Move("failed", State.FAILED, standing.fence, errors, standing.crashes, outcome="error", reason=reason)
+    return _back("failed", standing, delay, errors, standing.crashes, "error", reason)
+
+
+def released(standing: Standing) -> Move:
+    """The holder hands the task back; nothing is counted."""
+    _held(standing, "be released")
+    return _back("released", standing, 0.0, standing.errors, standing.crashes, "released", None)
+
+
+def crashed(standing: Standing, policy: Policy, reason: str) -> Move:
+    """The holder is gone: back at once the first time, with a delay later, failed at the cap."""
+    _held(standing, "be reaped")
+    crashes = standing.crashes + 1
+    delay = retry.after_crash(policy, crashes)
+    if delay is None:
+        return Move("reaped", State.FAILED, standing.fence + 1, standing.errors, crashes, outcome="crash", reason=reason)
+    return _back("reaped", standing, delay, standing.errors, crashes, "crash", reason)
+
+
+def woken(standing: Standing) -> Move:
+    """The task is due."""
+    if standing.state is not State.WAITING:
+        raise Conflict(f"task {standing.id} is {standing.state}, not waiting")
+    return Move("due", State.TODO, standing.fence + 1, standing.errors, standing.crashes)
+
+
+def cancelled(standing: Standing, reason: str | None = None) -> Move:
+    """Somebody calls the task off; a claim that holds it is lost."""
+    if standing.state.ended:
+        raise Conflict(f"task {standing.id} has ended already: it is {standing.state}")
+    outcome = "cancelled" if standing.state is State.PROCESSING else None
+    return Move("cancelled", State.CANCELLED, standing.fence + 1, standing.errors, standing.crashes, outcome=outcome, reason=reason)
+
+
+def retried(standing: Standing) -> Move:
+    """Somebody wants the task tried now: an ended one starts over with its counters at zero, a waiting one is due."""
+    if standing.state is State.WAITING:
+        return Move("retried", State.TODO, standing.fence + 1, standing.errors, standing.crashes)
+    if standing.state in (State.FAILED, State.CANCELLED):
+        return Move("retried", State.TODO, standing.fence + 1, 0, 0)
+    hints = {
+        State.DONE: "it is done; add a new task to do it once more",
+        State.TODO: "it is in todo already and will be handed out",
+        State.PROCESSING: "a worker holds it; it comes back by itself if that worker fails",
+        State.BLOCKED: "it waits for other tasks to be done",
+    }
+    raise Conflict(f"task {standing.id} is {standing.state}: only failed, cancelled and waiting tasks can be retried", hint=hints[standing.state])
+
+
+def claimed(standing: Standing, worker: str | None) -> int:
+    """The fence of a claim of this very task by this worker."""
+    if standing.state is not State.TODO:
+        raise Conflict(f"task {standing.id} is {standing.state}, and only a task in todo can be claimed")
+    if standing.assignee is not None and standing.assignee != worker:
+        raise Conflict(f"task {standing.id} is assigned to {standing.assignee!r}", hint="only that worker can claim it (--worker)")
+    return standing.fence + 1
+
+
+def _held(standing: Standing, verb: str) -> None:
+    if standing.state is not State.PROCESSING:
+        raise Conflict(f"task {standing.id} is {standing.state}: nobody holds it, so it cannot {verb}")
+
+
+def _back(event: str, standing: Standing, delay: float, errors: int, crashes: int, outcome: str, reason: str | None) -> Move:
+    to = State.WAITING if delay > 0 else State.TODO
+    return Move(event, to, standing.fence + 1, errors, crashes, delay, outcome, reason)

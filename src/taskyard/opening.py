@@ -1,0 +1,94 @@
+"""From a URL to a yard: which yard is meant, which store serves it, and making one."""
+
+from __future__ import annotations
+
+import os
+
+from taskyard.errors import Invalid, NoYard
+from taskyard.yard import Yard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from taskyard.store import Store
+
+DEFAULT_NAME = ".taskyard"
+DURABILITIES = ("fast", "durable", "strict")
+
+
+def open(url: str | os.PathLike[str] | None = None, worker: str | None = None, durability: str | None = None) -> Yard:
+    """Open a yard that exists; without a URL the one that `locate` finds."""
+    place = _text(url) if url is not None else locate()
+    return Yard(_store(place, _durability(durability)), _worker(worker))
+
+
+def init(url: str | os.PathLike[str] | None = None, worker: str | None = None, durability: str | None = None) -> Yard:
+    """Make a yard, or find it made already, and open it; without a URL the one named by $TASKYARD, else ./.taskyard."""
+    place = _text(url) if url is not None else os.environ.get("TASKYARD") or DEFAULT_NAME
+    scheme, rest = _split(place)
+    if scheme == "file":
+        from taskyard.stores.directory import layout
+
+        layout.make(rest, _durability(durability))
+    return Yard(_store(place, _durability(durability)), _worker(worker))
+
+
+def locate(environment: Mapping[str, str] = os.environ, start: str | None = None) -> str:
+    """The yard that is meant where none is named: $TASKYARD, else the nearest .taskyard upward."""
+    named = environment.get("TASKYARD")
+    if named:
+        return named
+    from taskyard.whereabouts import nearest
+
+    found = nearest(os.getcwd() if start is None else start, DEFAULT_NAME)
+    if found is None:
+        raise NoYard()
+    return found
+
+
+def _store(url: str, durability: str | None) -> Store:
+    scheme, rest = _split(url)
+    if scheme == "memory":
+        from taskyard.stores.memory import MemoryStore
+
+        return MemoryStore.named(rest)
+    from taskyard.stores.directory.store import DirectoryStore
+
+    return DirectoryStore(rest, durability)
+
+
+def _split(url: str) -> tuple[str, str]:
+    """The scheme, and for a directory its absolute path."""
+    if url.startswith("memory:"):
+        return "memory", url[len("memory:") :]
+    scheme, colon, rest = url.partition("://")
+    if url.startswith("file:"):
+        from urllib.parse import unquote, urlsplit
+
+        parts = urlsplit(url)
+        if parts.netloc not in ("", "localhost"):
+            raise Invalid(f"a file: URL names a path on this machine, not a host: {ascii(url)}", hint="write file:///absolute/path, or just the path")
+        url = unquote(parts.path)
+    elif colon and scheme.isalnum():
+        raise Invalid(f"no store for {ascii(scheme)} URLs", hint="a yard is a path, file:/path or memory:")
+    if not url or "\0" in url:
+        raise Invalid("the yard's path is empty or holds a NUL", hint="name a directory")
+    return "file", os.path.abspath(os.path.expanduser(url))
+
+
+def _text(url: str | os.PathLike[str]) -> str:
+    text = os.fspath(url)
+    if not isinstance(text, str):
+        raise Invalid(f"a yard's URL must be a text, not {type(text).__name__}")
+    return text
+
+
+def _worker(name: str | None) -> str | None:
+    return name or os.environ.get("TASKYARD_WORKER") or os.environ.get("AGENT_ID") or None
+
+
+def _durability(value: str | None) -> str | None:
+    if value is not None and value not in DURABILITIES:
+        raise Invalid(f"not a durability: {ascii(value)}", hint=f"choose one of {', '.join(DURABILITIES)}")
+    return value

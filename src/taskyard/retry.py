@@ -1,0 +1,53 @@
+"""How often and how soon a task is tried again: attempt in, delay or None out. Pure, and the only place that knows."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Policy:
+    """A yard's settings for attempts and leases, with Taskyard's defaults."""
+
+    __slots__ = ("backoff", "backoff_cap", "lease", "max_attempts", "max_crashes", "sweep_every")
+
+    def __init__(
+        self,
+        max_attempts: int = 3,
+        max_crashes: int = 3,
+        backoff: float = 5.0,
+        backoff_cap: float = 600.0,
+        lease: float = 1800.0,
+        sweep_every: float = 5.0,
+    ) -> None:
+        self.max_attempts = max_attempts
+        self.max_crashes = max_crashes
+        self.backoff = backoff
+        self.backoff_cap = backoff_cap
+        self.lease = lease
+        self.sweep_every = sweep_every
+
+
+def _chance() -> float:
+    import random  # 3 ms, and only needed where something went wrong
+
+    return random.random()
+
+
+def backoff(policy: Policy, turn: int, chance: Callable[[], float] = _chance) -> float:
+    """Seconds before the next try: doubled at every turn (0, 1, 2, ...), capped, and spread by a quarter either way."""
+    whole = min(policy.backoff_cap, policy.backoff * 2.0 ** min(turn, 30))
+    return min(policy.backoff_cap, whole * (0.75 + 0.5 * chance()))
+
+
+def after_error(policy: Policy, errors: int, max_attempts: int, chance: Callable[[], float] = _chance) -> float | None:
+    """Seconds until the task is tried again after its n-th error, or None: it has failed."""
+    return None if errors >= max_attempts else backoff(policy, errors - 1, chance)
+
+
+def after_crash(policy: Policy, crashes: int, chance: Callable[[], float] = _chance) -> float | None:
+    """The same for its n-th crash: the first costs no time, because the worker was at fault more likely than the task."""
+    if crashes >= policy.max_crashes:
+        return None
+    return 0.0 if crashes == 1 else backoff(policy, crashes - 2, chance)

@@ -1,0 +1,183 @@
+"""The records that everything speaks of: State, Task, Handle, Standing. No I/O, and no dataclasses (they cost 4 ms)."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from taskyard import ids
+from taskyard.errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class State(StrEnum):
+    """Where a task is; always exactly one of these."""
+
+    WAITING = "waiting"
+    BLOCKED = "blocked"
+    TODO = "todo"
+    PROCESSING = "processing"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more happens to the task by itself."""
+        return self in _ENDED
+
+
+_ENDED = frozenset((State.DONE, State.FAILED, State.CANCELLED))
+
+
+class Task:
+    """A task as users see it; its fields are the same in JSON."""
+
+    FIELDS = (
+        "id", "kind", "title", "state", "priority", "data", "created_at", "not_before", "after", "key", "mission",
+        "assignee", "uses", "parent", "attempts", "max_attempts", "fence", "worker", "lease_until", "progress",
+        "result", "error",
+    )  # fmt: skip
+    COMPACT = ("id", "kind", "title", "state", "priority", "worker", "mission")
+
+    __slots__ = (*FIELDS, "created")
+
+    id: str
+    kind: str
+    title: str | None
+    state: State
+    priority: int
+    data: Any
+    created_at: str
+    not_before: str | None
+    after: list[str]
+    key: str | None
+    mission: str | None
+    assignee: str | None
+    uses: list[str]
+    parent: str | None
+    attempts: int
+    max_attempts: int
+    fence: int
+    worker: str | None
+    lease_until: str | None
+    progress: float | None
+    result: Any
+    error: str | None
+    created: bool
+    """False where an `add` found the task already there; not part of the JSON."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.created = True
+        for name in self.FIELDS:
+            setattr(self, name, fields.pop(name, None))
+        if self.after is None:
+            self.after = []
+        if self.uses is None:
+            self.uses = []
+        if fields:
+            raise TypeError(f"not fields of a task: {', '.join(fields)}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every field, as the JSON shows it."""
+        return {name: getattr(self, name) for name in self.FIELDS}
+
+    def as_line(self) -> dict[str, Any]:
+        """The few fields that a list shows."""
+        return {name: getattr(self, name) for name in self.COMPACT}
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id} {self.kind} {self.state} fence={self.fence}>"
+
+
+_HANDLE = re.compile(r"([0-9a-hjkmnp-tv-z]{20})\.([1-9][0-9]{0,8})\.([0-9a-hjkmnp-tv-z]{8,24})")
+
+
+class Handle:
+    """Names one claim of one task: `id.fence.nonce`. A fence number alone may come again after a power cut; a nonce never."""
+
+    __slots__ = ("fence", "id", "nonce")
+
+    def __init__(self, id: str, fence: int, nonce: str) -> None:
+        self.id = id
+        self.fence = fence
+        self.nonce = nonce
+
+    @classmethod
+    def parse(cls, text: object) -> Handle:
+        """The handle in this text; a task id gets its own hint, because that mix-up is the common one."""
+        match = _HANDLE.fullmatch(text) if isinstance(text, str) else None
+        if match:
+            return cls(match[1], int(match[2]), match[3])
+        if isinstance(text, str) and ids.is_prefix(text.lower()):
+            raise Invalid(
+                f"{text} is a task id, and this needs the handle of a claim",
+                hint="use the handle that 'taskyard claim' printed (id.fence.nonce), or set TASKYARD_CLAIM to it",
+            )
+        raise Invalid(f"not a claim's handle: {ascii(text)[:80]}", hint="a handle looks like id.fence.nonce, as 'taskyard claim' prints it")
+
+    def __str__(self) -> str:
+        return f"{self.id}.{self.fence}.{self.nonce}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Handle) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+class Standing:
+    """Where a task stands at one moment: what a move is decided on, and what it is a compare-and-swap against.
+
+    `place` is the store's own reference to exactly this standing (a file's path, a row's version); it means nothing to
+    anybody else. `nonce` and `worker` are set while a claim holds the task, or where that claim ended it.
+    """
+
+    __slots__ = (
+        "assignee", "crashes", "errors", "fence", "id", "kind", "lease", "max_attempts", "nonce", "place", "priority",
+        "state", "worker",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        id: str,
+        kind: str,
+        priority: int,
+        assignee: str | None,
+        state: State,
+        fence: int,
+        errors: int,
+        crashes: int,
+        max_attempts: int,
+        lease: float,
+        worker: str | None = None,
+        nonce: str | None = None,
+        place: Any = None,
+    ) -> None:
+        self.id = id
+        self.kind = kind
+        self.priority = priority
+        self.assignee = assignee
+        self.state = state
+        self.fence = fence
+        self.errors = errors
+        self.crashes = crashes
+        self.max_attempts = max_attempts
+        self.lease = lease
+        self.worker = worker
+        self.nonce = nonce
+        self.place = place
+
+    def copy(self) -> Standing:
+        """The same standing, to be changed."""
+        twin = Standing.__new__(Standing)
+        for name in self.__slots__:
+            setattr(twin, name, getattr(self, name))
+        return twin
+
+    def is_under(self, handle: Handle) -> bool:
+        """Whether the claim of this handle holds the task, or has ended it."""
+        return self.nonce == handle.nonce and self.fence == handle.fence and self.id == handle.id
