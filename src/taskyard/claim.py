@@ -27,21 +27,19 @@ class Claim:
     raises, released on an interrupt, unless the block has ended the claim itself.
     """
 
-    __slots__ = ("_beat", "_grant", "_handle", "_over", "_stop", "_yard", "lost")
+    lost = False
+    """Set by the heartbeat beside a block when the claim is gone: stop the work."""
+
+    _over = False
+    _has_workdir = False
+    _beat: Thread | None = None
+    _stop: Event | None = None
 
     def __init__(self, yard: Yard, grant: Grant | None = None, handle: Handle | None = None) -> None:
         self._yard = yard
         self._grant = grant
+        self._standing: Standing | None = None if grant is None else grant.standing
         self._handle = handle
-        self._over = False
-        self._beat: Thread | None = None
-        self._stop: Event | None = None
-        self.lost = False
-        """Set by the heartbeat beside a block when the claim is gone: stop the work."""
-
-    @property
-    def _standing(self) -> Standing | None:
-        return None if self._grant is None else self._grant.standing
 
     def _parsed(self) -> Handle:
         if self._handle is None:
@@ -58,12 +56,18 @@ class Claim:
     @property
     def fence(self) -> int:
         """The number that only rises from claim to claim of this task; hand it to whatever the work writes to."""
-        return self._grant.standing.fence if self._grant is not None else self._parsed().fence
+        return self._parsed().fence
 
     @property
     def task(self) -> Task:
         """The task, as it was when it was claimed."""
         return self._grant.task if self._grant is not None else self._yard.get(self._parsed().id)
+
+    @property
+    def workdir(self) -> str | None:
+        """A folder for what this attempt alone leaves behind, kept with it; None where the yard has no files."""
+        self._has_workdir = True
+        return self._yard._store.workdir(self._parsed())
 
     @property
     def lease_until(self) -> str | None:
@@ -77,9 +81,9 @@ class Claim:
 
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> str:
         """Begin the lease anew and give its end."""
-        if progress is not None and (isinstance(progress, bool) or not isinstance(progress, (int, float)) or not 0 <= progress <= 1):
-            raise Invalid(f"progress must be a number between 0 and 1, not {progress!r}")
-        return self._yard._renew(self._parsed(), self._standing, progress, None if note is None else _text(note, "note"))
+        share = None if progress is None else _share(progress)
+        text = None if note is None else legal_text(note, "note")
+        return self._yard._renew(self._parsed(), self._standing, share, text)
 
     def note(self, text: str) -> None:
         """Leave a word for whoever works on this task next; renews the lease too."""
@@ -87,29 +91,33 @@ class Claim:
 
     def done(self, result: Any = None) -> None:
         """End the task with a result; once, however often it is said."""
-        if result is not None:
+        if result is None:
+            self._yard._settle(self, "done", moves.done)
+        else:
             draft.payload(result, "result")
-        self._yard._settle(self._parsed(), self._standing, "done", lambda standing: moves.done(standing, result))
+            self._yard._settle(self, "done", lambda standing: moves.done(standing, result))
         self._over = True
 
     def fail(self, reason: str = "no reason was given", retry: bool = True) -> None:
         """Give up with an error; the task is tried again later while attempts are left and `retry` holds."""
-        text = _text(reason, "reason")
+        text = legal_text(reason, "reason")
         policy = self._yard.policy
-        self._yard._settle(self._parsed(), self._standing, "fail", lambda standing: moves.failed(standing, policy, text, retry))
+        self._yard._settle(self, "fail", lambda standing: moves.failed(standing, policy, text, retry))
         self._over = True
 
     def release(self) -> None:
         """Hand the task back untouched; it counts as no attempt."""
-        self._yard._settle(self._parsed(), self._standing, "release", moves.released)
+        self._yard._settle(self, "release", moves.released)
         self._over = True
 
     def __enter__(self) -> Self:
         from threading import Event, Thread
 
         self._stop = Event()
-        lease = self._grant.standing.lease if self._grant is not None else self._yard.policy.lease
-        self._beat = Thread(target=self._heartbeats, args=(self._stop, lease / _BEATS), name=f"heartbeat {self.handle}", daemon=True)
+        lease = self._grant.standing.lease if self._grant is not None else self._yard._stand(self._parsed()).lease
+        self._beat = Thread(
+            target=self._heartbeats, args=(self._stop, lease / _BEATS), name=f"heartbeat {self.handle}", daemon=True
+        )
         self._beat.start()
         return self
 
@@ -123,8 +131,11 @@ class Claim:
             except Exception:  # noqa: S112  a store that is away may be back before the lease ends; the next beat tells
                 continue
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        assert self._stop is not None and self._beat is not None  # set by __enter__
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._stop is not None  # both are set by __enter__
+        assert self._beat is not None
         self._stop.set()
         self._beat.join()
         if self._over:
@@ -144,7 +155,13 @@ class Claim:
         return f"<Claim {self.handle}>"
 
 
-def _text(value: object, name: str) -> str:
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise Invalid(f"progress must be a number between 0 and 1, not {value!r}")
+    return float(value)
+
+
+def legal_text(value: object, name: str) -> str:
     """A reason or note that any store can keep; over-long ones lose their middle, because causes stand at the ends."""
     if not isinstance(value, str):
         raise Invalid(f"{name} must be a text, not {type(value).__name__}")

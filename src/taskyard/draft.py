@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 PAYLOAD_MOST = 1 << 20
+NESTING_MOST = 200  # a reader deep in its own stack must still be able to parse what was accepted
 PRIORITY = 5
 LEASE_MOST = 30 * 86400.0
 LEASE_LEAST = 0.001
@@ -33,13 +34,17 @@ class Draft:
         given = {_CAMEL.get(name, name): value for name, value in (options or {}).items() if value is not None}
         unknown = [name for name in given if name not in OPTIONS]
         if unknown:
-            raise Invalid(f"not an option of a task: {', '.join(map(ascii, unknown))}", hint=f"known are {', '.join(OPTIONS)}")
+            raise Invalid(
+                f"not an option of a task: {', '.join(map(ascii, unknown))}", hint=f"known are {', '.join(OPTIONS)}"
+            )
         self.kind = words.kind(kind)
         self.data = data
         self.payload = payload(data, "data")
         self.title: str | None = words.text(given["title"], "title", words.TITLE_MOST) if "title" in given else None
         self.priority = integer(given.get("priority", PRIORITY), "priority", 0, 9)
-        self.max_attempts: int | None = integer(given["max_attempts"], "max_attempts", 1, 999) if "max_attempts" in given else None
+        self.max_attempts: int | None = (
+            integer(given["max_attempts"], "max_attempts", 1, 999) if "max_attempts" in given else None
+        )
         self.lease: float | None = lease(given["lease"]) if "lease" in given else None
         self.assignee: str | None = words.worker(given["assignee"], "assignee") if "assignee" in given else None
         self.mission: str | None = words.text(given["mission"], "mission") if "mission" in given else None
@@ -52,7 +57,9 @@ class Draft:
     def of(cls, fields: object) -> Draft:
         """A draft from one JSON object: kind, data, and options by name."""
         if not isinstance(fields, dict):
-            raise Invalid(f"a task must be a JSON object, not {type(fields).__name__}", hint='write {"kind": "build", "data": {}}')
+            raise Invalid(
+                f"a task must be a JSON object, not {type(fields).__name__}", hint='write {"kind": "build", "data": {}}'
+            )
         rest = dict(fields)
         if "kind" not in rest:
             raise Invalid("a task needs a kind", hint='write {"kind": "build", "data": {}}')
@@ -74,12 +81,40 @@ def payload(value: Any, name: str) -> str:
         raise Invalid(f"{name} is nested too deeply") from None
     except (TypeError, ValueError) as error:  # also lone surrogates, which no UTF-8 can carry
         raise Invalid(f"{name} is not JSON: {error}") from None
+    if _depth(text) > NESTING_MOST:
+        raise Invalid(f"{name} is nested more than {NESTING_MOST} levels deep")
     if size > PAYLOAD_MOST:
         raise Invalid(
             f"{name} is {size} bytes as JSON, and the most is {PAYLOAD_MOST}",
             hint="keep the bulk in a file and put its path into the task",
         )
     return text
+
+
+def kept(value: Any) -> Any:
+    """The value as it comes back out of any store: tuples are lists then, and keys are texts."""
+    return json.loads(payload(value, "result"))
+
+
+def _depth(text: str) -> int:
+    """How deep the JSON is nested; exact only where it could matter, because counting is cheap and walking is not."""
+    if text.count("[") + text.count("{") <= NESTING_MOST:
+        return 0
+    depth = deepest = 0
+    quoted = escaped = False
+    for letter in text:
+        if escaped:
+            escaped = False
+        elif letter == "\\":
+            escaped = True
+        elif letter == '"':
+            quoted = not quoted
+        elif not quoted and letter in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif not quoted and letter in "]}":
+            depth -= 1
+    return deepest
 
 
 def integer(value: object, name: str, least: int, most: int) -> int:

@@ -37,16 +37,20 @@ class NoYard(Invalid):
     """No yard was named, and there is no .taskyard directory here or above."""
 
     def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint or "run 'taskyard init' where the work is, or name a yard with --yard or $TASKYARD")
+        super().__init__(
+            message, hint=hint or "run 'taskyard init' where the work is, or name a yard with --yard or $TASKYARD"
+        )
 
 
 class ClaimLost(TaskyardError):
-    """This claim is over: the task was reaped, cancelled, or ended under another claim."""
+    """The claim is over: the task was reaped, cancelled, or ended under another claim."""
 
     code = "claim_lost"
 
     def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint or "stop this work and claim again; 'taskyard show' tells what became of the task")
+        super().__init__(
+            message, hint=hint or "stop this work and claim again; 'taskyard show' tells what became of the task"
+        )
 
 
 class TimedOut(TaskyardError):

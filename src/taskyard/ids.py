@@ -1,6 +1,6 @@
-"""Task ids: one shape for every store, `ssssttttttttrrrrrrrr`, in lower-case Crockford base 32.
+"""Task ids: one shape for every store, `sssstttttttttrrrrrrrr`, in lower-case Crockford base 32.
 
-Four characters of segment (where the task is kept: 1,048,576 segments), eight of time (milliseconds since 2020, good
+Four characters of segment (where the task is kept: 1,048,576 segments), nine of time (ticks of 1/32 ms since 2020, good
 until 2054), eight of chance (40 bits, because a rename onto an existing name overwrites it without a word). Ids of one
 segment sort by time; `age_key` sorts across segments.
 """
@@ -12,8 +12,9 @@ import os
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 EPOCH = 1_577_836_800_000  # 2020-01-01T00:00:00Z in milliseconds
 SEGMENT = 4
-LENGTH = 20
-_TIME = 8
+LENGTH = 21
+TIME = 9
+_TICKS = 32  # in a millisecond: finer than two adds can follow one another
 _CHANCE_BITS = 40
 _LETTERS = frozenset(ALPHABET)
 _PAIRS = [a + b for a in ALPHABET for b in ALPHABET]
@@ -44,7 +45,7 @@ def chance(bits: int) -> int:
 
 def created(id: str) -> int:
     """When the task was made, in milliseconds since 1970, read from its id."""
-    return number(id[SEGMENT : SEGMENT + _TIME]) + EPOCH
+    return number(id[SEGMENT : SEGMENT + TIME]) // _TICKS + EPOCH
 
 
 def age_key(id: str) -> str:
@@ -52,9 +53,19 @@ def age_key(id: str) -> str:
     return id[SEGMENT:]
 
 
+def age_at(moment: int) -> str:
+    """An age key that no task made at this moment or later comes before."""
+    return base32(max(0, moment - EPOCH) * _TICKS, TIME)
+
+
 def is_id(text: str) -> bool:
     """Whether this is a whole id, by its form."""
     return len(text) == LENGTH and _LETTERS.issuperset(text)
+
+
+def is_segment(text: str) -> bool:
+    """Whether this names a segment."""
+    return len(text) == SEGMENT and _LETTERS.issuperset(text)
 
 
 def is_prefix(text: str) -> bool:
@@ -63,7 +74,7 @@ def is_prefix(text: str) -> bool:
 
 
 class Mint:
-    """Makes ids that rise within one process, so that a batch keeps its order within one millisecond.
+    """Makes ids that rise within one process, so that a batch keeps its order within one tick.
 
     Where the store's time did not move on, the chance part goes up by a random step instead of being drawn anew.
     """
@@ -74,9 +85,9 @@ class Mint:
         self._time = -1
         self._chance = 0
 
-    def tail(self, now: int) -> str:
+    def tail(self, now: float) -> str:
         """Time and chance of a new id, for a store whose clock says `now` milliseconds since 1970."""
-        stamp = now - EPOCH
+        stamp = int((now - EPOCH) * _TICKS)
         if stamp > self._time:
             self._time = stamp
             self._chance = chance(_CHANCE_BITS)
@@ -85,4 +96,4 @@ class Mint:
             if self._chance >> _CHANCE_BITS:
                 self._time += 1
                 self._chance = chance(_CHANCE_BITS)
-        return base32(self._time, _TIME) + base32(self._chance, LENGTH - SEGMENT - _TIME)
+        return base32(self._time, TIME) + base32(self._chance, LENGTH - SEGMENT - TIME)

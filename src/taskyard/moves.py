@@ -56,7 +56,8 @@ class Move:
 
 def done(standing: Standing, result: Any = None) -> Move:
     """The holder is finished."""
-    _held(standing, "be done")
+    if standing.state is not State.PROCESSING:
+        _held(standing, "be done")
     return Move("done", State.DONE, standing.fence, standing.errors, standing.crashes, outcome="done", result=result)
 
 
@@ -82,7 +83,9 @@ def crashed(standing: Standing, policy: Policy, reason: str) -> Move:
     crashes = standing.crashes + 1
     delay = retry.after_crash(policy, crashes)
     if delay is None:
-        return Move("reaped", State.FAILED, standing.fence + 1, standing.errors, crashes, outcome="crash", reason=reason)
+        return Move(
+            "reaped", State.FAILED, standing.fence + 1, standing.errors, crashes, outcome="crash", reason=reason
+        )
     return _back("reaped", standing, delay, standing.errors, crashes, "crash", reason)
 
 
@@ -98,7 +101,15 @@ def cancelled(standing: Standing, reason: str | None = None) -> Move:
     if standing.state.ended:
         raise Conflict(f"task {standing.id} has ended already: it is {standing.state}")
     outcome = "cancelled" if standing.state is State.PROCESSING else None
-    return Move("cancelled", State.CANCELLED, standing.fence + 1, standing.errors, standing.crashes, outcome=outcome, reason=reason)
+    return Move(
+        "cancelled",
+        State.CANCELLED,
+        standing.fence + 1,
+        standing.errors,
+        standing.crashes,
+        outcome=outcome,
+        reason=reason,
+    )
 
 
 def retried(standing: Standing) -> Move:
@@ -113,7 +124,10 @@ def retried(standing: Standing) -> Move:
         State.PROCESSING: "a worker holds it; it comes back by itself if that worker fails",
         State.BLOCKED: "it waits for other tasks to be done",
     }
-    raise Conflict(f"task {standing.id} is {standing.state}: only failed, cancelled and waiting tasks can be retried", hint=hints[standing.state])
+    raise Conflict(
+        f"task {standing.id} is {standing.state}: only failed, cancelled and waiting tasks can be retried",
+        hint=hints[standing.state],
+    )
 
 
 def claimed(standing: Standing, worker: str | None) -> int:
@@ -121,7 +135,9 @@ def claimed(standing: Standing, worker: str | None) -> int:
     if standing.state is not State.TODO:
         raise Conflict(f"task {standing.id} is {standing.state}, and only a task in todo can be claimed")
     if standing.assignee is not None and standing.assignee != worker:
-        raise Conflict(f"task {standing.id} is assigned to {standing.assignee!r}", hint="only that worker can claim it (--worker)")
+        raise Conflict(
+            f"task {standing.id} is assigned to {standing.assignee!r}", hint="only that worker can claim it (--worker)"
+        )
     return standing.fence + 1
 
 
@@ -130,6 +146,8 @@ def _held(standing: Standing, verb: str) -> None:
         raise Conflict(f"task {standing.id} is {standing.state}: nobody holds it, so it cannot {verb}")
 
 
-def _back(event: str, standing: Standing, delay: float, errors: int, crashes: int, outcome: str, reason: str | None) -> Move:
+def _back(
+    event: str, standing: Standing, delay: float, errors: int, crashes: int, outcome: str, reason: str | None
+) -> Move:
     to = State.WAITING if delay > 0 else State.TODO
     return Move(event, to, standing.fence + 1, errors, crashes, delay, outcome, reason)

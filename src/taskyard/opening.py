@@ -27,11 +27,15 @@ def init(url: str | os.PathLike[str] | None = None, worker: str | None = None, d
     """Make a yard, or find it made already, and open it; without a URL the one named by $TASKYARD, else ./.taskyard."""
     place = _text(url) if url is not None else os.environ.get("TASKYARD") or DEFAULT_NAME
     scheme, rest = _split(place)
+    created, warnings = True, []
     if scheme == "file":
         from taskyard.stores.directory import layout
 
-        layout.make(rest, _durability(durability))
-    return Yard(_store(place, _durability(durability)), _worker(worker))
+        made = layout.make(rest, _durability(durability))
+        created, warnings = made.created, made.warnings
+    yard = Yard(_store(place, _durability(durability)), _worker(worker))
+    yard.created, yard.warnings = created, warnings
+    return yard
 
 
 def locate(environment: Mapping[str, str] = os.environ, start: str | None = None) -> str:
@@ -41,7 +45,10 @@ def locate(environment: Mapping[str, str] = os.environ, start: str | None = None
         return named
     from taskyard.whereabouts import nearest
 
-    found = nearest(os.getcwd() if start is None else start, DEFAULT_NAME)
+    try:
+        found = nearest(os.getcwd() if start is None else start, DEFAULT_NAME)
+    except FileNotFoundError:
+        raise NoYard("this working directory is gone, so there is no way up from it to a yard") from None
     if found is None:
         raise NoYard()
     return found
@@ -62,16 +69,19 @@ def _split(url: str) -> tuple[str, str]:
     """The scheme, and for a directory its absolute path."""
     if url.startswith("memory:"):
         return "memory", url[len("memory:") :]
-    scheme, colon, rest = url.partition("://")
+    scheme, colon, _ = url.partition("://")
     if url.startswith("file:"):
         from urllib.parse import unquote, urlsplit
 
         parts = urlsplit(url)
         if parts.netloc not in ("", "localhost"):
-            raise Invalid(f"a file: URL names a path on this machine, not a host: {ascii(url)}", hint="write file:///absolute/path, or just the path")
+            raise Invalid(
+                f"a file: URL names a path on this machine, not a host: {url!a}",
+                hint="write file:///absolute/path, or just the path",
+            )
         url = unquote(parts.path)
     elif colon and scheme.isalnum():
-        raise Invalid(f"no store for {ascii(scheme)} URLs", hint="a yard is a path, file:/path or memory:")
+        raise Invalid(f"no store for {scheme!a} URLs", hint="a yard is a path, file:/path or memory:")
     if not url or "\0" in url:
         raise Invalid("the yard's path is empty or holds a NUL", hint="name a directory")
     return "file", os.path.abspath(os.path.expanduser(url))
@@ -90,5 +100,5 @@ def _worker(name: str | None) -> str | None:
 
 def _durability(value: str | None) -> str | None:
     if value is not None and value not in DURABILITIES:
-        raise Invalid(f"not a durability: {ascii(value)}", hint=f"choose one of {', '.join(DURABILITIES)}")
+        raise Invalid(f"not a durability: {value!a}", hint=f"choose one of {', '.join(DURABILITIES)}")
     return value

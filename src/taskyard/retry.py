@@ -32,7 +32,7 @@ class Policy:
 def _chance() -> float:
     import random  # 3 ms, and only needed where something went wrong
 
-    return random.random()
+    return random.random()  # noqa: S311  nobody gains by guessing a delay
 
 
 def backoff(policy: Policy, turn: int, chance: Callable[[], float] = _chance) -> float:

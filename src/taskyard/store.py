@@ -1,6 +1,6 @@
-"""The seam: what a store must do, and what it promises. Policy is decided above it, in `moves`; a store only makes one
-decided move atomic, and durable as its settings say.
+"""The seam: what a store must do, and what it promises.
 
+Policy is decided above it, in `moves`; a store only makes one decided move atomic, and durable as its settings say.
 Time is the store's own. A store is right when it passes the contract suite.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, Protocol
 
     from taskyard.draft import Draft
@@ -24,7 +24,14 @@ class Want:
 
     __slots__ = ("id", "kinds", "lease", "nonce", "worker")
 
-    def __init__(self, worker: str, nonce: str, kinds: frozenset[str] | None = None, lease: float | None = None, id: str | None = None) -> None:
+    def __init__(
+        self,
+        worker: str,
+        nonce: str,
+        kinds: frozenset[str] | None = None,
+        lease: float | None = None,
+        id: str | None = None,
+    ) -> None:
         self.worker = worker
         self.nonce = nonce
         self.kinds = kinds
@@ -33,14 +40,28 @@ class Want:
 
 
 class Grant:
-    """A claim that was won: the task where it stands now, and when its lease ends (milliseconds since 1970)."""
+    """A claim that was won: where the task stands now, and when its lease ends (milliseconds since 1970).
 
-    __slots__ = ("lease_until", "standing", "task")
+    The task itself may come as a function and its raw material, to be made into a task on first use.
+    """
 
-    def __init__(self, standing: Standing, task: Task, lease_until: int) -> None:
+    __slots__ = ("_task", "lease_until", "standing")
+
+    def __init__(
+        self, standing: Standing, task: Task | tuple[Callable[[Grant, bytes], Task], bytes], lease_until: int
+    ) -> None:
         self.standing = standing
-        self.task = task
+        self._task = task
         self.lease_until = lease_until
+
+    @property
+    def task(self) -> Task:
+        """The task that was claimed."""
+        task = self._task
+        if isinstance(task, tuple):
+            make, material = task
+            task = self._task = make(self, material)
+        return task
 
 
 class Query:
@@ -72,7 +93,13 @@ class Report:
 
     __slots__ = ("history", "notes", "stale_results", "task")
 
-    def __init__(self, task: Task, history: list[dict[str, Any]], notes: list[dict[str, Any]], stale_results: list[dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        history: list[dict[str, Any]],
+        notes: list[dict[str, Any]],
+        stale_results: list[dict[str, Any]],
+    ) -> None:
         self.task = task
         self.history = history
         self.notes = notes
@@ -94,10 +121,10 @@ class Store(Protocol):
     def stand(self, id: str) -> Standing:
         """Where the task of this id, or of this unique prefix, stands now."""
 
-    def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> Standing | None:
-        """Make the move if the task still stands exactly there, else None and nothing changes.
+    def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:
+        """Whether the move was made: only if the task still stands exactly there, else nothing changes.
 
-        Where a claim ends, its outcome is written down too, so that a move that came too late leaves a stale result.
+        Where a claim ends, its outcome is written down first, so that a move that came too late leaves a stale result.
         With `lapsed` the claim must also still be overdue.
         """
 
@@ -106,6 +133,12 @@ class Store(Protocol):
 
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
         """Begin the lease anew and give its end, or None if the claim is over."""
+
+    def workdir(self, handle: Handle) -> str | None:
+        """A folder for what this claim alone leaves behind, made if need be; None where the store has no files."""
+
+    def tidy(self, handle: Handle) -> None:
+        """Remove the claim's folder if nothing was put there."""
 
     def get(self, id: str) -> Report:
         """All about the task of this id or unique prefix."""

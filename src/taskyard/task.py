@@ -7,9 +7,11 @@ from enum import StrEnum
 
 from taskyard import ids
 from taskyard.errors import Invalid
+from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 
@@ -43,43 +45,38 @@ class Task:
     )  # fmt: skip
     COMPACT = ("id", "kind", "title", "state", "priority", "worker", "mission")
 
-    __slots__ = (*FIELDS, "created")
-
     id: str
     kind: str
-    title: str | None
     state: State
-    priority: int
-    data: Any
-    created_at: str
-    not_before: str | None
-    after: list[str]
-    key: str | None
-    mission: str | None
-    assignee: str | None
-    uses: list[str]
-    parent: str | None
-    attempts: int
-    max_attempts: int
     fence: int
-    worker: str | None
-    lease_until: str | None
-    progress: float | None
-    result: Any
-    error: str | None
-    created: bool
+    max_attempts: int
+    title: str | None = None
+    priority: int = 5
+    data: Any = None
+    not_before: str | None = None
+    after: Sequence[str] = ()
+    key: str | None = None
+    mission: str | None = None
+    assignee: str | None = None
+    uses: Sequence[str] = ()
+    parent: str | None = None
+    attempts: int = 0
+    worker: str | None = None
+    lease_until: str | None = None
+    progress: float | None = None
+    result: Any = None
+    error: str | None = None
+    created: bool = True
     """False where an `add` found the task already there; not part of the JSON."""
 
     def __init__(self, **fields: Any) -> None:
-        self.created = True
-        for name in self.FIELDS:
-            setattr(self, name, fields.pop(name, None))
-        if self.after is None:
-            self.after = []
-        if self.uses is None:
-            self.uses = []
-        if fields:
-            raise TypeError(f"not fields of a task: {', '.join(fields)}")
+        # Defaults stand in the class, so that a claim pays for the fields that are set and no others.
+        self.__dict__ = fields
+
+    @property
+    def created_at(self) -> str:
+        """When the task was added."""
+        return rfc3339(ids.created(self.id))
 
     def as_dict(self) -> dict[str, Any]:
         """Every field, as the JSON shows it."""
@@ -93,7 +90,7 @@ class Task:
         return f"<Task {self.id} {self.kind} {self.state} fence={self.fence}>"
 
 
-_HANDLE = re.compile(r"([0-9a-hjkmnp-tv-z]{20})\.([1-9][0-9]{0,8})\.([0-9a-hjkmnp-tv-z]{8,24})")
+_HANDLE = re.compile(r"([0-9a-hjkmnp-tv-z]{21})\.([1-9][0-9]{0,8})\.([0-9a-hjkmnp-tv-z]{8,24})")
 
 
 class Handle:
@@ -117,7 +114,10 @@ class Handle:
                 f"{text} is a task id, and this needs the handle of a claim",
                 hint="use the handle that 'taskyard claim' printed (id.fence.nonce), or set TASKYARD_CLAIM to it",
             )
-        raise Invalid(f"not a claim's handle: {ascii(text)[:80]}", hint="a handle looks like id.fence.nonce, as 'taskyard claim' prints it")
+        raise Invalid(
+            f"not a claim's handle: {ascii(text)[:80]}",
+            hint="a handle looks like id.fence.nonce, as 'taskyard claim' prints it",
+        )
 
     def __str__(self) -> str:
         return f"{self.id}.{self.fence}.{self.nonce}"

@@ -9,18 +9,18 @@ from taskyard.errors import Invalid
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST = 100 * 366 * 86400.0  # a century: beyond it a number is a mistake, not a delay
 
-_last: tuple[int, str] = (-1, "")
+_seconds: dict[int, str] = {}  # events come in bursts, and strftime costs more than writing the line
 
 
 def rfc3339(ms: int) -> str:
     """The moment as `2026-01-31T12:00:00.123Z`."""
-    global _last
-    second, rest = divmod(ms, 1000)
-    cached, text = _last  # events come in bursts, and strftime costs more than writing the line
-    if cached != second:
-        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-        _last = (second, text)
-    return f"{text}.{rest:03d}Z"
+    second = ms // 1000
+    text = _seconds.get(second)
+    if text is None:
+        if len(_seconds) > 100:
+            _seconds.clear()
+        text = _seconds[second] = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+    return f"{text}.{ms % 1000:03d}Z"
 
 
 def moment(value: object, name: str) -> int:
@@ -35,7 +35,10 @@ def moment(value: object, name: str) -> int:
     if not isinstance(value, datetime):
         raise Invalid(f"{name} must be a time, not {type(value).__name__}", hint="write it as 2026-01-31T12:00:00Z")
     if value.tzinfo is None:
-        raise Invalid(f"{name} has no time zone: {value.isoformat()}", hint="end it with Z for UTC, or with an offset such as +02:00")
+        raise Invalid(
+            f"{name} has no time zone: {value.isoformat()}",
+            hint="end it with Z for UTC, or with an offset such as +02:00",
+        )
     ms = round(value.timestamp() * 1000)
     if not 0 <= ms < 10**13:
         raise Invalid(f"{name} is out of range: {value.isoformat()}")

@@ -7,14 +7,14 @@ import os
 import time
 
 from taskyard import draft, ids, janitor, moves, times, words
-from taskyard.claim import Claim
+from taskyard.claim import Claim, legal_text
 from taskyard.errors import ClaimLost, Conflict, Invalid, NotFound, TimedOut
 from taskyard.store import Query, Want
 from taskyard.task import Handle, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Any, Self
 
@@ -39,6 +39,11 @@ class Page(list["Task"]):
 class Yard:
     """A place where work is handed out: tasks go in with `add`, workers take them with `claim`."""
 
+    created = False
+    """Whether `taskyard.init` has just made this yard."""
+    warnings: Sequence[str] = ()
+    """What `taskyard.init` found doubtful about its place."""
+
     def __init__(self, store: Store, worker: str | None = None) -> None:
         self._store = store
         self._named = None if worker is None else words.worker(worker)
@@ -47,7 +52,7 @@ class Yard:
 
     def _identify(self) -> None:
         # A forked child is another worker: it must never make a handle that its parent makes too.
-        self._pid = os.getpid()
+        self._forks = _forks
         self._incarnation = ids.base32(ids.chance(40), 8)
         self._count = itertools.count(1)
         self.worker = self._named or _own_name(self._incarnation)
@@ -59,7 +64,7 @@ class Yard:
 
     @property
     def policy(self) -> Policy:
-        """This yard's settings for attempts and leases."""
+        """The yard's settings for attempts and leases."""
         return self._store.policy
 
     # Adding
@@ -94,8 +99,10 @@ class Yard:
         lease: float | None = None,
     ) -> Claim | None:
         """Take one task, the most urgent and oldest that serves; None if nothing is ready within `wait` seconds."""
-        if self._pid != os.getpid():
+        if self._forks != _forks:
             self._identify()
+        if wait:
+            wait = times.seconds(wait, "wait")
         want = Want(
             self.worker if worker is None else words.worker(worker),
             f"{self._incarnation}{next(self._count)}",
@@ -103,10 +110,16 @@ class Yard:
             None if lease is None else draft.lease(lease),
             None if id is None else _id(id),
         )
-        self._tend()
-        grant = self._store.claim(want)
+        if time.monotonic() >= self._look_at:
+            self._tend()
+        try:
+            grant = self._store.claim(want)
+        except Conflict:  # only a named task is refused; it may be due, or abandoned
+            if not janitor.sweep(self._store, self.worker):
+                raise
+            grant = self._store.claim(want)
         if grant is None:
-            grant = self._claim_patiently(want, times.seconds(wait, "wait"))
+            grant = self._claim_patiently(want, wait)
         return None if grant is None else Claim(self, grant)
 
     def _claim_patiently(self, want: Want, wait: float) -> Any:
@@ -129,23 +142,33 @@ class Yard:
 
     # What claims do; `Claim` is the public side of these
 
+    def _stand(self, handle: Handle) -> Standing:
+        return self._store.stand(handle.id)
+
     def _renew(self, handle: Handle, standing: Standing | None, progress: float | None, note: str | None) -> str:
-        self._tend()
         current = standing or self._store.stand(handle.id)
         if current.is_under(handle) and current.state is State.PROCESSING:
             until = self._store.renew(current, progress, note)
             if until is not None:
+                self._tend()  # after the renewal: a holder that slept past its lease must not reap its own claim
                 return times.rfc3339(until)
         raise self._refused(handle, "heartbeat" if note is None else "note", None)
 
-    def _settle(self, handle: Handle, standing: Standing | None, verb: str, decide: Callable[[Standing], Move]) -> None:
-        self._tend()
-        current = standing or self._store.stand(handle.id)
-        if current.is_under(handle) and current.state is State.PROCESSING:
-            if self._store.shift(current, decide(current), self.worker) is not None:
-                return
-            current = self._store.stand(handle.id)
-        self._repeat(handle, current, verb, decide)
+    def _settle(self, claim: Claim, verb: str, decide: Callable[[Standing], Move]) -> None:
+        """End the claim as decided, if it still holds its task."""
+        standing = claim._standing
+        if standing is None:
+            handle = claim._parsed()
+            standing = self._store.stand(handle.id)
+            if not standing.is_under(handle) or standing.state is not State.PROCESSING:
+                return self._repeat(handle, standing, verb, decide)
+        if self._store.shift(standing, decide(standing), self.worker):
+            if claim._has_workdir or claim._standing is None:
+                self._store.tidy(claim._parsed())
+            if time.monotonic() >= self._look_at:
+                self._tend()  # after the ending, for the same reason
+            return None
+        return self._repeat(claim._parsed(), self._store.stand(standing.id), verb, decide)
 
     def _repeat(self, handle: Handle, current: Standing, verb: str, decide: Callable[[Standing], Move]) -> None:
         """Answer a verb on a claim that is over: the same answer to the same ending, a refusal to all else."""
@@ -153,7 +176,7 @@ class Yard:
         move = decide(held)
         if current.is_under(handle):
             if _ENDINGS.get(verb) is current.state:
-                if move.result is not None and move.result != self._store.get(handle.id).task.result:
+                if move.result is not None and draft.kept(move.result) != self._store.get(handle.id).task.result:
                     self._store.refuse(handle, verb, move, self.worker)
                 return
             if verb in _ENDINGS:
@@ -162,7 +185,10 @@ class Yard:
                     f"this claim has ended task {handle.id} already: it is {current.state}",
                     hint="the first ending stands; what came now is kept as a stale result ('taskyard show')",
                 )
-        elif any(entry["claim"] == str(handle) and _GIVEN_UP.get(verb) == entry["outcome"] for entry in self._store.get(handle.id).history):
+        elif any(
+            entry["claim"] == str(handle) and _GIVEN_UP.get(verb) == entry["outcome"]
+            for entry in self._store.get(handle.id).history
+        ):
             return
         raise self._refused(handle, verb, move if verb in _ENDINGS else None)
 
@@ -196,7 +222,9 @@ class Yard:
         """Tasks by state, kind, mission and holder, oldest first; compact fields only."""
         self._tend()
         states = None if state is None else frozenset(map(_state, [state] if isinstance(state, str) else state))
-        return self._page(Query(states, None if kind is None else _kinds(kind), mission, worker, None, _limit(limit), _cursor(cursor)))
+        return self._page(
+            Query(states, None if kind is None else _kinds(kind), mission, worker, None, _limit(limit), _cursor(cursor))
+        )
 
     def ready(
         self,
@@ -224,14 +252,17 @@ class Yard:
 
     def counts(self) -> dict[str, int]:
         """How many tasks are in each state."""
-        return self.stats()["counts"]
+        counts: dict[str, int] = self.stats()["counts"]
+        return counts
 
     def stats(self) -> dict[str, Any]:
         """How many tasks are in each state, in all and by kind."""
         self._tend()
         kinds = self._store.counts()
         counts = {str(state): sum(row.get(state, 0) for row in kinds.values()) for state in State}
-        rows = {kind: {str(state): row[state] for state in State if row.get(state)} for kind, row in sorted(kinds.items())}
+        rows = {
+            kind: {str(state): row[state] for state in State if row.get(state)} for kind, row in sorted(kinds.items())
+        }
         return {"counts": counts, "kinds": rows}
 
     def wait(self, *ids: str, timeout: float | None = None) -> list[Task]:
@@ -245,7 +276,9 @@ class Yard:
                 return [tasks[id] for id in ids]
             left = _NAP_MOST if end is None else end - time.monotonic()
             if left <= 0:
-                raise TimedOut(f"{len(open_ids)} of {len(tasks)} tasks have not ended in time: {', '.join(open_ids[:5])}")
+                raise TimedOut(
+                    f"{len(open_ids)} of {len(tasks)} tasks have not ended in time: {', '.join(open_ids[:5])}"
+                )
             self._store.wait(min(nap, left))
             nap = min(nap * 1.5, _NAP_MOST)
             for id in open_ids:
@@ -257,7 +290,8 @@ class Yard:
 
     def cancel(self, id: str, reason: str | None = None) -> Task:
         """Call a task off; a worker that holds it loses its claim."""
-        return self._revise(id, lambda standing: moves.cancelled(standing, reason))
+        text = None if reason is None else legal_text(reason, "reason")
+        return self._revise(id, lambda standing: moves.cancelled(standing, text))
 
     def retry(self, id: str) -> Task:
         """Have a failed or cancelled task tried anew, or a waiting one now."""
@@ -267,9 +301,8 @@ class Yard:
         self._tend()
         for _ in range(_TRIES):
             standing = self._store.stand(_id(id))
-            after = self._store.shift(standing, decide(standing), self.worker)
-            if after is not None:
-                return self._store.get(after.id).task
+            if self._store.shift(standing, decide(standing), self.worker):
+                return self._store.get(standing.id).task
         raise Conflict(f"task {id} keeps moving under other hands", hint="try again")
 
     # Housekeeping
@@ -293,12 +326,25 @@ class Yard:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return f"<Yard {self.url} worker={self.worker!r}>"
 
+
+_forks = 0  # how often this process was forked off: asking the kernel for the pid at every claim would cost more
+
+
+def _forked() -> None:
+    global _forks  # noqa: PLW0603  there is one process to count for
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 _TRIES = 20
 _ENDINGS = {"done": State.DONE, "fail": State.FAILED}
@@ -325,7 +371,7 @@ def _state(value: str) -> State:
     try:
         return State(value)
     except ValueError:
-        raise Invalid(f"not a state: {ascii(value)}", hint=f"states are {', '.join(State)}") from None
+        raise Invalid(f"not a state: {value!a}", hint=f"states are {', '.join(State)}") from None
 
 
 def _limit(value: int) -> int:
@@ -343,5 +389,8 @@ def _id(value: object) -> str:
         raise Invalid(f"a task id must be a text, not {type(value).__name__}")
     text = value.lower()
     if not ids.is_prefix(text):
-        raise NotFound(f"no task has the id {ascii(value)[:80]}", hint=f"an id has {ids.LENGTH} characters; a beginning of at least {ids.SEGMENT} will do")
+        raise NotFound(
+            f"no task has the id {ascii(value)[:80]}",
+            hint=f"an id has {ids.LENGTH} characters; a beginning of at least {ids.SEGMENT} will do",
+        )
     return text

@@ -1,0 +1,1 @@
+"""Where tasks are kept: each store passes the same contract suite."""

@@ -1,0 +1,92 @@
+"""The command line: finds the verb, reads its options, calls the Yard, and says the answer for people or as JSON.
+
+Start-up is a feature: only the module of the verb that was called is imported, and none of them imports what a claim
+does not need. Everything that a verb raises becomes an exit code and a message in `replies`, once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from taskyard.doors.cli import replies
+from taskyard.errors import Invalid, TaskyardError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
+    try:
+        replies.prepare_streams()
+        return _answered(words, as_json)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except replies.OutputLost as lost:
+        return lost.code
+
+
+def _answered(words: list[str], as_json: bool) -> int:
+    try:
+        return _run(words, as_json)
+    except TaskyardError as error:
+        return replies.refuse(error, as_json)
+    except Exception as error:
+        if os.environ.get("TASKYARD_DEBUG") == "1":
+            import traceback
+
+            traceback.print_exc()
+        return replies.refuse(replies.Unexpected(error), as_json)
+
+
+def _run(words: list[str], as_json: bool) -> int:
+    from taskyard.doors.cli import grammar, verbs
+
+    _all_utf8(words)
+    before, name, after = grammar.split(words)
+    if name is None:
+        return _without_verb(before, as_json)
+    command = verbs.command(name)
+    given = grammar.parse(verbs.called(name), command, [*before, *after])
+    if given.wants_help or given.wants_version:
+        return _about(given.wants_version, name, as_json)
+    call = replies.Call(given, as_json, None if command.takes_over("--worker") else given.text("worker"))
+    try:
+        reply = command.run(call)
+        return 0 if reply is None else replies.answer(reply, as_json)
+    finally:
+        call.close()
+
+
+def _without_verb(before: list[str], as_json: bool) -> int:
+    from taskyard.doors.cli import grammar
+
+    given = grammar.parse("taskyard", grammar.NOTHING, before)
+    if given.wants_help or given.wants_version:
+        return _about(given.wants_version, None, as_json)
+    raise Invalid("no verb was given", hint="try 'taskyard ready', or see 'taskyard --help'")
+
+
+def _about(version: bool, name: str | None, as_json: bool) -> int:
+    if version:
+        from taskyard import __version__
+
+        return replies.answer(replies.Reply({"version": __version__}, lambda: f"taskyard {__version__}"), as_json)
+    from taskyard.doors.cli import manual
+
+    text = manual.program() if name is None else manual.verb(name)
+    return replies.answer(replies.Reply({"help": text}, lambda: text), as_json)
+
+
+def _all_utf8(words: list[str]) -> None:
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise Invalid(f"an argument is not valid UTF-8: {ascii(word)[:80]}", hint="write it in UTF-8") from None

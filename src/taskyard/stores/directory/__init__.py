@@ -1,0 +1,1 @@
+"""A yard in a directory."""

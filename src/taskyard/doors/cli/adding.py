@@ -1,0 +1,84 @@
+"""`add`: one task, or many from JSON Lines."""
+
+from __future__ import annotations
+
+from taskyard.doors.cli import values
+from taskyard.doors.cli.grammar import Command, Option
+from taskyard.doors.cli.replies import Call, Reply
+from taskyard.errors import Invalid
+
+
+def add(call: Call) -> Reply:
+    """Keep a new task, or every task of a file."""
+    given = call.given
+    if given.flag("from"):
+        return _add_many(call)
+    kind = given.word(0)
+    if kind is None:
+        raise Invalid("add needs a KIND", hint="taskyard add build --title 'Build the docs', or --from FILE for many")
+    options = {
+        "title": given.text("title"),
+        "priority": given.integer("priority"),
+        "delay": given.seconds("delay"),
+        "not_before": given.text("not-before"),
+        "max_attempts": given.integer("max-attempts"),
+        "lease": given.seconds("lease"),
+        "assignee": given.text("assignee"),
+        "mission": given.text("mission"),
+    }
+    data = values.json_option(given, "data")
+    task = call.yard.add(kind, data, **{name: value for name, value in options.items() if value is not None})
+    return Reply({"task": task.as_dict(), "created": task.created}, lambda: task.id)
+
+
+def _add_many(call: Call) -> Reply:
+    given = call.given
+    others = [option.name for option in _OPTIONS if option.name != "--from" and option.name in given.values]
+    if given.words or others:
+        extra = "KIND" if given.words else others[0]
+        raise Invalid(
+            f"--from and {extra} exclude each other", hint="kind, data and options stand in each line of the file"
+        )
+    lines = values.Lines(given.text("from") or "")
+    yard = call.yard  # before stdin is read: no yard is an error at once
+    try:
+        ids = yard.add_many(lines)
+    except Invalid as error:
+        raise lines.blamed(error) from None
+    return Reply({"ids": ids, "created": len(ids)}, lambda: f"{len(ids)} task{'' if len(ids) == 1 else 's'} added")
+
+
+_OPTIONS = (
+    Option("--data", "JSON|@FILE|-", "what the worker needs to know: as JSON, from a file, or from stdin"),
+    Option("--title", "TEXT", "one line for people"),
+    Option("--priority", "0..9", "0 is handed out first (default 5)"),
+    Option("--delay", "S", "not due before so long (30, 10m, 2h, 1d)"),
+    Option("--not-before", "TIME", "not due before this moment (2026-01-31T12:00:00Z)"),
+    Option("--max-attempts", "N", "failed at this many errors (default 3)"),
+    Option("--lease", "S", "how long a claim lasts without a heartbeat (default 30m)"),
+    Option("--assignee", "NAME", "hand it to this worker only"),
+    Option("--mission", "TEXT", "what it is a part of"),
+    Option("--from", "FILE|-", "add a task for each line of JSON, all or none of them"),
+)
+
+COMMANDS = {
+    "add": Command(
+        add,
+        "Add a task and print its id; once it is printed, the task is safe. KIND says what sort of work it is, and workers claim by kind. "
+        "With --from each line is an object with kind, data, and the options by name; if one line is bad, nothing is added.",
+        (
+            (
+                "taskyard add build --title 'Build the docs' --data '{\"target\": \"html\"}'",
+                "one task, with what its worker needs",
+            ),
+            ("taskyard add deploy --priority 0 --delay 10m", "urgent, but not before ten minutes from now"),
+            (
+                'echo \'{"kind": "build", "data": {"target": "pdf"}}\' | taskyard add --from -',
+                "many tasks, one JSON object a line",
+            ),
+        ),
+        words="[KIND]",
+        most=1,
+        options=_OPTIONS,
+    ),
+}

@@ -1,0 +1,68 @@
+"""`init`: make a yard."""
+
+from __future__ import annotations
+
+from taskyard import opening
+from taskyard.doors.cli.grammar import Command, Option
+from taskyard.doors.cli.replies import Call, Reply, remark
+from taskyard.errors import TaskyardError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.yard import Yard
+
+
+def init(call: Call) -> Reply:
+    """Make a yard, or find it made already."""
+    given = call.given
+    place = given.word(0)
+    yard = call.make_yard(given.text("yard") if place is None else place, given.text("durability"))
+    for warning in yard.warnings:
+        remark(f"taskyard: warning: {warning}")
+    return Reply({"yard": yard.url, "created": yard.created, "warnings": yard.warnings}, lambda: _page(yard))
+
+
+def _page(yard: Yard) -> str:
+    first = f"{'Made a yard' if yard.created else 'The yard was there already'}: {yard.url}"
+    next_lines = [
+        "taskyard add hello --title 'The first task'",
+        "taskyard claim",
+        "taskyard done HANDLE        (the handle that claim printed)",
+    ]
+    if not _is_found_from_here(yard):
+        from shlex import quote
+
+        next_lines.insert(0, f"export TASKYARD={quote(yard.url)}")
+    return "\n".join((first, "", "Next:", *(f"  {line}" for line in next_lines)))
+
+
+def _is_found_from_here(yard: Yard) -> bool:
+    try:
+        return opening.locate() in (yard.url, yard.url.removeprefix("file://"))
+    except TaskyardError:
+        return False
+
+
+COMMANDS = {
+    "init": Command(
+        init,
+        "Make a yard: at PATH, else where --yard or $TASKYARD says, else in ./.taskyard. A quick check tells whether the place is safe for it. "
+        "A yard that is there already is left as it is.",
+        (
+            ("taskyard init", "a yard for this directory and all below it, in ./.taskyard"),
+            (
+                "taskyard init /shared/crew --durability fast",
+                "a yard elsewhere, that survives a killed process but not a power cut",
+            ),
+        ),
+        words="[PATH]",
+        most=1,
+        options=(
+            Option(
+                "--durability",
+                "fast|durable|strict",
+                "what a power cut may undo: anything recent, only claims (default), nothing",
+            ),
+        ),
+    ),
+}

@@ -1,0 +1,170 @@
+"""What a verb gets (`Call`), what it gives back (`Reply`), and how either a reply or an error is said, once for all."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from taskyard import opening, words
+from taskyard.errors import Invalid, TaskyardError
+from taskyard.task import Handle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from taskyard.doors.cli.grammar import Given
+    from taskyard.yard import Yard
+
+VERSION = 1  # of the JSON envelope
+BROKEN_PIPE = 141  # as if SIGPIPE had ended us, which is what happens to other programs
+EXITS = {
+    "invalid": 2,
+    "nothing_ready": 3,
+    "claim_lost": 4,
+    "timed_out": 5,
+    "not_found": 6,
+    "ambiguous": 6,
+    "conflict": 7,
+    "full": 7,
+    "unavailable": 8,
+}
+
+
+class NothingReady(TaskyardError):
+    """Nothing is ready."""
+
+    code = "nothing_ready"
+
+
+class Unexpected(TaskyardError):
+    """An error that Taskyard did not foresee."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(
+            f"unexpected {type(error).__name__}: {error}", hint="TASKYARD_DEBUG=1 shows where; please report it"
+        )
+
+
+class OutputLost(BaseException):
+    """The answer could not be written; whoever should read it has gone, or the disk is full."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self.code = code
+
+
+class Reply:
+    """The answer of a verb: its JSON, how people read it (made only when it is asked for), and the exit code."""
+
+    __slots__ = ("code", "data", "text")
+
+    def __init__(self, data: Any, text: Callable[[], str], code: int = 0) -> None:
+        self.data = data
+        self.text = text
+        self.code = code
+
+
+class Call:
+    """One command as its verb sees it: what was given, and the yard, which is opened when it is first used."""
+
+    __slots__ = ("_yard", "as_json", "given", "worker")
+
+    def __init__(self, given: Given, as_json: bool, worker: str | None) -> None:
+        self.given = given
+        self.as_json = as_json
+        self.worker = None if worker is None else words.worker(worker)
+        self._yard: Yard | None = None
+
+    @property
+    def yard(self) -> Yard:
+        """The yard that is meant."""
+        if self._yard is None:
+            self._yard = opening.open(self.given.text("yard"), self.worker)
+        return self._yard
+
+    def make_yard(self, url: str | None, durability: str | None) -> Yard:
+        """The yard of this URL, made if it is not there."""
+        self._yard = opening.init(url, self.worker, durability)
+        return self._yard
+
+    def handle(self, given: str | None) -> str:
+        """The handle that was given, else that of the claim this command runs under; its form is checked before anything is opened."""
+        text = os.environ.get("TASKYARD_CLAIM") or None if given is None else given
+        if text is None:
+            raise Invalid(
+                "no claim was named", hint="give the handle that 'taskyard claim' printed, or set TASKYARD_CLAIM to it"
+            )
+        return str(Handle.parse(text))
+
+    def close(self) -> None:
+        """Let go of the yard."""
+        if self._yard is not None:
+            self._yard.close()
+
+
+def prepare_streams() -> None:
+    """Have what a stream's encoding cannot express written as an escape, instead of a crash."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def answer(reply: Reply, as_json: bool) -> int:
+    """Say the reply on stdout and give the exit code."""
+    say(encoded({"v": VERSION, "ok": True, "data": reply.data}) if as_json else reply.text())
+    return reply.code
+
+
+def refuse(error: TaskyardError, as_json: bool) -> int:
+    """Say the error, as JSON on stdout or for people on stderr, and give the exit code."""
+    if as_json:
+        say(
+            encoded(
+                {"v": VERSION, "ok": False, "error": {"code": error.code, "message": error.message, "hint": error.hint}}
+            )
+        )
+    else:
+        remark(f"taskyard: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
+    return EXITS.get(error.code, 1)
+
+
+def say(text: str) -> None:
+    """Print on stdout at once, so that an error of writing is seen here and not while the interpreter ends."""
+    if not text or sys.stdout is None:
+        return
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        _drop_output()
+        raise OutputLost(BROKEN_PIPE) from None
+    except OSError as error:
+        _drop_output()
+        remark(f"taskyard: the answer cannot be written: {error.strerror or error}")
+        raise OutputLost(1) from None
+
+
+def remark(text: str) -> None:
+    """Print on stderr: errors, warnings, and what is not part of the answer."""
+    if sys.stderr is not None:
+        print(text, file=sys.stderr, flush=True)
+
+
+def encoded(value: Any) -> str:
+    """The value as one line of JSON that stdout's encoding can carry."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value)
+    return text
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere: a closed pipe would be complained about once more at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,93 @@
+"""`show`: everything about one task."""
+
+from __future__ import annotations
+
+import json
+
+from taskyard.doors.cli.grammar import Command
+from taskyard.doors.cli.replies import Call, Reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.store import Report
+    from taskyard.task import Task
+
+
+def show(call: Call) -> Reply:
+    """The task, its ended attempts, its notes, and what came too late to count."""
+    report = call.yard.report(call.given.words[0])
+    data = {
+        "task": report.task.as_dict(),
+        "history": report.history,
+        "notes": report.notes,
+        "stale_results": report.stale_results,
+    }
+    return Reply(data, lambda: _page(report))
+
+
+def _page(report: Report) -> str:
+    from taskyard.doors.cli import ages, paper
+
+    parts = [_task(report.task)]
+    for title, entries in (
+        ("History", report.history),
+        ("Notes", report.notes),
+        ("Stale results", report.stale_results),
+    ):
+        if entries:
+            lines = (
+                f"  {paper.indented(paper.plain(_entry(entry)), 4)} ({ages.ago(entry['at'])})" for entry in entries
+            )
+            parts.append("\n".join((paper.paint(title, "heading"), *lines)))
+    return "\n\n".join(parts)
+
+
+def _task(task: Task) -> str:
+    from taskyard.doors.cli import ages, paper
+
+    head = f"{task.id}  {paper.paint(task.state, task.state)}" + (f"  {paper.plain(task.title)}" if task.title else "")
+    body = paper.fields(
+        (
+            ("kind", f"{task.kind} (priority {task.priority})"),
+            ("mission", task.mission),
+            ("assignee", task.assignee),
+            ("created", ages.moment(task.created_at)),
+            ("due", None if task.not_before is None else ages.moment(task.not_before)),
+            ("attempts", f"{task.attempts} so far (failed at {task.max_attempts} errors)" if task.attempts else None),
+            ("fence", str(task.fence) if task.fence else None),
+            ("worker", task.worker),
+            ("lease", None if task.lease_until is None else f"until {ages.moment(task.lease_until)}"),
+            ("progress", None if task.progress is None else f"{task.progress:.0%}"),
+            ("error", task.error),
+            ("data", paper.json_text(task.data)),
+            ("result", paper.json_text(task.result)),
+        )
+    )
+    return f"{head}\n{body}"
+
+
+def _entry(entry: dict[str, Any]) -> str:
+    """One attempt, note or stale result, as far as it has something to tell."""
+    said = f"fence {entry['fence']}  {entry['worker']}"
+    if entry.get("outcome"):
+        said += f"  {entry['outcome']}"
+    said += "".join(f": {entry[name]}" for name in ("reason", "text") if entry.get(name))
+    result = entry.get("result")
+    return said if result is None else f"{said}: {json.dumps(result, ensure_ascii=False)}"
+
+
+COMMANDS = {
+    "show": Command(
+        show,
+        "Show everything about one task: itself, how earlier attempts ended, the notes that workers left, and results that came too late to count.",
+        (
+            ("taskyard show 0001a2b3", "the beginning of an id will do, where no other task has the same"),
+            ("taskyard show 0001a2b3 --json", "every field, for a program"),
+        ),
+        words="ID",
+        least=1,
+        most=1,
+    ),
+}

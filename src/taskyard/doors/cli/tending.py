@@ -1,0 +1,71 @@
+"""`janitor`: give back what dead workers left, wake what is due."""
+
+from __future__ import annotations
+
+from taskyard.doors.cli import replies
+from taskyard.doors.cli.grammar import Command, Option
+from taskyard.doors.cli.replies import Call, Reply
+from taskyard.errors import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from threading import Event
+
+    from taskyard.janitor import Swept
+    from taskyard.yard import Yard
+
+_LEAST_PAUSE = 0.05
+
+
+def janitor(call: Call) -> Reply | None:
+    """Sweep once, or again and again."""
+    every = call.given.seconds("every", least=_LEAST_PAUSE)
+    if every is not None:
+        _sweep_until_told(call, every)
+        return None
+    swept = call.yard.sweep()
+    return _reply(swept)
+
+
+def _reply(swept: Swept) -> Reply:
+    return Reply(swept.as_dict(), lambda: f"reaped {swept.reaped}, woken {swept.woken}")
+
+
+def _sweep_until_told(call: Call, every: float) -> None:
+    import signal
+    from threading import Event
+
+    told = Event()
+    # A sweep that has begun is finished: the signal only ends the pause.
+    before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        _rounds(call.yard, call.as_json, every, told)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _rounds(yard: Yard, as_json: bool, every: float, told: Event) -> None:
+    while not told.is_set():
+        try:
+            swept = yard.sweep()
+        except Unavailable as error:  # a disk that is away may come back, and nobody watches a janitor
+            replies.remark(f"taskyard: warning: {error.message}; trying again in {every:g} s")
+        else:
+            if swept:
+                replies.answer(_reply(swept), as_json)
+        told.wait(every)
+
+
+COMMANDS = {
+    "janitor": Command(
+        janitor,
+        "Give back the tasks of workers whose lease is over, and wake the tasks that are due, now. Every command does a share of this by itself; "
+        "a janitor of its own only makes it prompter. With --every it goes on until SIGTERM or Ctrl-C, and prints a line only when it did something.",
+        (
+            ("taskyard janitor", "one sweep, now"),
+            ("taskyard janitor --every 5", "a sweep every five seconds, until it is told to stop"),
+        ),
+        options=(Option("--every", "S", "sweep again and again, with so long between"),),
+    ),
+}

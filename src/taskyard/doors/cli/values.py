@@ -1,0 +1,115 @@
+"""Values that come from the command line, a file or stdin: JSON, and JSON Lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from taskyard.errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from taskyard.doors.cli.grammar import Given
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def json_option(given: Given, name: str) -> Any:
+    """The value of `--name JSON|@file|-`, or None where it was not given."""
+    text = given.text(name)
+    if text is None:
+        return None
+    if text in ("-", "@-"):
+        return parsed(_whole("-"), "stdin")
+    if text.startswith("@"):
+        return parsed(_whole(text[1:]), text[1:])
+    return parsed(text.encode(), f"--{name}")
+
+
+def parsed(content: bytes, source: str) -> Any:
+    """The JSON value in these bytes; the error says what is wrong, and where."""
+    try:
+        return json.loads(content.removeprefix(_BYTE_ORDER_MARK).decode(), parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        where = f"at line {error.lineno} column {error.colno}"
+        raise Invalid(f"{source} is not valid JSON: {error.msg} {where}", hint=_hint(content, source)) from None
+    except UnicodeDecodeError as error:
+        raise Invalid(
+            f"{source} is not UTF-8: byte {error.start} is 0x{content[error.start]:02x}", hint="save it in UTF-8"
+        ) from None
+    except RecursionError:
+        raise Invalid(f"{source} is nested too deeply") from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise Invalid(f"{source} is not valid JSON: {error}") from None
+
+
+class Lines:
+    """JSON Lines of a file or of stdin (`-`), one value each; remembers where it is, for errors that come later."""
+
+    def __init__(self, file: str) -> None:
+        self.source = "stdin" if file == "-" else file
+        self.number = 0
+        self.count = 0
+        self.at_end = False
+        self._file = file
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            if self._file == "-":
+                yield from self._values(_stdin())
+            else:
+                with open(self._file, "rb") as stream:
+                    yield from self._values(stream)
+        except OSError as error:
+            raise _unreadable(self._file, error) from None
+        self.at_end = True
+
+    def _values(self, stream: Iterable[bytes]) -> Iterator[Any]:
+        for self.number, line in enumerate(stream, 1):
+            if line.strip().removeprefix(_BYTE_ORDER_MARK):
+                self.count += 1
+                yield parsed(line, f"{self.source}, line {self.number}:")
+
+    def blamed(self, error: Invalid) -> Invalid:
+        """The error of the task that was read last, with its line; the yard counts tasks, and people count lines."""
+        if self.at_end or error.message.startswith(f"{self.source}, line"):
+            return error
+        message = error.message.removeprefix(f"task {self.count}: ")
+        return Invalid(f"{self.source}, line {self.number}: {message}", hint=error.hint)
+
+
+def _whole(file: str) -> bytes:
+    try:
+        if file == "-":
+            return b"".join(_stdin())
+        with open(file, "rb") as stream:
+            return stream.read()
+    except OSError as error:
+        raise _unreadable(file, error) from None
+
+
+def _stdin() -> Iterable[bytes]:
+    if sys.stdin is None:
+        raise Invalid("stdin is closed", hint="pipe something in, or name a file")
+    return sys.stdin.buffer
+
+
+def _unreadable(file: str, error: OSError) -> Invalid:
+    return Invalid(
+        f"cannot read {ascii(file)[1:-1]}: {error.strerror or error}",
+        hint="name a file that can be read, or - for stdin",
+    )
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _hint(content: bytes, source: str) -> str | None:
+    word = content.decode("utf-8", "replace").strip()
+    if source.startswith("--") and word and word[0] not in '{["':
+        return f"a text needs its quotes: {source} '\"{word[:40]}\"'; @file reads a file, - reads stdin"
+    return None

@@ -1,0 +1,66 @@
+"""Which verbs there are: in which module each lives, its other names, and how the help groups them."""
+
+from __future__ import annotations
+
+from taskyard.errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.doors.cli.grammar import Command
+
+# The agent's six come first: what a worker needs, and in most sessions all that it needs.
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "For a worker": {
+        "ready": ("listing", "what could be claimed now"),
+        "claim": ("claiming", "take one task; prints the handle that the other verbs need"),
+        "note": ("holding", "leave a word for whoever works on the task next"),
+        "done": ("holding", "end the task, with a result if there is one"),
+        "fail": ("holding", "give up with a reason; tried again while attempts are left"),
+        "release": ("holding", "hand the task back untouched"),
+    },
+    "Put work in": {
+        "init": ("making", "make a yard"),
+        "add": ("adding", "add a task, or many from a file"),
+    },
+    "Look": {
+        "list": ("listing", "tasks by state, kind, mission or worker"),
+        "show": ("showing", "everything about one task"),
+        "stats": ("counting", "how many tasks of each kind are in each state"),
+        "wait": ("steering", "wait until tasks have ended"),
+    },
+    "Steer": {
+        "cancel": ("steering", "call a task off"),
+        "retry": ("steering", "have a failed, cancelled or waiting task tried now"),
+    },
+    "Keep it going": {
+        "heartbeat": ("holding", "renew the lease of a claim"),
+        "janitor": ("tending", "give back what dead workers left, wake what is due"),
+    },
+}
+ALIASES = {"create": "add", "next": "claim", "start": "claim", "complete": "done", "close": "done"}
+
+
+def called(name: str) -> str:
+    """The verb's own name, for a name or an alias."""
+    return ALIASES.get(name, name)
+
+
+def command(name: str) -> Command:
+    """The verb of this name, or alias; its module is imported here and not before."""
+    verb = called(name)
+    for group in GROUPS.values():
+        if verb in group:
+            # Not importlib.import_module, which costs 0.4 ms more.
+            commands: dict[str, Command] = __import__(
+                f"taskyard.doors.cli.{group[verb][0]}", fromlist=("COMMANDS",)
+            ).COMMANDS
+            return commands[verb]
+    raise Invalid(f"there is no verb {ascii(name)[:60]}", hint=_similar(name))
+
+
+def _similar(name: str) -> str:
+    from difflib import get_close_matches
+
+    names = [*ALIASES, *(verb for group in GROUPS.values() for verb in group)]
+    close = get_close_matches(name, names, 1)
+    return f"did you mean 'taskyard {close[0]}'?" if close else "see 'taskyard --help'"

@@ -1,0 +1,158 @@
+"""What a claim may take next: the oldest tasks of each lane, listed once and then handed out from memory.
+
+A listing is only ever a hint. The rename decides who gets a task, a lane is listed anew every second, and nobody is
+told "nothing ready" on the word of a cached list.
+"""
+
+from __future__ import annotations
+
+import time
+
+from taskyard import ids
+from taskyard.stores.directory.names import SUFFIX, Lane
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.store import Want
+    from taskyard.stores.directory.disk import Disk
+
+_NEVER = -1e9
+_GLANCE = 0.002  # seconds between two looks for new lanes, and at lanes that were empty
+_RELIST = 1.0  # seconds that a lane's list is good for
+_WINDOW = 32  # after a lost race the next pick is random among so many
+_LANES_AT_ONCE = 8  # lanes of equal priority whose oldest tasks are compared: bounds what a single claim has to list
+
+
+class Head:
+    """The oldest tasks of one lane."""
+
+    __slots__ = ("_disk", "_path", "_segments", "folder", "lane", "listed", "names")
+
+    def __init__(self, disk: Disk, todo: str, lane: Lane) -> None:
+        self._disk = disk
+        self._path = f"{todo}/{lane.text}"
+        self._segments: list[str] = []
+        self.lane = lane
+        self.names: list[str] = []  # oldest last, so that taking one is a pop
+        self.folder = ""
+        self.listed = _NEVER
+
+    def fill(self, now: float) -> bool:
+        """Whether there is a task to try, after listing what has to be listed."""
+        if now - self.listed > (_RELIST if self.names or self._segments else _GLANCE):
+            self._list_segments(now)
+        while not self.names and self._segments:
+            self._list_names(self._segments.pop())
+        return bool(self.names)
+
+    def _list_segments(self, now: float) -> None:
+        self.listed = now
+        self.names = []
+        try:
+            self._segments = sorted(filter(ids.is_segment, self._disk.listdir(self._path)), reverse=True)
+        except (FileNotFoundError, NotADirectoryError):
+            self._segments = []
+
+    def _list_names(self, segment: str) -> None:
+        self.folder = f"{self._path}/{segment}"
+        try:
+            names = self._disk.listdir(self.folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        self.names = [name for name in names if name.endswith(SUFFIX) and name.startswith(segment)]
+        self.names.sort(reverse=True)
+        if not names and self._segments:
+            # Drained, and not the lane's last: out of the way of every later listing. Whoever still moves a task in makes it anew.
+            try:
+                self._disk.rmdir(self.folder)
+            except OSError:
+                return
+
+    def take(self) -> str:
+        """A name near the oldest: after a lost race, so that workers don't walk in step."""
+        return self.names.pop(-1 - ids.chance(16) % min(_WINDOW, len(self.names)))
+
+
+class Heads:
+    """The lanes of a yard by priority, and their heads."""
+
+    def __init__(self, disk: Disk, todo: str) -> None:
+        self._disk = disk
+        self._todo = todo
+        self._heads: dict[str, Head] = {}
+        self._served: dict[tuple[frozenset[str] | None, str], list[list[Head]]] = {}
+        self._changed = -1
+        self._glanced = self._listed = _NEVER
+        self._rotation = ids.chance(16)
+
+    def forget(self, lane: str | None = None) -> None:
+        """List this lane, or all, before the next pick: something was put there that may be older than what is cached."""
+        self._glanced = self._listed = _NEVER
+        for head in self._heads.values() if lane is None else filter(None, [self._heads.get(lane)]):
+            head.listed = _NEVER
+
+    def notice(self, lane: str) -> None:
+        """A new task was put into this lane: it is younger than all that is cached, so only an empty list is out of date."""
+        head = self._heads.get(lane)
+        if head is None:
+            self._glanced = self._listed = _NEVER
+        elif not head.names:
+            head.listed = _NEVER
+
+    def pick(self, want: Want, lost: bool) -> tuple[Head, str] | None:
+        """The oldest task of the most urgent lanes that serve, or None if the lists hold none."""
+        now = time.monotonic()
+        if now - self._glanced >= _GLANCE:
+            self._glance(now)
+        for group in self._served.get((want.kinds, want.worker)) or self._serving(want.kinds, want.worker):
+            if len(group) == 1:
+                head = group[0]
+                if (head.names and now - head.listed < _RELIST) or head.fill(now):
+                    return head, head.take() if lost else head.names.pop()
+                continue
+            lanes = group if len(group) <= _LANES_AT_ONCE else self._turned(group)
+            for start in range(0, len(lanes), _LANES_AT_ONCE):
+                some = lanes[start : start + _LANES_AT_ONCE]
+                ready = [head for head in some if (head.names and now - head.listed < _RELIST) or head.fill(now)]
+                if ready:
+                    head = ready[0] if len(ready) == 1 else min(ready, key=_age_of_oldest)
+                    return head, head.take() if lost else head.names.pop()
+        return None
+
+    def _serving(self, kinds: frozenset[str] | None, worker: str) -> list[list[Head]]:
+        """The lanes that serve such a claim, in groups of equal priority, the most urgent first."""
+        if len(self._served) > 1000:
+            self._served.clear()
+        lanes: dict[int, list[Head]] = {}
+        for head in self._heads.values():
+            if (kinds is None or head.lane.kind in kinds) and (
+                head.lane.assignee is None or head.lane.assignee == worker
+            ):
+                lanes.setdefault(head.lane.priority, []).append(head)
+        groups = self._served[kinds, worker] = [lanes[priority] for priority in sorted(lanes)]
+        return groups
+
+    def _turned(self, group: list[Head]) -> list[Head]:
+        """The group beginning somewhere else each time, so that no lane starves."""
+        self._rotation += 1
+        first = self._rotation % len(group)
+        return group[first:] + group[:first]
+
+    def _glance(self, now: float) -> None:
+        """Look for lanes that are new or gone."""
+        self._glanced = now
+        changed = self._disk.changed(self._todo)
+        if changed == self._changed and now - self._listed < _RELIST:
+            return
+        self._changed, self._listed = changed, now
+        heads = {}
+        for name in self._disk.listdir(self._todo):
+            lane = Lane.parse(name)
+            if lane is not None:
+                heads[name] = self._heads.get(name) or Head(self._disk, self._todo, lane)
+        self._heads = heads
+        self._served = {}
+
+
+def _age_of_oldest(head: Head) -> str:
+    return ids.age_key(head.names[-1])

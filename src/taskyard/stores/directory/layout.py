@@ -1,0 +1,146 @@
+"""The yard's folders and its yard.json: making them, and opening what is there."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from taskyard.errors import Invalid, Unavailable
+from taskyard.retry import Policy
+from taskyard.stores.directory import safety
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FORMAT = 1
+SETTINGS = "yard.json"
+FOLDERS = (
+    "todo", "waiting", "blocked", "processing", "done", "failed", "cancelled",
+    "results", "attempts", "segments", "events", "turns", "tmp",
+)  # fmt: skip
+DURABILITY = "durable"
+_FIRST_TURN = "0"
+_POLICY = ("max_attempts", "max_crashes", "backoff", "backoff_cap", "lease", "sweep_every")
+
+
+class Made:
+    """What `make` found or did."""
+
+    __slots__ = ("created", "warnings")
+
+    def __init__(self, created: bool, warnings: list[str]) -> None:
+        self.created = created
+        self.warnings = warnings
+
+
+class Settings:
+    """A yard's own settings, from its yard.json."""
+
+    __slots__ = ("durability", "policy")
+
+    def __init__(self, durability: str, policy: Policy) -> None:
+        self.durability = durability
+        self.policy = policy
+
+
+def make(path: str, durability: str | None = None) -> Made:
+    """Make a yard here, after a quick look at whether the place is safe; a yard that is there already is left as it is."""
+    settings = os.path.join(path, SETTINGS)
+    if os.path.lexists(settings):
+        kept = load(path).durability
+        note = f"this yard exists already and keeps its durability, {kept}"
+        return Made(False, [note] if durability not in (None, kept) else [])
+    _refuse_foreign(path)
+    try:
+        os.makedirs(path, exist_ok=True)
+        for folder in FOLDERS:
+            os.makedirs(os.path.join(path, folder), exist_ok=True)
+        warnings = safety.check(path, FOLDERS)
+        _write_once(os.path.join(path, "turns", _FIRST_TURN), b"", path)
+        # Git asks every folder for its own list of what to ignore: the yard hides itself, and the user's files stay as they are.
+        _write_once(os.path.join(path, ".gitignore"), b"*\n", path)
+        content = {"taskyard": FORMAT, "features": [], "settings": {"durability": durability or DURABILITY}}
+        _write_once(settings, json.dumps(content, indent=2).encode() + b"\n", path)
+        _sync_folders(path)
+    except OSError as error:
+        raise Unavailable(
+            f"no yard can be made at {path}: {error.strerror or error}", hint="choose a directory that you can write to"
+        ) from None
+    return Made(True, warnings)
+
+
+def load(path: str) -> Settings:
+    """The settings of the yard at this path; `Unavailable` if there is none, or none that this version can keep to."""
+    file = os.path.join(path, SETTINGS)
+    try:
+        with open(file, "rb") as stream:
+            content = json.loads(stream.read())
+    except FileNotFoundError:
+        raise Unavailable(
+            f"there is no yard at {path}", hint=f"check the path, or make one there with: taskyard init {path}"
+        ) from None
+    except OSError as error:
+        raise Unavailable(
+            f"the yard at {path} cannot be read: {error.strerror or error}",
+            hint="check its permissions and that its disk is mounted",
+        ) from None
+    except ValueError as error:
+        raise Unavailable(
+            f"{file} is not JSON: {error}", hint="put it right by hand; nothing else in the yard is touched"
+        ) from None
+    if not isinstance(content, dict) or content.get("taskyard") != FORMAT or content.get("features"):
+        raise Unavailable(
+            f"{file} is of a format or has features that this version does not know",
+            hint="use the version of Taskyard that made it, or a newer one",
+        )
+    return _settings(file, content.get("settings", {}))
+
+
+def _settings(file: str, given: Any) -> Settings:
+    if not isinstance(given, dict):
+        raise Unavailable(f"'settings' in {file} must be an object")
+    durability = given.get("durability", DURABILITY)
+    if durability not in ("fast", "durable", "strict"):
+        raise Unavailable(f"'durability' in {file} must be fast, durable or strict, not {durability!a}")
+    numbers = {name: given[name] for name in _POLICY if name in given}
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
+            raise Unavailable(f"{name!r} in {file} must be a number, not {value!a}")
+    return Settings(durability, Policy(**numbers))
+
+
+def _refuse_foreign(path: str) -> None:
+    """A folder with other things in it is somebody's, and no place for a yard."""
+    try:
+        foreign = sorted(set(os.listdir(path)) - set(FOLDERS) - {".gitignore"})
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise Invalid(f"{path} is not a directory", hint="name a directory, or one that is not there yet") from None
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read: {error.strerror or error}") from None
+    if foreign:
+        raise Invalid(
+            f"{path} has other files in it ({', '.join(map(ascii, foreign[:3]))})",
+            hint=f"name an empty or a new directory, such as {os.path.join(path, '.taskyard')}",
+        )
+
+
+def _write_once(path: str, content: bytes, root: str) -> None:
+    """A whole file under this name, unless a twin that makes the same yard was first."""
+    from taskyard import ids
+    from taskyard.stores.directory.disk import Disk
+
+    disk = Disk()
+    draft = os.path.join(root, "tmp", f"init-{ids.base32(ids.chance(40), 8)}")
+    disk.create(draft, content, sync=True)
+    disk.publish(draft, path)
+
+
+def _sync_folders(path: str) -> None:
+    from taskyard.stores.directory.disk import Disk
+
+    disk = Disk()
+    for folder in (path, os.path.dirname(path)):
+        disk.sync(folder)

@@ -1,0 +1,87 @@
+"""Reading tasks out of the yard: one with all about it, or a page of many."""
+
+from __future__ import annotations
+
+from taskyard.errors import Invalid
+from taskyard.store import Report
+from taskyard.stores.directory import body
+from taskyard.task import State, Task
+from taskyard.times import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.retry import Policy
+    from taskyard.store import Query
+    from taskyard.stores.directory.disk import Disk
+    from taskyard.stores.directory.listing import Listing
+    from taskyard.stores.directory.lookup import Found, Lookup
+    from taskyard.stores.directory.records import Records
+
+
+class Looking:
+    """From files to Tasks and Reports."""
+
+    def __init__(self, disk: Disk, lookup: Lookup, records: Records, listing: Listing, policy: Policy) -> None:
+        self._disk = disk
+        self._lookup = lookup
+        self._records = records
+        self._listing = listing
+        self._policy = policy
+
+    def report(self, id: str) -> Report:
+        """All about the task of this id or unique prefix."""
+        while True:
+            found = self._lookup.find(id)
+            try:
+                content, stamp = self._disk.read(found.path), self._disk.stamp(found.path)
+                break
+            except FileNotFoundError:
+                continue  # moved on between the look and the read: look again
+        token = found.token
+        task = self._task(found, content)
+        history, stale = self._records.history(token, found.state, stamp)
+        if found.state is State.PROCESSING:
+            task.lease_until = rfc3339(stamp + (token.lease or 0))
+            task.progress = self._records.progress_of(token)
+        if found.state is State.DONE:
+            task.result = self._records.result(token)
+        else:
+            task.error = next(
+                (entry["reason"] for entry in reversed(history) if entry["outcome"] in ("error", "crash")), None
+            )
+        return Report(task, history, self._records.notes(token.id), stale)
+
+    def page(self, query: Query) -> tuple[list[Task], str | None]:
+        """One page of tasks and the cursor of the next."""
+        page: list[Task] = []
+        for found in self._listing.oldest_first(query):
+            if len(page) == query.limit:
+                return page, page[-1].id
+            try:
+                task = self._task(found, self._disk.read(found.path))
+            except FileNotFoundError:
+                continue  # moved on since it was listed; its new place may be listed too
+            if query.mission is None or task.mission == query.mission:
+                page.append(task)
+        return page, None
+
+    def _task(self, found: Found, content: bytes) -> Task:
+        try:
+            fields = body.decode(content)
+        except Invalid:
+            fields = {}  # a broken file is still a task that can be looked at
+        token = found.token
+        fields.update(
+            id=token.id,
+            kind=token.lane.kind,
+            state=found.state,
+            priority=token.lane.priority,
+            assignee=token.lane.assignee,
+            attempts=token.errors + token.crashes,
+            max_attempts=token.max_attempts or self._policy.max_attempts,
+            fence=token.fence,
+            worker=token.worker,
+        )
+        if token.due is not None:
+            fields["not_before"] = rfc3339(token.due)
+        return Task(**fields)

@@ -1,0 +1,93 @@
+"""From an id to its file. The id names its segment, so a few directories are listed and nothing is ever scanned."""
+
+from __future__ import annotations
+
+from taskyard import ids
+from taskyard.errors import Ambiguous, NotFound
+from taskyard.stores.directory.names import Lane, Token
+from taskyard.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from taskyard.stores.directory.disk import Disk
+
+# A task in motion may slip past one pass (todo is listed, then it is reaped, then processing is listed): only a task
+# that two whole passes have missed is not there.
+_PASSES = 2
+_ENDED = (State.CANCELLED, State.FAILED, State.DONE)
+
+
+class Found:
+    """A task's file: its state, its folder and name, and what the name says."""
+
+    __slots__ = ("place", "state", "token")
+
+    def __init__(self, state: State, place: tuple[str, str], token: Token) -> None:
+        self.state = state
+        self.place = place
+        self.token = token
+
+    @property
+    def path(self) -> str:
+        """The file's path."""
+        return f"{self.place[0]}/{self.place[1]}"
+
+
+class Lookup:
+    """Finds files by id."""
+
+    def __init__(self, disk: Disk, root: str) -> None:
+        self._disk = disk
+        self._root = root
+
+    def find(self, prefix: str) -> Found:
+        """The one task whose id begins so."""
+        for _ in range(_PASSES):
+            found = self.matching(prefix)
+            if len(found) > 1:
+                some = ", ".join(sorted(found)[:3])
+                raise Ambiguous(
+                    f"{len(found)} tasks begin with {prefix}: {some}{', ...' if len(found) > 3 else ''}",
+                    hint="give more characters of the id",
+                )
+            if found:
+                return next(iter(found.values()))
+        raise NotFound(f"no task has the id {prefix}", hint="'taskyard list' shows the tasks there are")
+
+    def matching(self, prefix: str) -> dict[str, Found]:
+        """One pass: every task whose id begins so."""
+        tasks: dict[str, Found] = {}
+        for state, folder, lane in self._places(prefix[: ids.SEGMENT]):
+            for name in self.names(folder):
+                if not name.startswith(prefix):
+                    continue
+                token = Token.parse(name, lane)
+                if token is None:
+                    continue
+                known = tasks.get(token.id)
+                # Seen twice, it moved between two listings. Only an ending keeps the number, and it is listed later.
+                if known is None or known.token.fence <= token.fence:
+                    tasks[token.id] = Found(state, (folder, name), token)
+        return tasks
+
+    def _places(self, segment: str) -> Iterator[tuple[State, str, Lane | None]]:
+        """Where tasks of this segment can be, in the order in which tasks move."""
+        for text in self.names(f"{self._root}/todo"):
+            lane = Lane.parse(text)
+            if lane is not None:
+                yield State.TODO, f"{self._root}/todo/{text}/{segment}", lane
+        for bucket in self.names(f"{self._root}/waiting"):
+            yield State.WAITING, f"{self._root}/waiting/{bucket}/{segment}", None
+        yield State.BLOCKED, f"{self._root}/blocked/{segment}", None
+        yield State.PROCESSING, f"{self._root}/processing", None
+        for state in _ENDED:
+            yield state, f"{self._root}/{state}/{segment}", None
+
+    def names(self, folder: str) -> list[str]:
+        """What is in the folder; a folder that is not there is empty."""
+        try:
+            return self._disk.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []

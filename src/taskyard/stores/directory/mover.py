@@ -1,0 +1,63 @@
+"""The one way in which a task changes its state: one rename of an exact name to a name that was never used before."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.stores.directory.disk import Disk
+
+
+class Mover:
+    """Renames, with folders made where they are missing, and lost replies told from lost races."""
+
+    def __init__(self, disk: Disk, root: str, local: bool, durable: bool) -> None:
+        self._disk = disk
+        self._root = root
+        self._local = local
+        self._durable = durable
+
+    def move(self, path: str, folder: str, name: str) -> bool:
+        """Whether this rename was ours. False means that the task was not there under that name any more."""
+        target = f"{folder}/{name}"
+        try:
+            self._disk.rename(path, target)
+        except FileNotFoundError:
+            # The task is gone, or the folder is not there yet, or somebody is making it just now: make sure, and once more.
+            self.ensure(folder)
+            try:
+                self._disk.rename(path, target)
+            except FileNotFoundError:
+                return self.was_mine(folder, name)
+        return True
+
+    def was_mine(self, folder: str, name: str) -> bool:
+        """On a network filesystem the reply of a rename that took place may be lost, and its repeat finds nothing.
+
+        Nobody else uses this name, so if a fresh listing shows it, the rename was ours. A local kernel loses no replies.
+        """
+        return not self._local and name in self._disk.listdir(folder)
+
+    def ensure(self, folder: str) -> None:
+        """Make the folder and what is missing above it; each new name is synced, or a power cut would take all below it."""
+        try:
+            self._disk.mkdir(folder)
+        except FileExistsError:
+            return
+        except FileNotFoundError:
+            parent = os.path.dirname(folder)
+            if len(parent) <= len(self._root):
+                raise  # the yard itself is gone: nothing of it is made again in silence
+            self.ensure(parent)
+            self.ensure(folder)
+            return
+        if self._durable:
+            self._disk.sync(os.path.dirname(folder))
+
+    def drop(self, folder: str) -> None:
+        """Remove a folder if it is empty; whoever wants to move something in makes it anew."""
+        try:
+            self._disk.rmdir(folder)
+        except OSError:
+            return

@@ -1,0 +1,253 @@
+"""File names: the state of a task is where its file is and what it is called. PROTOCOL.md has the grammar.
+
+    <id>.<N>.e<E>.c<C>[.m<M>][.t<T>]                     in todo/<lane>/<segment>/
+    ....<lane>                                           in blocked/, failed/, cancelled/
+    ....<lane>.d<due>                                    in waiting/<bucket>/<segment>/
+    ....<lane>.l<lease>.<worker>-<nonce>                 in processing/, and kept in failed/
+    ....<lane>.l<lease>.<worker>-<nonce>[.r]             in done/; r: the claim brought a result
+
+N is the fence, E and C count errors and crashes, M is the task's own limit of attempts and T its own lease, where it
+has them; times are in milliseconds. All end in `.json`. No part holds a dot.
+"""
+
+from __future__ import annotations
+
+import time
+
+from taskyard import ids
+from taskyard.task import Standing, State
+from taskyard.words import decoded, encoded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.retry import Policy
+
+SUFFIX = ".json"
+RESULT = "r"
+ASSIGNED = "@"  # stands for the worker where the lane names an assignee: only that worker can be it
+
+_MINUTE, _HOUR, _DAY = "%Y-%m-%dT%H-%M", "%Y-%m-%dT%H", "%Y-%m-%d"
+
+
+class Lane:
+    """What a claim chooses by: priority, kind and assignee; one directory in todo/ for each."""
+
+    __slots__ = ("assignee", "kind", "priority", "text")
+
+    def __init__(self, priority: int, kind: str, assignee: str | None) -> None:
+        self.priority = priority
+        self.kind = kind
+        self.assignee = assignee
+        self.text = f"{priority}-{encoded(kind)}" + (f"@{encoded(assignee)}" if assignee is not None else "")
+
+    @classmethod
+    def of(cls, priority: int, kind: str, assignee: str | None) -> Lane:
+        """The lane of such tasks."""
+        key = (priority, kind, assignee)
+        lane = _LANE_OF.get(key)
+        if lane is None:
+            if len(_LANE_OF) > 10_000:
+                _LANE_OF.clear()
+            lane = _LANE_OF[key] = cls(priority, kind, assignee)
+        return lane
+
+    @classmethod
+    def parse(cls, text: str) -> Lane | None:
+        """The lane of this name, or None if it is none."""
+        known = _LANES.get(text)
+        if known is not None:
+            return known
+        if not is_lane(text):
+            return None
+        kind, at, assignee = text[2:].partition("@")
+        try:
+            lane = cls(int(text[0]), decoded(kind), decoded(assignee) if at else None)
+        except ValueError:
+            return None
+        if lane.text != text:
+            return None
+        if len(_LANES) > 10_000:
+            _LANES.clear()
+        _LANES[text] = lane
+        return lane
+
+
+_LANES: dict[str, Lane] = {}
+_LANE_OF: dict[tuple[int, str, str | None], Lane] = {}
+
+
+def is_lane(part: str) -> bool:
+    """Whether this part of a name is its lane."""
+    return len(part) > 2 and part[1] == "-" and part[0] in "0123456789"
+
+
+class Token:
+    """A parsed name."""
+
+    __slots__ = (
+        "crashes",
+        "due",
+        "errors",
+        "fence",
+        "has_result",
+        "id",
+        "lane",
+        "lease",
+        "max_attempts",
+        "nonce",
+        "own_lease",
+        "worker",
+    )
+
+    def __init__(self, id: str, fence: int, errors: int, crashes: int, lane: Lane) -> None:
+        self.id = id
+        self.fence = fence
+        self.errors = errors
+        self.crashes = crashes
+        self.lane = lane
+        self.max_attempts: int | None = None
+        self.own_lease: int | None = None
+        self.due: int | None = None
+        self.lease: int | None = None
+        self.worker: str | None = None
+        self.nonce: str | None = None
+        self.has_result = False
+
+    @classmethod
+    def parse(cls, name: str, lane: Lane | None = None) -> Token | None:
+        """What the name says, or None if it is no task's name; names in todo/ get their lane from their directory."""
+        parts = name[: -len(SUFFIX)].split(".")
+        if not name.endswith(SUFFIX) or len(parts) < 4 or not ids.is_id(parts[0]):
+            return None
+        try:
+            token = cls(parts[0], int(parts[1]), _tagged(parts[2], "e"), _tagged(parts[3], "c"), lane)  # type: ignore[arg-type]
+            rest = parts[4:]
+            if rest and rest[0][0] == "m":
+                token.max_attempts = _tagged(rest.pop(0), "m")
+            if rest and rest[0][0] == "t":
+                token.own_lease = _tagged(rest.pop(0), "t")
+            if rest and is_lane(rest[0]):
+                token.lane = Lane.parse(rest.pop(0))  # type: ignore[assignment]
+            if rest and rest[0][0] == "d":
+                token.due = _tagged(rest.pop(0), "d")
+            if len(rest) == 3 and rest[2] == RESULT:
+                token.has_result = True
+                rest.pop()
+            if len(rest) == 2:
+                token.lease = _tagged(rest[0], "l")
+                worker, dash, token.nonce = rest[1].rpartition("-")
+                if not dash:
+                    return None
+                token.worker = token.lane.assignee if worker == ASSIGNED else decoded(worker)
+                rest = []
+        except (ValueError, IndexError, AttributeError):
+            return None
+        return None if rest or token.lane is None else token
+
+    def standing(self, state: State, place: tuple[str, str], policy: Policy) -> Standing:
+        """The task as moves see it."""
+        lease = self.lease if self.lease is not None else self.own_lease
+        return Standing(
+            self.id,
+            self.lane.kind,
+            self.lane.priority,
+            self.lane.assignee,
+            state,
+            self.fence,
+            self.errors,
+            self.crashes,
+            policy.max_attempts if self.max_attempts is None else self.max_attempts,
+            policy.lease if lease is None else lease / 1000,
+            self.worker,
+            self.nonce,
+            place,
+        )
+
+
+def _tagged(part: str, tag: str) -> int:
+    if part[:1] != tag or not part[1:].isascii() or not part[1:].isdigit():
+        raise ValueError(part)
+    return int(part[1:])
+
+
+class Counters:
+    """The parts between the fence and the lane."""
+
+    __slots__ = ("crashes", "errors", "lease", "max_attempts", "text")
+
+    def __init__(self, text: str, errors: int, crashes: int, max_attempts: int | None, lease: float | None) -> None:
+        self.text = text
+        self.errors = errors
+        self.crashes = crashes
+        self.max_attempts = max_attempts
+        self.lease = lease
+
+    @classmethod
+    def parse(cls, rest: str) -> Counters | None:
+        """From the rest of a name in todo/, `e0.c0.m5.t60000.json`, or None if it is nothing of the kind."""
+        token = Token.parse(f"{'0' * ids.LENGTH}.0.{rest}", _ANY_LANE)
+        if token is None or token.lane is not _ANY_LANE or token.due is not None or token.nonce is not None:
+            return None
+        own_lease = None if token.own_lease is None else token.own_lease / 1000
+        return cls(rest[: -len(SUFFIX)], token.errors, token.crashes, token.max_attempts, own_lease)
+
+    @staticmethod
+    def of_new(max_attempts: int | None, own_lease: int | None) -> str:
+        """The text for a new task."""
+        return (
+            "e0.c0"
+            + ("" if max_attempts is None else f".m{max_attempts}")
+            + ("" if own_lease is None else f".t{own_lease}")
+        )
+
+
+_ANY_LANE = Lane(0, "any", None)
+
+
+def own_limits(name: str) -> str:
+    """The `.m` and `.t` parts of a name as they stand, to be carried over into its next one."""
+    return "".join(f".{part}" for part in name.split(".")[4:6] if part[0] in "mt" and part[1:].isdigit())
+
+
+def claim_parts(name: str) -> str:
+    """The `.l<lease>.<worker>-<nonce>` of a claimed name."""
+    lease, worker = name[: -len(SUFFIX)].split(".")[-2:]
+    return f".{lease}.{worker}"
+
+
+def lane_text(name: str) -> str:
+    """The lane in a name outside todo/, without parsing the rest: counting looks at every name there is."""
+    for part in name.split(".")[4:7]:
+        if is_lane(part):
+            return part
+    return ""
+
+
+class Plan:
+    """How a claim names a task: all that the claims of like tasks by one worker have in common."""
+
+    __slots__ = ("counters", "lease", "middle")
+
+    def __init__(self, counters: Counters, lane: Lane, worker: str, lease: float) -> None:
+        holder = ASSIGNED if lane.assignee is not None else encoded(worker)
+        self.counters = counters
+        self.lease = lease
+        self.middle = f"{counters.text}.{lane.text}.l{round(lease * 1000)}.{holder}-"
+
+    @classmethod
+    def of(cls, rest: str, lane: Lane, worker: str, lease: float | None, policy: Policy) -> Plan | None:
+        """The plan for a task in todo/ whose name ends so, or None if that is no task's name."""
+        counters = Counters.parse(rest)
+        return None if counters is None else cls(counters, lane, worker, lease or counters.lease or policy.lease)
+
+
+def bucket(due: int, now: int) -> str:
+    """The directory in waiting/ for a task that is due then: finer the sooner, so that there are never too many."""
+    ahead = due - now
+    form = _MINUTE if ahead < 2 * 3_600_000 else _HOUR if ahead < 2 * 86_400_000 else _DAY
+    return time.strftime(form, time.gmtime(due // 1000))
+
+
+def begun(bucket: str, now: int) -> bool:
+    """Whether the bucket's time has come; names of buckets sort by their beginning, coarse ones before the fine ones in them."""
+    return bucket <= time.strftime(_MINUTE, time.gmtime(now // 1000))

@@ -1,0 +1,218 @@
+"""What claims leave behind: one record for each way a claim ended, notes and progress, and output that came too late.
+
+    results/<seg>/<claim>.<outcome>.json       written before the move it belongs to, created exclusively, never replaced
+    results/<seg>/<claim>.stale-<digest>.json  brought by a claim that was over
+    attempts/<seg>/<id>/<claim>/               notes.jsonl and progress.json, only where there are any
+
+A record does not make an ending; the task's name does. A done task's name holds the claim that ended it, and so selects
+that claim's `done` record: a late worker can write one, but never publish it.
+"""
+
+from __future__ import annotations
+
+import json
+
+from taskyard import ids
+from taskyard.task import Handle, State
+from taskyard.times import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from taskyard.moves import Move
+    from taskyard.stores.directory.disk import Disk
+    from taskyard.stores.directory.names import Token
+
+_BY_OTHERS = ("crash", "cancelled")
+_BY_HOLDER = ("error", "released")
+_OUTPUT = ("done", "error")
+_BARE = "bare"
+
+
+class Records:
+    """Reads and writes them."""
+
+    def __init__(self, disk: Disk, root: str, draft: Callable[[], str], ensure: Callable[[str], None]) -> None:
+        self._disk = disk
+        self._root = root
+        self._draft = draft
+        self._ensure = ensure
+
+    def write(self, handle: Handle, move: Move, worker: str | None, by: str, at: int, sync: bool) -> None:
+        """Write down how the claim is about to end, whole and once; a second, different word becomes a stale result."""
+        name = f"{handle}.{move.outcome}.json"
+        if not self._publish(handle.id, name, _record(handle, move, worker, by, at), sync):
+            self.keep_stale(handle, move, worker, by, at)
+
+    def keep_stale(self, handle: Handle, move: Move, worker: str | None, by: str, at: int) -> None:
+        """Keep output that does not count, unless just the same is kept already."""
+        written = self._read(handle.id, f"{handle}.{move.outcome}.json")
+        if written is not None and (written.get("result"), written.get("reason")) == (move.result, move.reason):
+            return
+        if worker is None:  # who calls may be another process than the one that held the claim
+            worker = next((record.get("worker") for claim, _, record in self._all(handle.id) if claim == handle), by)
+        from hashlib import sha256
+
+        digest = sha256(json.dumps([move.outcome, move.result, move.reason], sort_keys=True).encode()).hexdigest()[:12]
+        self._publish(handle.id, f"{handle}.stale-{digest}.json", _record(handle, move, worker, by, at), sync=True)
+
+    def result(self, token: Token) -> Any:
+        """The result of a done task: its own claim's, or None if that brought none."""
+        record = self._read(token.id, f"{token.id}.{token.fence}.{token.nonce}.done.json") if token.has_result else None
+        return None if record is None else record.get("result")
+
+    def history(self, token: Token, state: State, ended_at: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """How the task's claims ended, oldest first, and what came too late to count."""
+        claims: dict[Handle, dict[str, dict[str, Any]]] = {}
+        for handle, kind, record in self._all(token.id):
+            claims.setdefault(handle, {})[kind] = record
+        current = Handle(token.id, token.fence, token.nonce) if token.nonce else None
+        if current is not None and state is State.DONE and not token.has_result:
+            # A done without a result has no record; its name says all there is to say.
+            bare = {
+                "fence": token.fence,
+                "worker": token.worker,
+                "outcome": "done",
+                "reason": None,
+                "at": rfc3339(ended_at),
+            }
+            claims.setdefault(current, {})[_BARE] = bare
+        history, stale = [], []
+        for handle in sorted(claims, key=lambda handle: handle.fence):
+            records = claims[handle]
+            counted = _counted(records, state if handle == current else None)
+            for kind, record in records.items():
+                entry = {"claim": str(handle), **record}
+                if kind == counted:
+                    history.append(
+                        {name: entry.get(name) for name in ("claim", "fence", "worker", "outcome", "reason", "at")}
+                    )
+                elif record.get("outcome") in _OUTPUT and not (handle == current and state is State.PROCESSING):
+                    stale.append(
+                        {
+                            name: entry.get(name)
+                            for name in ("claim", "fence", "worker", "outcome", "result", "reason", "at")
+                        }
+                    )
+        return history, stale
+
+    def note(self, handle: Handle, worker: str | None, text: str, at: int) -> None:
+        """Add a note to the claim's own folder."""
+        line = json.dumps(
+            {"claim": str(handle), "fence": handle.fence, "worker": worker, "text": text, "at": rfc3339(at)},
+            ensure_ascii=False,
+        )
+        self._disk.append(f"{self.folder(handle)}/notes.jsonl", line.encode() + b"\n")
+
+    def progress(self, handle: Handle, value: float) -> None:
+        """Set how far the claim's work is."""
+        draft = self._draft()
+        self._disk.create(draft, json.dumps({"progress": value}).encode(), sync=False)
+        self._disk.rename(draft, f"{self.folder(handle)}/progress.json")
+
+    def notes(self, id: str) -> list[dict[str, Any]]:
+        """All notes on the task, in the order of its claims."""
+        notes: list[dict[str, Any]] = []
+        for claim in sorted(self._list(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}"), key=_fence):
+            content = self._content(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}/{claim}/notes.jsonl")
+            notes += [note for line in (content or b"").splitlines() if (note := _parsed(line)) is not None]
+        return notes
+
+    def progress_of(self, token: Token) -> float | None:
+        """What the current claim said last."""
+        claim = f"{token.id}.{token.fence}.{token.nonce}"
+        content = self._content(f"{self._root}/attempts/{token.id[: ids.SEGMENT]}/{token.id}/{claim}/progress.json")
+        return ((content and _parsed(content)) or {}).get("progress")
+
+    def path(self, handle: Handle) -> str:
+        """Where the claim's folder is, or would be."""
+        return f"{self._root}/attempts/{handle.id[: ids.SEGMENT]}/{handle.id}/{handle}"
+
+    def folder(self, handle: Handle) -> str:
+        """The claim's folder, made if need be."""
+        folder = self.path(handle)
+        self._ensure(folder)
+        return folder
+
+    def _publish(self, id: str, name: str, content: bytes, sync: bool) -> bool:
+        folder = f"{self._root}/results/{id[: ids.SEGMENT]}"
+        draft = self._draft()
+        self._disk.create(draft, content, sync)
+        try:
+            published = self._disk.publish(draft, f"{folder}/{name}")
+        except FileNotFoundError:
+            self._ensure(folder)
+            published = self._disk.publish(draft, f"{folder}/{name}")
+        if sync:
+            self._disk.sync(folder)
+        return published
+
+    def _all(self, id: str) -> list[tuple[Handle, str, dict[str, Any]]]:
+        """Every record of the task that can be read: its claim, what it is, its content."""
+        found = []
+        for name in self._list(f"{self._root}/results/{id[: ids.SEGMENT]}"):
+            parts = name.split(".")
+            if name.startswith(id) and len(parts) == 5 and parts[1].isdigit():
+                record = self._read(id, name)
+                if record is not None:
+                    found.append((Handle(id, int(parts[1]), parts[2]), parts[3], record))
+        return found
+
+    def _read(self, id: str, name: str) -> dict[str, Any] | None:
+        content = self._content(f"{self._root}/results/{id[: ids.SEGMENT]}/{name}")
+        return None if content is None else _parsed(content)
+
+    def _content(self, path: str) -> bytes | None:
+        try:
+            return self._disk.read(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _list(self, folder: str) -> list[str]:
+        try:
+            return self._disk.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+
+def _counted(records: dict[str, dict[str, Any]], state: State | None) -> str | None:
+    """Which record of one claim tells how it ended; `state` is the task's, if the claim is its newest, else None."""
+    if state is State.PROCESSING:
+        return None  # whatever is written, nothing has been moved yet
+    if state is State.DONE:
+        return _BARE if _BARE in records else "done"
+    if state is State.FAILED:
+        return "error"
+    # The claim is over. Somebody else's move is written down just before it is made, so it outranks the holder's word,
+    # which may have come too late; a holder's `done` that counted would be in the task's name.
+    return next((kind for kind in (*_BY_OTHERS, *_BY_HOLDER) if kind in records), None)
+
+
+def _record(handle: Handle, move: Move, worker: str | None, by: str, at: int) -> bytes:
+    record = {
+        "claim": str(handle),
+        "fence": handle.fence,
+        "worker": worker,
+        "outcome": move.outcome,
+        "reason": move.reason,
+        "at": rfc3339(at),
+        "by": by,
+    }
+    if move.result is not None:
+        record["result"] = move.result
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+
+
+def _parsed(content: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(content)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _fence(claim: str) -> int:
+    parts = claim.split(".")
+    return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else 0

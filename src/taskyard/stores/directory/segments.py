@@ -1,0 +1,93 @@
+"""Segments: about a thousand tasks of one lane each, so that no directory grows and an id tells where its task is.
+
+`segments/<seg>` marks a segment: its first line is the time it was opened and its lane, then one byte for each task
+that was put into it. The marker's size is the count, so no adder has to list anything.
+"""
+
+from __future__ import annotations
+
+from taskyard import ids
+from taskyard.errors import Conflict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.stores.directory.disk import Disk
+
+SIZE = 1024
+_LAST = 32**ids.SEGMENT - 1
+
+
+class Segments:
+    """Finds room for new tasks."""
+
+    def __init__(self, disk: Disk, root: str, draft: Callable[[], str], now: Callable[[], int], sync: bool) -> None:
+        self._disk = disk
+        self._root = root
+        self._draft = draft
+        self._now = now
+        self._sync = sync
+        self._current: dict[str, str] = {}
+
+    def reserve(self, lane: str, wanted: int) -> tuple[str, int]:
+        """A segment of this lane and how many tasks it takes, at most `wanted`."""
+        segment = self._current.get(lane) or self._newest(lane)
+        while True:
+            room = self._take(segment, wanted) if segment else 0
+            if room:
+                self._current[lane] = segment
+                return segment, room
+            segment = self._open(lane)
+
+    def opened(self, segment: str) -> int:
+        """When the segment was opened: no task in it is older. 0 if its marker is gone."""
+        return self._marker(segment)[0]
+
+    def _take(self, segment: str, wanted: int) -> int:
+        path = self._path(segment)
+        header = self._marker(segment)[2]
+        try:
+            room = min(wanted, SIZE - (self._disk.size(path) - header))
+            if room > 0:
+                self._disk.append(path, b"." * room, create=False)
+        except FileNotFoundError:
+            return 0
+        return max(room, 0)
+
+    def _newest(self, lane: str) -> str:
+        """The highest segment that this lane has tasks in, if it is the lane's own."""
+        try:
+            names = sorted(filter(ids.is_segment, self._disk.listdir(f"{self._root}/todo/{lane}")), reverse=True)
+        except FileNotFoundError:
+            return ""
+        # Tasks that were moved here from another lane keep their segment, so the highest need not be the lane's own.
+        return next((name for name in names[:8] if self._marker(name)[1] == lane), "")
+
+    def _open(self, lane: str) -> str:
+        taken = [ids.number(name) for name in self._disk.listdir(f"{self._root}/segments") if ids.is_segment(name)]
+        number = max(taken, default=-1) + 1
+        while number <= _LAST:
+            segment = ids.base32(number, ids.SEGMENT)
+            draft = self._draft()
+            self._disk.create(draft, f"{self._now()} {lane}\n".encode(), self._sync)
+            if self._disk.publish(draft, self._path(segment)):
+                if self._sync:
+                    self._disk.sync(f"{self._root}/segments")
+                return segment
+            if self._marker(segment)[1] == lane:
+                return segment  # a twin opened it for the same lane a moment ago
+            number += 1
+        raise Conflict("this yard has used up all its segments, a thousand million tasks", hint="begin a new yard")
+
+    def _marker(self, segment: str) -> tuple[int, str, int]:
+        """When the segment was opened, its lane, and the length of that line."""
+        try:
+            line = self._disk.read(self._path(segment)).split(b"\n", 1)[0]
+            opened, _, lane = line.decode().partition(" ")
+            return int(opened), lane, len(line) + 1
+        except (FileNotFoundError, ValueError):
+            return 0, "", 0
+
+    def _path(self, segment: str) -> str:
+        return f"{self._root}/segments/{segment}"

@@ -1,0 +1,54 @@
+"""Tasks that are not due yet: `waiting/<bucket>/<segment>/`, buckets by the minute, hour or day they are due in."""
+
+from __future__ import annotations
+
+from taskyard import ids
+from taskyard.stores.directory.lookup import Found
+from taskyard.stores.directory.names import Token, begun, bucket
+from taskyard.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from taskyard.stores.directory.lookup import Lookup
+    from taskyard.stores.directory.mover import Mover
+
+
+class Waiting:
+    """Finds what is due, and moves what is not from coarse buckets that have begun into finer ones."""
+
+    def __init__(self, lookup: Lookup, mover: Mover, root: str) -> None:
+        self._lookup = lookup
+        self._mover = mover
+        self._root = f"{root}/waiting"
+
+    def folder(self, id: str, due: int, now: int) -> str:
+        """Where a task belongs that is due then."""
+        return f"{self._root}/{bucket(due, now)}/{id[: ids.SEGMENT]}"
+
+    def due(self, now: int) -> Iterator[Found]:
+        """Tasks whose time has come, soonest bucket first."""
+        for name in sorted(self._lookup.names(self._root)):
+            if not begun(name, now):
+                return
+            segments = self._lookup.names(f"{self._root}/{name}")
+            for segment in segments:
+                yield from self._due_in(f"{self._root}/{name}/{segment}", now)
+            if not segments:
+                self._mover.drop(f"{self._root}/{name}")
+
+    def _due_in(self, folder: str, now: int) -> Iterator[Found]:
+        names = self._lookup.names(folder)
+        for name in names:
+            token = Token.parse(name)
+            if token is None or token.due is None:
+                continue
+            if token.due <= now:
+                yield Found(State.WAITING, (folder, name), token)
+                continue
+            finer = self.folder(token.id, token.due, now)
+            if finer != folder:
+                self._mover.move(f"{folder}/{name}", finer, name)
+        if not names:
+            self._mover.drop(folder)

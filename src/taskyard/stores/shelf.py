@@ -1,0 +1,215 @@
+"""What a memory yard holds: its tasks by id, by lane in the order of hand-out, and by the moment they fall due."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from heapq import heappop, heappush
+from threading import Condition
+
+from taskyard import ids, times
+from taskyard.errors import Ambiguous, NotFound
+from taskyard.task import Standing, State, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Any, Self
+
+    from taskyard.draft import Draft
+    from taskyard.retry import Policy
+    from taskyard.store import Want
+
+SEGMENT_HOLDS = 1024
+
+
+class Record:
+    """One task: where it stands, and all that was written down about it. Data and results are kept as JSON, so nobody can reach in."""
+
+    __slots__ = ("draft", "history", "lease", "not_before", "notes", "progress", "result", "stale", "standing", "until")
+
+    def __init__(self, id: str, draft: Draft, policy: Policy, now: int) -> None:
+        due = draft.due(now)
+        self.draft = draft
+        self.lease = policy.lease if draft.lease is None else draft.lease
+        self.not_before = due if draft.not_before is None else draft.not_before
+        self.until = due or 0
+        """When a waiting task is due, or a held one's lease ends."""
+        self.progress: float | None = None
+        self.result: str | None = None
+        self.history: list[dict[str, Any]] = []
+        self.notes: list[dict[str, Any]] = []
+        self.stale: list[dict[str, Any]] = []
+        state = State.TODO if due is None else State.WAITING
+        attempts = policy.max_attempts if draft.max_attempts is None else draft.max_attempts
+        self.standing = Standing(id, draft.kind, draft.priority, draft.assignee, state, 0, 0, 0, attempts, self.lease)
+
+    def stands(self, there: Standing) -> bool:
+        """Whether the task has not moved since this standing was seen."""
+        at = self.standing
+        return (at.state, at.fence, at.nonce) == (there.state, there.fence, there.nonce)
+
+    def claim(self) -> dict[str, Any]:
+        """The claim that holds the task, as every entry about it begins."""
+        at = self.standing
+        return {"claim": f"{at.id}.{at.fence}.{at.nonce}", "fence": at.fence, "worker": at.worker}
+
+    def error(self) -> str | None:
+        """Why the newest attempt that went wrong did so; nothing once the task is done."""
+        if self.standing.state is State.DONE:
+            return None
+        return next(
+            (entry["reason"] for entry in reversed(self.history) if entry["outcome"] in ("error", "crash")), None
+        )
+
+    def task(self) -> Task:
+        """The whole task, as a copy."""
+        at, draft = self.standing, self.draft
+        not_before = self.until if at.state is State.WAITING else self.not_before
+        return Task(
+            id=at.id,
+            kind=at.kind,
+            title=draft.title,
+            state=at.state,
+            priority=at.priority,
+            data=json.loads(draft.payload),
+            not_before=None if not_before is None else times.rfc3339(not_before),
+            mission=draft.mission,
+            assignee=at.assignee,
+            attempts=at.errors + at.crashes,
+            max_attempts=at.max_attempts,
+            fence=at.fence,
+            worker=at.worker,
+            lease_until=times.rfc3339(self.until) if at.state is State.PROCESSING else None,
+            progress=self.progress,
+            result=None if self.result is None else json.loads(self.result),
+            error=self.error(),
+        )
+
+    def line(self) -> Task:
+        """The few fields that a list shows."""
+        at, draft = self.standing, self.draft
+        return Task(
+            id=at.id,
+            kind=at.kind,
+            title=draft.title,
+            state=at.state,
+            priority=at.priority,
+            worker=at.worker,
+            mission=draft.mission,
+        )
+
+
+class Shelf:
+    """The tasks of one yard under one lock; `with shelf` holds it.
+
+    Lanes and alarms are heaps of (order, fence, id). A task that moves on leaves its entry behind; since every move but
+    an ending raises the fence, an entry whose fence or state is not the task's own is seen to be old and thrown away.
+    """
+
+    def __init__(self) -> None:
+        self.changed = Condition()
+        self.swept: int | None = None
+        self._records: dict[str, Record] = {}
+        self._ids: list[str] = []  # by age as well as by name: segments and the mint's tails both rise
+        self._lanes: dict[tuple[int, str, str | None], list[tuple[str, int, str]]] = {}
+        self._alarms: list[tuple[int, int, str]] = []
+        self._mint = ids.Mint()
+        self._minted = 0
+
+    def __enter__(self) -> Self:
+        self.changed.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.changed.release()
+
+    def new_id(self, now: int) -> str:
+        """An id that is younger than all before it."""
+        segment = self._minted // SEGMENT_HOLDS
+        self._minted += 1
+        return ids.base32(segment, ids.SEGMENT) + self._mint.tail(now)
+
+    def keep(self, record: Record) -> None:
+        """Take in a new task."""
+        self._records[record.standing.id] = record
+        self._ids.append(record.standing.id)
+        self.place(record)
+
+    def place(self, record: Record) -> None:
+        """Put a task that has moved where its new state is looked for, and tell whoever waits."""
+        at = record.standing
+        if at.state is State.TODO:
+            lane = self._lanes.setdefault((at.priority, at.kind, at.assignee), [])
+            heappush(lane, (ids.age_key(at.id), at.fence, at.id))
+        elif at.state in (State.WAITING, State.PROCESSING):
+            heappush(self._alarms, (record.until, at.fence, at.id))
+        self.changed.notify_all()
+
+    def first(self, want: Want) -> Record | None:
+        """The most urgent, oldest task in todo that serves."""
+        best: tuple[int, str, str] | None = None
+        for key, lane in list(self._lanes.items()):
+            priority, kind, assignee = key
+            if (want.kinds is not None and kind not in want.kinds) or assignee not in (None, want.worker):
+                continue
+            while lane and self._current(lane[0], State.TODO) is None:
+                heappop(lane)
+            if not lane:
+                del self._lanes[key]
+                continue
+            age, _, id = lane[0]
+            best = min(best or (priority, age, id), (priority, age, id))
+        return None if best is None else self._records[best[2]]
+
+    def overdue(self, now: int, limit: int) -> list[Record]:
+        """Tasks whose lease has ended or whose time has come; they stay on the list until they are moved."""
+        found: list[Record] = []
+        while self._alarms and self._alarms[0][0] < now and len(found) < limit:
+            entry = heappop(self._alarms)
+            record = self._current(entry, State.WAITING) or self._current(entry, State.PROCESSING)
+            if record is None:
+                continue
+            if record.until < now:
+                found.append(record)
+            else:  # renewed since the alarm was set
+                heappush(self._alarms, (record.until, *entry[1:]))
+        for record in found:
+            heappush(self._alarms, (record.until, record.standing.fence, record.standing.id))
+        return found
+
+    def _current(self, entry: tuple[Any, int, str], state: State) -> Record | None:
+        record = self._records[entry[2]]
+        return record if record.standing.state is state and record.standing.fence == entry[1] else None
+
+    def named(self, id: str) -> Record:
+        """The task of this id or unique prefix."""
+        record = self._records.get(id)
+        if record is not None:
+            return record
+        start = bisect_left(self._ids, id)
+        matches = [found for found in self._ids[start : start + 6] if found.startswith(id)]
+        if not matches:
+            raise NotFound(f"no task has the id {id}", hint="'taskyard list' shows the ids that there are")
+        if len(matches) > 1:
+            shown = ", ".join(matches[:5]) + (", ..." if len(matches) > 5 else "")
+            raise Ambiguous(f"more than one task starts with {id}: {shown}", hint="give more of the id")
+        return self._records[matches[0]]
+
+    def shortest(self, id: str) -> str:
+        """The shortest beginning of this id that names no other task."""
+        whole = self.named(id).standing.id
+        at = bisect_left(self._ids, whole)
+        length = ids.SEGMENT
+        for other in self._ids[max(0, at - 1) : at] + self._ids[at + 1 : at + 2]:
+            while whole[:length] == other[:length]:
+                length += 1
+        return whole[:length]
+
+    def oldest_first(self, cursor: str | None = None) -> Iterator[Record]:
+        """Every task in the order of age, or those after the cursor."""
+        start = 0 if cursor is None else bisect_right(self._ids, ids.age_key(cursor), key=ids.age_key)
+        return (self._records[self._ids[at]] for at in range(start, len(self._ids)))

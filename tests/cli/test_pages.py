@@ -1,0 +1,175 @@
+"""What people see: tables, pages, times, colours."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from taskyard.doors.cli import ages, paper
+from taskyard.times import moment, rfc3339
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .conftest import Answer
+
+
+def test_add_prints_the_id_alone(run: Callable[..., Answer], yard: Path) -> None:
+    answer = run("add", "build")
+    assert len(answer.out) == 22
+    assert answer.err == ""
+    assert run("show", answer.out.strip()).code == 0
+
+
+def test_add_from_lines_prints_how_many(run: Callable[..., Answer], yard: Path) -> None:
+    assert run("add", "--from", "-", stdin='{"kind": "a"}\n' * 3).out == "3 tasks added\n"
+    assert run("add", "--from", "-", stdin='{"kind": "a"}').out == "1 task added\n"
+
+
+def test_init_tells_the_next_three_commands(run: Callable[..., Answer], place: Path) -> None:
+    text = run("init").out
+    assert str(place / ".taskyard") in text
+    assert [line.split()[1] for line in text.splitlines() if line.startswith("  taskyard")] == ["add", "claim", "done"]
+    assert "export" not in text
+    assert f"export TASKYARD={place / 'other'}" in run("init", "other").out
+
+
+def test_claim_prints_the_handle_and_what_to_say_next(run: Callable[..., Answer], ask: Callable[..., Any]) -> None:
+    id = ask("add", "build", "--title", "Docs", "--data", '{"target": "html"}')["task"]["id"]
+    first = ask("claim", "--worker", "ada")["claim"]
+    ask("fail", first, "--reason", "no disk")
+    ask("retry", id)
+    text = run("claim").out
+    handle = text.split()[1]
+    assert handle.startswith(id)
+    for part in ("Docs", '"target": "html"', "build", "no disk", "ada", "(in ", f"taskyard done {handle}"):
+        assert part in text
+    assert run("done", handle).out == f"{id} is done\n"
+
+
+def test_the_verbs_on_a_claim_say_in_a_line_what_became_of_the_task(
+    run: Callable[..., Answer], ask: Callable[..., Any]
+) -> None:
+    id = ask("add", "build")["task"]["id"]
+    handle = ask("claim")["claim"]
+    assert run("heartbeat", handle).out.startswith("yours until ")
+    assert run("note", handle, "x").out == f"noted on {id}\n"
+    assert run("release", handle).out == f"{id} is handed back: todo\n"
+    assert "1 of 3 attempts" in run("fail", ask("claim")["claim"], "--reason", "x").out
+    assert run("retry", id).out == f"{id} is todo\n"
+    assert run("fail", ask("claim")["claim"], "--no-retry").out == f"{id} is failed\n"
+    assert run("wait", id).out == f"{id}  failed\n"
+
+
+def test_a_list_is_an_aligned_table_without_colour_in_a_pipe(
+    run: Callable[..., Answer], ask: Callable[..., Any]
+) -> None:
+    ids = ask("add", "--from", "-", stdin='{"kind": "a", "title": "漢字"}\n{"kind": "longer", "title": "plain"}\n')[
+        "ids"
+    ]
+    ask("claim", ids[1], "--worker", "ada")
+    lines = run("list").out.splitlines()
+    assert lines[0].split() == ["ID", "STATE", "P", "KIND", "TITLE", "WORKER", "AGE"]
+    assert "\x1b" not in "".join(lines)
+    assert len({paper.width(line) for line in lines}) == 1
+    assert all(id.startswith(line.split()[0]) for id, line in zip(ids, lines[1:], strict=True))
+    assert "ada" in lines[2]
+
+
+def test_an_empty_list_says_so_beside_the_output(run: Callable[..., Answer], yard: Path) -> None:
+    answer = run("ready")
+    assert (answer.code, answer.out, answer.err) == (0, "", "nothing is ready\n")
+
+
+def test_a_list_that_goes_on_says_how_to_see_more(run: Callable[..., Answer], ask: Callable[..., Any]) -> None:
+    ids = ask("add", "--from", "-", stdin='{"kind": "a"}\n' * 3)["ids"]
+    assert run("list", "--limit", "2").out.splitlines()[-1] == f"more: --cursor {ids[1]}"
+
+
+def test_stats_is_a_table_of_kinds_and_states(run: Callable[..., Answer], ask: Callable[..., Any]) -> None:
+    ask("add", "--from", "-", stdin='{"kind": "a"}\n{"kind": "b"}\n{"kind": "b"}\n')
+    head, *rows = (line.split() for line in run("stats").out.splitlines())
+    todo = head.index("todo")
+    assert [(row[0], row[todo], row[-1]) for row in rows] == [("a", "1", "1"), ("b", "2", "2"), ("all", "3", "3")]
+
+
+def test_show_is_a_page_with_history_notes_and_stale_results(
+    run: Callable[..., Answer], ask: Callable[..., Any]
+) -> None:
+    id = ask("add", "build", "--title", "Docs", "--data", '{"a": 1}', "--mission", "M")["task"]["id"]
+    late = ask("claim", "--worker", "ada")["claim"]
+    ask("note", late, "first line\nsecond \x1b[31mline")
+    ask("release", late)
+    ask("done", ask("claim")["claim"], "--result", "[1]")
+    ask("done", late, "--result", '"too late"', code=4)
+    text = run("show", id[:8]).out
+    for part in (
+        id,
+        "done",
+        "Docs",
+        '"a": 1',
+        "History",
+        "released",
+        "Notes",
+        "first line",
+        "Stale results",
+        "too late",
+        "ago)",
+    ):
+        assert part in text
+    assert "\x1b" not in text
+
+
+def test_titles_are_cut_on_a_narrow_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("1", "todo", "漢" * 200), ("2", "done", "short")]
+    heads = ("ID", "STATE", "TITLE")
+    assert "漢" * 200 in paper.table(heads, rows, states=1, shrink=2)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    lines = paper.table(heads, rows, states=1, shrink=2).splitlines()
+    assert max(map(paper.width, lines)) <= 40
+    assert lines[1].endswith("...")
+
+
+@pytest.mark.parametrize(("environment", "wanted"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colour_is_for_terminals_that_want_it(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], wanted: bool
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert paper.paint("done", "done") == "done"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert (paper.paint("done", "done") != "done") is wanted
+
+
+def test_widths_count_columns_not_characters() -> None:
+    assert [paper.width(text) for text in ("abc", "漢字", "e\u0301", "😀", "")] == [3, 4, 1, 2, 0]
+    assert paper.cut("漢字漢字漢字", 8) == "漢字..."
+    assert paper.plain("a\x1b[31m\x9b\r\u202e\nb") == "a\\x1b[31m\\x9b\\r\\u202e\nb"
+
+
+def test_moments_are_read_as_they_are_written() -> None:
+    for ms in (0, 951_782_400_123, 1_709_164_799_999, 1_735_689_600_000, 4_102_444_800_000):
+        assert ages.milliseconds(rfc3339(ms)) == ms == moment(rfc3339(ms), "it")
+
+
+def test_times_are_told_relative_to_now() -> None:
+    now = time.time_ns() // 1_000_000
+    assert [ages.short(seconds) for seconds in (0, 59, 60, 3_599, 3_600, 86_400 * 3)] == [
+        "0s",
+        "59s",
+        "1m",
+        "59m",
+        "1h",
+        "3d",
+    ]
+    assert ages.ago(rfc3339(now - 181_000)) == "3m ago"
+    assert ages.ago(rfc3339(now + 181_000)) == "in 3m"
+    assert ages.short(-5) == "0s"

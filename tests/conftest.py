@@ -1,0 +1,89 @@
+"""What every test may use: a yard on each store, and patience instead of sleep."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+import taskyard
+from taskyard import times
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from taskyard import Claim, Yard
+
+STORES = ("memory", "directory")
+
+Answer = TypeVar("Answer")
+_serial = itertools.count(1)
+
+
+def wait_until(predicate: Callable[[], Answer | None], timeout: float = 10.0) -> Answer:
+    """The first true answer of the predicate; a test that waits in vain fails."""
+    end = time.monotonic() + timeout
+    while True:
+        answer = predicate()
+        if answer:
+            return answer
+        assert time.monotonic() < end, f"waited {timeout} s in vain"
+        time.sleep(0.002)
+
+
+def taken(claim: Claim | None) -> Claim:
+    """The claim, in a test where there must be one."""
+    assert claim is not None, "nothing was ready"
+    return claim
+
+
+def outlast(claim: Claim) -> None:
+    """Wait until the lease that the claim began with is over; nobody sweeps meanwhile."""
+    until = claim.lease_until
+    assert until is not None
+    wait_until(lambda: times.rfc3339(int(time.time() * 1000) - 20) > until)
+
+
+def lapse(yard: Yard, claim: Claim) -> None:
+    """Wait until the claim's lease is over and the task was taken from it."""
+
+    def reaped() -> bool:
+        yard.sweep()
+        return any(
+            entry["claim"] == claim.handle and entry["outcome"] == "crash"
+            for entry in yard.report(claim.handle.split(".")[0]).history
+        )
+
+    wait_until(reaped)
+
+
+def crash(yard: Yard, id: str) -> Claim:
+    """Claim this task under a short lease and let it lapse; the claim is lost then."""
+    claim = taken(yard.claim(id, lease=0.05))
+    lapse(yard, claim)
+    return claim
+
+
+@pytest.fixture(autouse=True)
+def _nobody_in_particular(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests may themselves be run by an agent, whose name and yard must not leak in."""
+    for name in ("TASKYARD", "TASKYARD_WORKER", "AGENT_ID", "TASKYARD_CLAIM"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(params=STORES)
+def yard_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a new, empty yard, open as long as the test runs."""
+    url = f"memory:test-{next(_serial)}" if request.param == "memory" else str(tmp_path / "yard")
+    with taskyard.init(url):
+        yield url
+
+
+@pytest.fixture
+def yard(yard_url: str) -> Iterator[Yard]:
+    """A new, empty yard."""
+    with taskyard.open(yard_url, worker="ada") as opened:
+        yield opened

@@ -1,0 +1,263 @@
+"""get, find, ready, shorten and counts: what is there, oldest first, page by page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import taskyard
+from taskyard import Ambiguous, Invalid, NotFound, State, ids
+from tests.conftest import crash, taken
+
+if TYPE_CHECKING:
+    from taskyard import Yard
+    from taskyard.yard import Page
+
+
+def found(page: Page) -> list[str]:
+    return [task.id for task in page]
+
+
+def test_an_unknown_id_is_not_found_with_a_hint(yard: Yard) -> None:
+    yard.add("build")
+    for id in ("0" * 21, "zzzzzzzz", "", "abc", "x" * 22, "no such!", "../etc", "%41%41", "il0o"):
+        with pytest.raises(NotFound) as caught:
+            yard.get(id)
+        assert not isinstance(caught.value, Ambiguous)
+        assert caught.value.hint
+
+
+def test_an_id_must_be_a_text(yard: Yard) -> None:
+    with pytest.raises(Invalid):
+        yard.get(7)  # type: ignore[arg-type]
+
+
+def test_a_unique_beginning_will_do_in_upper_case_too(yard: Yard) -> None:
+    made = yard.add_many({"kind": "build"} for _ in range(20))
+    for id, short in zip(made, yard.shorten(made), strict=True):
+        assert id.startswith(short)
+        assert len(short) >= ids.SEGMENT
+        assert yard.get(short).id == id
+        assert yard.get(short.upper()).id == id
+        assert yard.get(id[:-1]).id == id
+
+
+def test_the_short_form_is_the_shortest(yard: Yard) -> None:
+    made = yard.add_many({"kind": "build"} for _ in range(20))
+    for short in yard.shorten(made):
+        if len(short) > ids.SEGMENT:
+            with pytest.raises(Ambiguous):
+                yard.get(short[:-1])
+
+
+def test_a_lone_tasks_short_form_is_its_segment(yard: Yard) -> None:
+    id = yard.add("build").id
+    assert yard.shorten([id]) == [id[: ids.SEGMENT]]
+    assert yard.shorten([]) == []
+
+
+def test_a_beginning_of_several_is_ambiguous_and_names_them(yard: Yard) -> None:
+    one, two = yard.add_many([{"kind": "build"}, {"kind": "build"}])
+    with pytest.raises(Ambiguous) as caught:
+        yard.get(one[: ids.SEGMENT])
+    assert one in caught.value.message
+    assert two in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_beginning_finds_a_task_in_every_state(yard: Yard) -> None:
+    id = yard.add("build", delay=1000).id
+    short = id[:12]
+    assert yard.get(short).state is State.WAITING
+    yard.retry(short)
+    assert yard.get(short).state is State.TODO
+    claim = taken(yard.claim(short))
+    assert yard.get(short).state is State.PROCESSING
+    claim.fail("broken", retry=False)
+    assert yard.get(short).state is State.FAILED
+    yard.retry(short)
+    yard.cancel(short)
+    assert yard.get(short).state is State.CANCELLED
+    yard.retry(short)
+    taken(yard.claim(short)).done()
+    assert yard.get(short).state is State.DONE
+
+
+def test_a_list_shows_the_compact_fields(yard: Yard) -> None:
+    id = yard.add("build", {"n": 1}, title="Build it", priority=2, mission="ship").id
+    taken(yard.claim())
+    [task] = yard.find()
+    assert task.as_line() == {
+        "id": id,
+        "kind": "build",
+        "title": "Build it",
+        "state": "processing",
+        "priority": 2,
+        "worker": "ada",
+        "mission": "ship",
+    }
+    assert isinstance(task.state, State)
+
+
+def test_a_list_is_oldest_first_over_kinds_priorities_and_states(yard: Yard) -> None:
+    made = [yard.add(f"kind{n % 3}", priority=n % 10, delay=1000 * (n % 2)).id for n in range(12)]
+    yard.cancel(made[0])
+    taken(yard.claim(made[4])).done()
+    taken(yard.claim(made[2]))
+    assert found(yard.find()) == made
+
+
+def test_a_list_can_be_narrowed_by_state(yard: Yard) -> None:
+    todo, waiting, held, done, failed, cancelled = yard.add_many(
+        {"kind": "build", "delay": 1000 if n == 1 else 0} for n in range(6)
+    )
+    taken(yard.claim(held))
+    taken(yard.claim(done)).done()
+    taken(yard.claim(failed)).fail("broken", retry=False)
+    yard.cancel(cancelled)
+    by_state = {
+        "todo": todo,
+        "waiting": waiting,
+        "processing": held,
+        "done": done,
+        "failed": failed,
+        "cancelled": cancelled,
+    }
+    for state, id in by_state.items():
+        assert found(yard.find(state=state)) == [id]
+        assert found(yard.find(state=State(state))) == [id]
+    assert found(yard.find(state="blocked")) == []
+    assert found(yard.find(state=["cancelled", "todo"])) == [todo, cancelled]
+    assert yard.counts() == {**dict.fromkeys(by_state, 1), "blocked": 0}
+
+
+def test_a_list_can_be_narrowed_by_kind_mission_and_worker(yard: Yard) -> None:
+    one = yard.add("build", mission="ship").id
+    two = yard.add("test", mission="ship").id
+    three = yard.add("build").id
+    taken(yard.claim(three, worker="bob"))
+    assert found(yard.find(kind="build")) == [one, three]
+    assert found(yard.find(kind=["build", "test"])) == [one, two, three]
+    assert found(yard.find(mission="ship")) == [one, two]
+    assert found(yard.find(mission="shi")) == []
+    assert found(yard.find(worker="bob")) == [three]
+    assert found(yard.find(worker="ada")) == []
+    assert found(yard.find(kind="build", mission="ship", state="todo")) == [one]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"state": "asleep"},
+        {"kind": "?"},
+        {"limit": 0},
+        {"limit": 10_001},
+        {"limit": "5"},
+        {"cursor": "x"},
+        {"cursor": ""},
+    ],
+    ids=str,
+)
+def test_a_list_refuses_what_can_never_be_right(yard: Yard, wrong: dict[str, str]) -> None:
+    with pytest.raises(Invalid):
+        yard.find(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("number", "limit", "pages"), [(7, 3, [3, 3, 1]), (6, 3, [3, 3]), (3, 3, [3]), (2, 1, [1, 1]), (0, 3, [0])]
+)
+def test_pages_follow_one_another_to_the_end(yard: Yard, number: int, limit: int, pages: list[int]) -> None:
+    made = yard.add_many({"kind": f"kind{n % 2}"} for n in range(number))
+    page = yard.find(limit=limit)
+    sizes, seen = [len(page)], found(page)
+    while page.next is not None:
+        page = yard.find(limit=limit, cursor=page.next)
+        sizes.append(len(page))
+        seen += found(page)
+    assert (sizes, seen) == (pages, made)
+
+
+def test_pages_go_on_while_tasks_come_and_move(yard: Yard) -> None:
+    made = yard.add_many({"kind": "build"} for _ in range(4))
+    page = yard.find(limit=2)
+    taken(yard.claim(made[0])).done()
+    yard.cancel(made[1])
+    made.append(yard.add("build").id)
+    assert found(yard.find(limit=10, cursor=page.next)) == made[2:]
+
+
+def test_a_page_holds_a_hundred_unless_told(yard: Yard) -> None:
+    made = yard.add_many({"kind": "build"} for _ in range(101))
+    page = yard.find()
+    assert (found(page), page.next) == (made[:100], made[99])
+    assert found(yard.find(cursor=page.next)) == made[100:]
+
+
+def test_ready_is_what_this_worker_could_get_now(yard: Yard) -> None:
+    mine, anybodys, bobs, later, held = yard.add_many(
+        [
+            {"kind": "build", "assignee": "ada"},
+            {"kind": "test", "mission": "ship"},
+            {"kind": "build", "assignee": "bob"},
+            {"kind": "build", "delay": 1000},
+            {"kind": "build"},
+        ]
+    )
+    taken(yard.claim(held))
+    assert found(yard.ready()) == [mine, anybodys]
+    assert found(yard.ready(worker="bob")) == [anybodys, bobs]
+    assert found(yard.ready(kind="build")) == [mine]
+    assert found(yard.ready(mission="ship")) == [anybodys]
+    assert found(yard.ready(limit=1)) == [mine]
+    assert yard.get(later).state is State.WAITING
+
+
+def test_ready_shows_what_a_dead_worker_left(yard: Yard) -> None:
+    id = yard.add("build").id
+    crash(yard, id)
+    assert found(yard.ready()) == [id]
+
+
+def test_counts_are_by_state_and_by_kind(yard: Yard, yard_url: str) -> None:
+    assert yard.stats() == {"counts": dict.fromkeys(map(str, State), 0), "kinds": {}}
+    yard.add_many(
+        [
+            {"kind": "build"},
+            {"kind": "build", "priority": 1},
+            {"kind": "test", "assignee": "bob"},
+            {"kind": "test", "delay": 1000},
+        ]
+    )
+    taken(yard.claim(kinds="build")).done()
+    with taskyard.open(yard_url) as other:
+        stats = other.stats()
+    assert stats["kinds"] == {"build": {"todo": 1, "done": 1}, "test": {"waiting": 1, "todo": 1}}
+    assert stats["counts"] == {
+        "waiting": 1,
+        "blocked": 0,
+        "todo": 2,
+        "processing": 0,
+        "done": 1,
+        "failed": 0,
+        "cancelled": 0,
+    }
+
+
+def test_what_was_handed_out_cannot_be_used_to_change_the_history(yard: Yard) -> None:
+    id = yard.add("build").id
+    late = taken(yard.claim())
+    late.note("kept")
+    late.release()
+    with pytest.raises(taskyard.ClaimLost):
+        late.done({"n": [1]})
+    report = yard.report(id)
+    report.history[0]["outcome"] = "done"
+    report.notes[0]["text"] = "changed"
+    report.stale_results[0]["result"]["n"].append(2)
+    again = yard.report(id)
+    assert (again.history[0]["outcome"], again.notes[0]["text"], again.stale_results[0]["result"]) == (
+        "released",
+        "kept",
+        {"n": [1]},
+    )

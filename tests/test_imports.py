@@ -1,0 +1,148 @@
+"""Imports go down only, and a one-shot command imports nothing that is slow to start."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import taskyard
+
+ROOT = Path(taskyard.__file__).parent
+TIERS = [
+    {"errors"},
+    {"task", "ids", "times", "words"},
+    {"moves", "retry", "store", "draft"},
+    {"janitor"},
+    {"yard", "claim"},
+    {"opening", "whereabouts"},
+]
+SEAM = 2
+TIER = {name: height for height, names in enumerate(TIERS) for name in names}
+STORES = {"memory": "memory", "shelf": "memory", "directory": "directory"}  # which store a module of stores/ belongs to
+MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in ROOT.rglob("*.py")}
+SLOW = ("dataclasses", "typing", "pathlib", "random", "datetime", "inspect")
+
+
+def imports(module: str) -> set[str]:
+    """What the module imports of taskyard, without the package's own name; '' is the package itself."""
+    found = set()
+    package = ["taskyard", *module.split(".")[:-1]]
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = (
+                ".".join(package[: len(package) - node.level + 1] + ([node.module] if node.module else []))
+                if node.level
+                else str(node.module)
+            )
+            found |= {f"{base}.{alias.name}" for alias in node.names}
+    return {_module(name.split(".")[1:]) for name in found if name.split(".")[0] == "taskyard"}
+
+
+def _module(parts: list[str]) -> str:
+    """The longest beginning that is a module: the rest names something in it."""
+    while parts and ".".join(parts) not in MODULES and ".".join([*parts, "__init__"]) not in MODULES:
+        parts = parts[:-1]
+    return ".".join(parts)
+
+
+def core(name: str) -> bool:
+    return name in TIER
+
+
+def test_every_module_has_its_place() -> None:
+    known = {"__init__", "__main__", *TIER}
+    loose = [name for name in MODULES if name not in known and not name.startswith(("stores.", "doors."))]
+    assert loose == []
+
+
+def test_the_test_sees_imports_at_all() -> None:
+    assert {"errors", "task", "retry"} <= imports("moves")
+    assert "stores.memory" in imports("opening")
+
+
+@pytest.mark.parametrize("module", sorted(TIER))
+def test_the_core_imports_downward_only(module: str) -> None:
+    for name in imports(module):
+        if name.startswith("stores"):
+            assert module == "opening", f"{module} imports {name}: only opening may"
+        else:
+            assert core(name), f"{module} imports {name or 'the package itself'}"
+            assert TIER[name] <= TIER[module], f"{module} imports {name}, which stands above it"
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("stores.")))
+def test_a_store_imports_the_seam_and_below_and_no_other_store(module: str) -> None:
+    own = STORES.get(module.split(".")[1])
+    for name in imports(module):
+        if name.startswith("stores."):
+            assert STORES[name.split(".")[1]] == own, f"{module} imports {name}, another store"
+        else:
+            assert core(name), f"{module} imports {name or 'the package itself'}"
+            assert TIER[name] <= SEAM, f"{module} imports {name}, which stands above the seam"
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("doors.")))
+def test_a_door_imports_no_store_and_no_other_door(module: str) -> None:
+    own = module.split(".")[1]
+    for name in imports(module):
+        assert not name.startswith("stores"), f"{module} imports {name}, a store"
+        assert not name.startswith("doors.") or name.split(".")[1] == own, f"{module} imports {name}, another door"
+
+
+@pytest.mark.parametrize("module", sorted(TIER))
+def test_no_core_module_imports_itself_in_a_circle(module: str) -> None:
+    """What is imported when the module is loaded; imports for the type checker only, or inside functions, make no circle."""
+    seen: set[str] = set()
+    ahead = [module]
+    while ahead:
+        for name in _loaded(ahead.pop()):
+            assert name != module, f"{module} is loaded while it is being loaded"
+            if name not in seen:
+                seen.add(name)
+                ahead.append(name)
+
+
+def _loaded(module: str) -> set[str]:
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    names = {
+        f"{node.module}.{alias.name}" for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    return {_module(name.split(".")[1:]) for name in names if name.startswith("taskyard.")} & set(TIER)
+
+
+CLAIM = """
+import sys
+before = set(sys.modules)
+import taskyard
+with taskyard.open(sys.argv[1], worker="ada") as yard:
+    if sys.argv[1].startswith("memory:"):
+        yard.add("build", {"n": 1})
+    claim = yard.claim()
+    assert claim.task.data == {"n": 1}
+    claim.heartbeat()
+    claim.done({"ok": True})
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+@pytest.mark.parametrize("store", ["memory", "directory"])
+def test_a_one_shot_claim_imports_nothing_slow(store: str, tmp_path: Path) -> None:
+    url = "memory:" if store == "memory" else str(tmp_path / "yard")
+    if store == "directory":
+        with taskyard.init(url) as yard:
+            yard.add("build", {"n": 1})
+    environment = {**os.environ, "PYTHONPATH": str(ROOT.parent)}
+    run = subprocess.run(
+        [sys.executable, "-S", "-c", CLAIM, url], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    loaded = run.stdout.split()
+    assert "taskyard.yard" in loaded
+    assert [name for name in SLOW if name in loaded] == []

@@ -1,0 +1,162 @@
+"""Every state and every event: what is allowed and where it leads, as one table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from taskyard import Conflict, moves
+from taskyard.retry import Policy
+from taskyard.task import Standing, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.moves import Move
+
+POLICY = Policy()
+ID = "0" * 21
+
+
+def standing(
+    state: State, *, errors: int = 0, crashes: int = 0, max_attempts: int = 3, assignee: str | None = None
+) -> Standing:
+    held = state is State.PROCESSING
+    return Standing(
+        ID,
+        "build",
+        5,
+        assignee,
+        state,
+        7,
+        errors,
+        crashes,
+        max_attempts,
+        60.0,
+        "ada" if held else None,
+        "n" if held else None,
+    )
+
+
+EVENTS: dict[str, Callable[[Standing], Move]] = {
+    "done": lambda at: moves.done(at, {"n": 1}),
+    "fail": lambda at: moves.failed(at, POLICY, "broken"),
+    "fail for good": lambda at: moves.failed(at, POLICY, "broken", again=False),
+    "release": moves.released,
+    "crash": lambda at: moves.crashed(at, POLICY, "lease ended"),
+    "wake": moves.woken,
+    "cancel": lambda at: moves.cancelled(at, "not wanted"),
+    "retry": moves.retried,
+}
+
+# A dash is a refusal.
+TABLE = """
+                waiting    blocked    todo       processing  done  failed  cancelled
+done            -          -          -          done        -     -       -
+fail            -          -          -          waiting     -     -       -
+fail for good   -          -          -          failed      -     -       -
+release         -          -          -          todo        -     -       -
+crash           -          -          -          todo        -     -       -
+wake            todo       -          -          -           -     -       -
+cancel          cancelled  cancelled  cancelled  cancelled   -     -       -
+retry           todo       -          -          -           -     todo    todo
+"""
+
+
+def cells() -> list[tuple[str, State, str]]:
+    states, *rows = TABLE.strip().splitlines()
+    columns = [State(name) for name in states.split()]
+    table = []
+    for row in rows:
+        event, answers = row[:16].strip(), row[16:].split()
+        table += [(event, state, answer) for state, answer in zip(columns, answers, strict=True)]
+    return table
+
+
+def test_the_table_is_whole() -> None:
+    assert {(event, state) for event, state, _ in cells()} == {(event, state) for event in EVENTS for state in State}
+
+
+@pytest.mark.parametrize(("event", "state", "answer"), cells())
+def test_every_state_allows_what_the_table_says(event: str, state: State, answer: str) -> None:
+    at = standing(state)
+    if answer == "-":
+        with pytest.raises(Conflict, match=state):
+            EVENTS[event](at)
+        return
+    move = EVENTS[event](at)
+    assert move.to is State(answer)
+    assert move.fence == at.fence + (0 if move.keeps_claim else 1)
+    assert (move.outcome is not None) == (state is State.PROCESSING)
+    assert (move.delay > 0) == (move.to is State.WAITING)
+
+
+@pytest.mark.parametrize("state", State)
+def test_only_what_is_in_todo_can_be_claimed(state: State) -> None:
+    if state is State.TODO:
+        assert moves.claimed(standing(state), "ada") == 8
+    else:
+        with pytest.raises(Conflict, match=state):
+            moves.claimed(standing(state), "ada")
+
+
+def test_an_assigned_task_can_be_claimed_by_that_worker_only() -> None:
+    at = standing(State.TODO, assignee="bob")
+    assert moves.claimed(at, "bob") == 8
+    for worker in ("ada", None):
+        with pytest.raises(Conflict, match="bob"):
+            moves.claimed(at, worker)
+
+
+@pytest.mark.parametrize(
+    ("errors", "most", "to"),
+    [(0, 3, "waiting"), (1, 3, "waiting"), (2, 3, "failed"), (0, 1, "failed"), (5, 3, "failed")],
+)
+def test_errors_end_at_the_tasks_own_cap(errors: int, most: int, to: str) -> None:
+    move = moves.failed(standing(State.PROCESSING, errors=errors, crashes=1, max_attempts=most), POLICY, "broken")
+    assert (move.to, move.errors, move.crashes, move.reason, move.outcome) == (
+        State(to),
+        errors + 1,
+        1,
+        "broken",
+        "error",
+    )
+    assert move.keeps_claim == (to == "failed")
+
+
+@pytest.mark.parametrize(("crashes", "to"), [(0, "todo"), (1, "waiting"), (2, "failed"), (9, "failed")])
+def test_crashes_end_at_the_yards_cap_and_never_keep_the_claim(crashes: int, to: str) -> None:
+    move = moves.crashed(standing(State.PROCESSING, errors=1, crashes=crashes), POLICY, "lease ended")
+    assert (move.to, move.errors, move.crashes, move.outcome) == (State(to), 1, crashes + 1, "crash")
+    assert not move.keeps_claim
+    assert move.fence == 8
+
+
+def test_an_ending_keeps_the_claim_and_its_fence() -> None:
+    done = moves.done(standing(State.PROCESSING, errors=1, crashes=2), {"n": 1})
+    assert (done.keeps_claim, done.fence, done.result, done.errors, done.crashes) == (True, 7, {"n": 1}, 1, 2)
+
+
+@pytest.mark.parametrize("state", [State.FAILED, State.CANCELLED])
+def test_a_retry_of_what_has_ended_starts_the_counters_over(state: State) -> None:
+    move = moves.retried(standing(state, errors=3, crashes=2))
+    assert (move.errors, move.crashes, move.fence) == (0, 0, 8)
+
+
+@pytest.mark.parametrize("decide", [moves.retried, moves.woken])
+def test_a_waiting_task_that_becomes_due_keeps_its_counters(decide: Callable[[Standing], Move]) -> None:
+    move = decide(standing(State.WAITING, errors=2, crashes=1))
+    assert (move.errors, move.crashes, move.outcome) == (2, 1, None)
+
+
+def test_a_decision_changes_nothing() -> None:
+    for event in EVENTS.values():
+        for state in State:
+            at = standing(state)
+            before = {name: getattr(at, name) for name in Standing.__slots__}
+            try:
+                event(at)
+            except Conflict as refusal:
+                assert ID in refusal.message  # noqa: PT017  both ways are right here
+            assert {name: getattr(at, name) for name in Standing.__slots__} == before
