@@ -28,7 +28,7 @@ check: setup
 	$(BIN)/mypy
 
 demo: setup
-	$(BIN)/python -m taskyard.doors.cli demo
+	$(BIN)/python -m demo
 
 bench: setup
 	$(BIN)/python -m bench

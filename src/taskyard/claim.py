@@ -30,6 +30,7 @@ class Claim:
     lost = False
     """Set by the heartbeat beside a block when the claim is gone: stop the work."""
 
+    _handle: Handle | None = None
     _over = False
     _has_workdir = False
     _beat: Thread | None = None
@@ -39,7 +40,8 @@ class Claim:
         self._yard = yard
         self._grant = grant
         self._standing: Standing | None = None if grant is None else grant.standing
-        self._handle = handle
+        if handle is not None:
+            self._handle = handle
 
     def _parsed(self) -> Handle:
         if self._handle is None:

@@ -20,20 +20,14 @@ else:
 
 
 class Want:
-    """What a claim asks for."""
+    """What a worker asks for; the same for many claims."""
 
-    __slots__ = ("id", "kinds", "lease", "nonce", "worker")
+    __slots__ = ("id", "kinds", "lease", "worker")
 
     def __init__(
-        self,
-        worker: str,
-        nonce: str,
-        kinds: frozenset[str] | None = None,
-        lease: float | None = None,
-        id: str | None = None,
+        self, worker: str, kinds: frozenset[str] | None = None, lease: float | None = None, id: str | None = None
     ) -> None:
         self.worker = worker
-        self.nonce = nonce
         self.kinds = kinds
         self.lease = lease
         self.id = id
@@ -115,8 +109,11 @@ class Store(Protocol):
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Keep new tasks, in this order; at the return all of them are there."""
 
-    def claim(self, want: Want) -> Grant | None:
-        """Hand out the most urgent, oldest task that serves, or None; `want.id` names one, and may be refused."""
+    def claim(self, want: Want, nonce: str) -> Grant | None:
+        """Hand out the most urgent, oldest task that serves, or None; `want.id` names one, and may be refused.
+
+        The nonce is the caller's and used for one claim at most.
+        """
 
     def stand(self, id: str) -> Standing:
         """Where the task of this id, or of this unique prefix, stands now."""

@@ -62,7 +62,8 @@ class Task:
     parent: str | None = None
     attempts: int = 0
     worker: str | None = None
-    lease_until: str | None = None
+    lease_ends: int | None = None
+    """When the lease of the claim that holds the task ends, in milliseconds since 1970."""
     progress: float | None = None
     result: Any = None
     error: str | None = None
@@ -72,6 +73,13 @@ class Task:
     def __init__(self, **fields: Any) -> None:
         # Defaults stand in the class, so that a claim pays for the fields that are set and no others.
         self.__dict__ = fields
+
+    # Times are kept as numbers and written out when they are asked for: a claim seldom needs either text.
+
+    @property
+    def lease_until(self) -> str | None:
+        """When the lease of the claim that holds the task ends."""
+        return None if self.lease_ends is None else rfc3339(self.lease_ends)
 
     @property
     def created_at(self) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from taskyard.janitor import Swept
     from taskyard.moves import Move
     from taskyard.retry import Policy
-    from taskyard.store import Report, Store
+    from taskyard.store import Grant, Report, Store
     from taskyard.task import Standing, Task
 
 LIST_MOST = 10_000
@@ -56,6 +56,7 @@ class Yard:
         self._incarnation = ids.base32(ids.chance(40), 8)
         self._count = itertools.count(1)
         self.worker = self._named or _own_name(self._incarnation)
+        self._anything = Want(self.worker)
 
     @property
     def url(self) -> str:
@@ -103,33 +104,36 @@ class Yard:
             self._identify()
         if wait:
             wait = times.seconds(wait, "wait")
-        want = Want(
-            self.worker if worker is None else words.worker(worker),
-            f"{self._incarnation}{next(self._count)}",
-            None if kinds is None else _kinds(kinds),
-            None if lease is None else draft.lease(lease),
-            None if id is None else _id(id),
-        )
+        if id is None and kinds is None and worker is None and lease is None:
+            want = self._anything
+        else:
+            want = Want(
+                self.worker if worker is None else words.worker(worker),
+                None if kinds is None else _kinds(kinds),
+                None if lease is None else draft.lease(lease),
+                None if id is None else _id(id),
+            )
+        nonce = f"{self._incarnation}{next(self._count)}"
         if time.monotonic() >= self._look_at:
             self._tend()
         try:
-            grant = self._store.claim(want)
+            grant = self._store.claim(want, nonce)
         except Conflict:  # only a named task is refused; it may be due, or abandoned
             if not janitor.sweep(self._store, self.worker):
                 raise
-            grant = self._store.claim(want)
+            grant = self._store.claim(want, nonce)
         if grant is None:
-            grant = self._claim_patiently(want, wait)
+            grant = self._claim_patiently(want, nonce, wait)
         return None if grant is None else Claim(self, grant)
 
-    def _claim_patiently(self, want: Want, wait: float) -> Any:
+    def _claim_patiently(self, want: Want, nonce: str, wait: float) -> Grant | None:
         end = time.monotonic() + wait
         nap = _NAP_FIRST
         while True:
             # Nobody hears "nothing ready" while a due or abandoned task lies there.
             if janitor.sweep(self._store, self.worker):
                 nap = _NAP_FIRST
-            grant = self._store.claim(want)
+            grant = self._store.claim(want, nonce)
             left = end - time.monotonic()
             if grant is not None or left <= 0:
                 return grant

@@ -68,7 +68,7 @@ class MemoryStore:
                 shelf.keep(record)
             return [record.task() for record in records]
 
-    def claim(self, want: Want) -> Grant | None:
+    def claim(self, want: Want, nonce: str) -> Grant | None:
         """Hand out the most urgent, oldest task that serves, or the one that is named."""
         with self._open() as shelf:
             record = shelf.first(want) if want.id is None else shelf.named(want.id)
@@ -76,7 +76,7 @@ class MemoryStore:
                 return None
             standing = record.standing.copy()
             standing.fence = moves.claimed(standing, want.worker)
-            standing.state, standing.worker, standing.nonce = State.PROCESSING, want.worker, want.nonce
+            standing.state, standing.worker, standing.nonce = State.PROCESSING, want.worker, nonce
             standing.lease = record.lease if want.lease is None else want.lease
             record.standing = standing
             record.until = self._lease_end(standing)

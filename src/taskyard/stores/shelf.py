@@ -81,7 +81,7 @@ class Record:
             max_attempts=at.max_attempts,
             fence=at.fence,
             worker=at.worker,
-            lease_until=times.rfc3339(self.until) if at.state is State.PROCESSING else None,
+            lease_ends=self.until if at.state is State.PROCESSING else None,
             progress=self.progress,
             result=None if self.result is None else json.loads(self.result),
             error=self.error(),

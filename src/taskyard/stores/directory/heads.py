@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NEVER = -1e9
 _GLANCE = 0.002  # seconds between two looks for new lanes, and at lanes that were empty
 _RELIST = 1.0  # seconds that a lane's list is good for
-_WINDOW = 32  # after a lost race the next pick is random among so many
+_WINDOW = 32  # after lost races the next pick is random among so many at the most
 _LANES_AT_ONCE = 8  # lanes of equal priority whose oldest tasks are compared: bounds what a single claim has to list
 
 
@@ -68,9 +68,9 @@ class Head:
             except OSError:
                 return
 
-    def take(self) -> str:
-        """A name near the oldest: after a lost race, so that workers don't walk in step."""
-        return self.names.pop(-1 - ids.chance(16) % min(_WINDOW, len(self.names)))
+    def take(self, lost: int) -> str:
+        """A name near the oldest, the nearer the fewer races were lost: so workers don't walk in step, yet keep the order."""
+        return self.names.pop(-1 - ids.chance(16) % min(1 << lost, _WINDOW, len(self.names)))
 
 
 class Heads:
@@ -99,7 +99,7 @@ class Heads:
         elif not head.names:
             head.listed = _NEVER
 
-    def pick(self, want: Want, lost: bool) -> tuple[Head, str] | None:
+    def pick(self, want: Want, lost: int) -> tuple[Head, str] | None:
         """The oldest task of the most urgent lanes that serve, or None if the lists hold none."""
         now = time.monotonic()
         if now - self._glanced >= _GLANCE:
@@ -108,7 +108,7 @@ class Heads:
             if len(group) == 1:
                 head = group[0]
                 if (head.names and now - head.listed < _RELIST) or head.fill(now):
-                    return head, head.take() if lost else head.names.pop()
+                    return head, head.take(lost) if lost else head.names.pop()
                 continue
             lanes = group if len(group) <= _LANES_AT_ONCE else self._turned(group)
             for start in range(0, len(lanes), _LANES_AT_ONCE):
@@ -116,7 +116,7 @@ class Heads:
                 ready = [head for head in some if (head.names and now - head.listed < _RELIST) or head.fill(now)]
                 if ready:
                     head = ready[0] if len(ready) == 1 else min(ready, key=_age_of_oldest)
-                    return head, head.take() if lost else head.names.pop()
+                    return head, head.take(lost) if lost else head.names.pop()
         return None
 
     def _serving(self, kinds: frozenset[str] | None, worker: str) -> list[list[Head]]:

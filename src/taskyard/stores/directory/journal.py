@@ -29,9 +29,9 @@ class Journal:
         self._folder = folder
         self._writer = writer
         self._hour = -1
-        self._descriptor = -1
+        self._descriptor = self._previous = -1
         self._torn = False
-        self._at, self._text = -1, ""
+        self._moment = (-1, "")
         self._words: dict[tuple[str, str | None, str], str] = {}
 
     def write(
@@ -46,12 +46,13 @@ class Journal:
         more: dict[str, Any] | None = None,
     ) -> None:
         """Append one event."""
-        if at != self._at:
-            self._at, self._text = at, rfc3339(at)
+        moment = self._moment
+        if moment[0] != at:
+            moment = self._advance(at)
         words = self._words.get((kind, worker, by)) or self._learn(kind, worker, by)
         rest = "," + json.dumps(more, ensure_ascii=False)[1:-1] if more else ""
         self._append(
-            at, f'{{"at":"{self._text}","event":"{event}","task":"{task}","fence":{fence},{words}{rest}}}\n'.encode()
+            f'{{"at":"{moment[1]}","event":"{event}","task":"{task}","fence":{fence},{words}{rest}}}\n'.encode()
         )
 
     def write_added(self, tasks: list[tuple[str, str]], by: str) -> None:
@@ -61,7 +62,8 @@ class Journal:
             for task, kind in tasks[start : start + 500]:
                 words = self._words.get((kind, None, by)) or self._learn(kind, None, by)
                 lines.append(f'{{"at":"{rfc3339(created(task))}","event":"added","task":"{task}","fence":0,{words}}}\n')
-            self._append(created(tasks[start][0]), "".join(lines).encode())
+            self._advance(created(tasks[start][0]))
+            self._append("".join(lines).encode())
 
     def _learn(self, kind: str, worker: str | None, by: str) -> str:
         """The words of a line in their JSON form, kept because the same few come in every line."""
@@ -71,24 +73,36 @@ class Journal:
         self._words[kind, worker, by] = words
         return words
 
-    def _append(self, at: int, line: bytes) -> None:
-        if self._torn:
-            line = b"\n" + line
+    def _advance(self, at: int) -> tuple[int, str]:
+        """The time as text, once a millisecond; and once an hour another file."""
+        if at // _HOUR != self._hour:
+            self._turn_page(at)
+        self._moment = (at, rfc3339(at))
+        return self._moment
+
+    def _append(self, line: bytes) -> None:
         try:
-            if at // _HOUR != self._hour:
-                self._turn_page(at)
+            if self._torn:
+                line = b"\n" + line
             self._torn = self._disk.write(self._descriptor, line) != len(line)
         except OSError:
             self._torn = True
 
     def _turn_page(self, at: int) -> None:
-        self.close()
+        # Another thread may be about to write to the old file: it is let go of an hour later.
         name = f"{time.strftime('%Y-%m-%dT%H', time.gmtime(at // 1000))}.{self._writer}.jsonl"
-        self._descriptor = self._disk.open_append(f"{self._folder}/{name}")
-        self._hour = at // _HOUR
+        try:
+            descriptor = self._disk.open_append(f"{self._folder}/{name}")
+        except OSError:
+            return
+        if self._previous >= 0:
+            self._disk.close(self._previous)
+        self._previous, self._descriptor, self._hour = self._descriptor, descriptor, at // _HOUR
 
     def close(self) -> None:
-        """Let go of the file."""
-        if self._descriptor >= 0:
-            self._disk.close(self._descriptor)
-        self._descriptor = self._hour = -1
+        """Let go of the files."""
+        for descriptor in (self._previous, self._descriptor):
+            if descriptor >= 0:
+                self._disk.close(descriptor)
+        self._previous = self._descriptor = self._hour = -1
+        self._moment = (-1, "")

@@ -41,7 +41,7 @@ class Looking:
         task = self._task(found, content)
         history, stale = self._records.history(token, found.state, stamp)
         if found.state is State.PROCESSING:
-            task.lease_until = rfc3339(stamp + (token.lease or 0))
+            task.lease_ends = stamp + (token.lease or 0)
             task.progress = self._records.progress_of(token)
         if found.state is State.DONE:
             task.result = self._records.result(token)

@@ -118,12 +118,12 @@ class DirectoryStore:
 
     # Claims
 
-    def claim(self, want: Want) -> Grant | None:
+    def claim(self, want: Want, nonce: str) -> Grant | None:
         """Hand out the most urgent, oldest task that serves, or None."""
         try:
             if want.id is not None:
-                return self._claim_one(want, want.id)
-            lost = fresh = False
+                return self._claim_one(want, want.id, nonce)
+            lost, fresh = 0, False
             while True:
                 with self._lock:
                     picked = self._heads.pick(want, lost)
@@ -137,26 +137,26 @@ class DirectoryStore:
                         fresh = True
                         self._heads.forget()
                         continue
-                grant = self._take(want, folder, name, head.lane)
+                grant = self._take(want, nonce, folder, name, head.lane)
                 if grant is not None:
                     return grant
-                lost = True
+                lost += 1
         except OSError as error:
             raise unavailable(error) from error
 
-    def _claim_one(self, want: Want, id: str) -> Grant | None:
+    def _claim_one(self, want: Want, id: str, nonce: str) -> Grant | None:
         found = self._lookup.find(id)
         moves.claimed(found.token.standing(found.state, found.place, self.policy), want.worker)
-        return self._take(want, *found.place, found.token.lane)
+        return self._take(want, nonce, *found.place, found.token.lane)
 
-    def _take(self, want: Want, folder: str, name: str, lane: Lane) -> Grant | None:
+    def _take(self, want: Want, nonce: str, folder: str, name: str, lane: Lane) -> Grant | None:
         """Claim by rename; None if somebody else was first."""
         id, fence, rest = name.split(".", 2)
         plan = self._plans.get((rest, lane, want.worker, want.lease)) or self._plan(rest, lane, want)
         if plan is None:
             return None
         counters, lease, number = plan.counters, plan.lease, int(fence) + 1
-        target = f"{id}.{number}.{plan.middle}{want.nonce}.json"
+        target = f"{id}.{number}.{plan.middle}{nonce}.json"
         path = f"{self._processing}/{target}"
         try:
             self._disk.rename(f"{folder}/{name}", path)
@@ -172,7 +172,7 @@ class DirectoryStore:
         now = self._clock.now()
         standing = Standing(
             id, lane.kind, lane.priority, lane.assignee, State.PROCESSING, number, counters.errors, counters.crashes,
-            counters.max_attempts or self.policy.max_attempts, lease, want.worker, want.nonce, (self._processing, target),
+            counters.max_attempts or self.policy.max_attempts, lease, want.worker, nonce, (self._processing, target),
         )  # fmt: skip
         if not (content.startswith(body.MARK) and content.endswith(body.END)) and self._broken(standing, content):
             return None
@@ -441,8 +441,10 @@ def _held_task(grant: Grant, content: bytes) -> Task:
     fields["max_attempts"] = standing.max_attempts
     fields["fence"] = standing.fence
     fields["worker"] = standing.worker
-    fields["lease_until"] = rfc3339(grant.lease_until)
-    return Task(**fields)
+    fields["lease_ends"] = grant.lease_until
+    task = Task.__new__(Task)
+    task.__dict__ = fields
+    return task
 
 
 def _kernel() -> str:

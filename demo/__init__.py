@@ -1,0 +1,1 @@
+"""A crew on one directory, before your eyes."""
