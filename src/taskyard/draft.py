@@ -9,7 +9,7 @@ from taskyard.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 PAYLOAD_MOST = 1 << 20
@@ -18,8 +18,8 @@ PRIORITY = 5
 LEASE_MOST = 30 * 86400.0
 LEASE_LEAST = 0.001
 
+compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _CAMEL = {"maxAttempts": "max_attempts", "notBefore": "not_before"}
-OPTIONS = ("title", "priority", "delay", "not_before", "max_attempts", "lease", "assignee", "mission")
 
 
 class Draft:
@@ -31,25 +31,23 @@ class Draft:
     )  # fmt: skip
 
     def __init__(self, kind: object, data: Any = None, options: Mapping[str, Any] | None = None) -> None:
-        given = {_CAMEL.get(name, name): value for name, value in (options or {}).items() if value is not None}
-        unknown = [name for name in given if name not in OPTIONS]
-        if unknown:
-            raise Invalid(
-                f"not an option of a task: {', '.join(map(ascii, unknown))}", hint=f"known are {', '.join(OPTIONS)}"
-            )
         self.kind = words.kind(kind)
         self.data = data
         self.payload = payload(data, "data")
-        self.title: str | None = words.text(given["title"], "title", words.TITLE_MOST) if "title" in given else None
-        self.priority = integer(given.get("priority", PRIORITY), "priority", 0, 9)
-        self.max_attempts: int | None = (
-            integer(given["max_attempts"], "max_attempts", 1, 999) if "max_attempts" in given else None
-        )
-        self.lease: float | None = lease(given["lease"]) if "lease" in given else None
-        self.assignee: str | None = words.worker(given["assignee"], "assignee") if "assignee" in given else None
-        self.mission: str | None = words.text(given["mission"], "mission") if "mission" in given else None
-        self.delay: float = times.seconds(given.get("delay", 0), "delay")
-        self.not_before: int | None = times.moment(given["not_before"], "not_before") if "not_before" in given else None
+        self.title: str | None = None
+        self.priority = PRIORITY
+        self.max_attempts: int | None = None
+        self.lease: float | None = None
+        self.assignee: str | None = None
+        self.mission: str | None = None
+        self.delay = 0.0
+        self.not_before: int | None = None
+        for name, value in (options or {}).items():
+            option = _CAMEL.get(name, name)
+            if option not in OPTIONS:
+                raise Invalid(f"not an option of a task: {ascii(name)[:40]}", hint=f"known are {', '.join(OPTIONS)}")
+            if value is not None:
+                setattr(self, option, OPTIONS[option](value))
         if self.delay and self.not_before is not None:
             raise Invalid("delay and not_before exclude each other", hint="give one of them")
 
@@ -75,7 +73,7 @@ class Draft:
 def payload(value: Any, name: str) -> str:
     """The value as compact JSON, refused where it is none or larger than a yard takes."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = compact(value)
         size = len(text.encode())
     except RecursionError:
         raise Invalid(f"{name} is nested too deeply") from None
@@ -129,3 +127,15 @@ def integer(value: object, name: str, least: int, most: int) -> int:
 def lease(value: object) -> float:
     """A legal lease in seconds, to the millisecond."""
     return round(times.seconds(value, "lease", least=LEASE_LEAST, most=LEASE_MOST), 3)
+
+
+OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "title": lambda value: words.text(value, "title", words.TITLE_MOST),
+    "priority": lambda value: integer(value, "priority", 0, 9),
+    "delay": lambda value: times.seconds(value, "delay"),
+    "not_before": lambda value: times.moment(value, "not_before"),
+    "max_attempts": lambda value: integer(value, "max_attempts", 1, 999),
+    "lease": lease,
+    "assignee": lambda value: words.worker(value, "assignee"),
+    "mission": lambda value: words.text(value, "mission"),
+}

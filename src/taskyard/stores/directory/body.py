@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from taskyard.draft import compact
 from taskyard.errors import Invalid
 from taskyard.times import rfc3339
 
@@ -23,16 +24,16 @@ _scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # t
 
 def encode(id: str, draft: Draft, due: int | None) -> bytes:
     """The file's content for a new task; fields at their default are left out."""
-    fields: dict[str, Any] = {"taskyard": 1, "id": id, "kind": draft.kind, "priority": draft.priority}
+    parts = [f'{{"taskyard":1,"id":"{id}","kind":{compact(draft.kind)},"priority":{draft.priority}']
     for name in ("title", "assignee", "mission", "max_attempts", "lease"):
         value = getattr(draft, name)
         if value is not None:
-            fields[name] = value
+            parts.append(f'"{name}":{compact(value)}')
     not_before = due if draft.not_before is None else draft.not_before
     if not_before is not None:
-        fields["not_before"] = rfc3339(not_before)
-    head = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    return f'{head[:-1]},"data":{draft.payload}}}\n'.encode()
+        parts.append(f'"not_before":"{rfc3339(not_before)}"')
+    parts.append(f'"data":{draft.payload}}}\n')
+    return ",".join(parts).encode()
 
 
 def decode(content: bytes) -> dict[str, Any]:

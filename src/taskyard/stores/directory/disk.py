@@ -100,12 +100,11 @@ class Disk:
         return os.open(path, _APPEND, 0o666)
 
     def append(self, path: str, content: bytes, create: bool = True) -> int:
-        """Add to the end of a file in one write, and give its size before."""
+        """Add to the end of a file in one write, and tell where it landed: how much stood before it."""
         descriptor = os.open(path, _APPEND if create else _APPEND & ~os.O_CREAT, 0o666)
         try:
-            size = os.fstat(descriptor).st_size
             os.write(descriptor, content)
-            return size
+            return os.lseek(descriptor, 0, os.SEEK_CUR) - len(content)
         finally:
             os.close(descriptor)
 

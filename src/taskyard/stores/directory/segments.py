@@ -29,6 +29,7 @@ class Segments:
         self._now = now
         self._sync = sync
         self._current: dict[str, str] = {}
+        self._headers: dict[str, int] = {}
 
     def reserve(self, lane: str, wanted: int) -> tuple[str, int]:
         """A segment of this lane and how many tasks it takes, at most `wanted`."""
@@ -38,6 +39,7 @@ class Segments:
             if room:
                 self._current[lane] = segment
                 return segment, room
+            self._headers.pop(segment, None)
             segment = self._open(lane)
 
     def opened(self, segment: str) -> int:
@@ -45,15 +47,18 @@ class Segments:
         return self._marker(segment)[0]
 
     def _take(self, segment: str, wanted: int) -> int:
+        """How many places in this segment are the caller's now: its bytes in the marker, as far as they count."""
         path = self._path(segment)
-        header = self._marker(segment)[2]
+        header = self._headers.get(segment) or self._marker(segment)[2]
         try:
             room = min(wanted, SIZE - (self._disk.size(path) - header))
-            if room > 0:
-                self._disk.append(path, b"." * room, create=False)
+            if room <= 0:
+                return 0
+            before = self._disk.append(path, b"." * room, create=False) - header
         except FileNotFoundError:
             return 0
-        return max(room, 0)
+        self._headers[segment] = header
+        return max(0, min(room, SIZE - before))
 
     def _newest(self, lane: str) -> str:
         """The highest segment that this lane has tasks in, if it is the lane's own."""

@@ -1,0 +1,21 @@
+"""Measure this machine: `make bench`, or `python -m bench operations processes flat` for some of it."""
+
+from __future__ import annotations
+
+import sys
+
+from bench import flat, operations, processes
+from bench.yards import scratch
+
+PARTS = {"operations": operations.report, "processes": processes.report, "flat": flat.report}
+
+
+def main() -> int:
+    for name in sys.argv[1:] or PARTS:
+        with scratch() as folder:
+            PARTS[name](folder)
+        print()
+    return 0
+
+
+raise SystemExit(main())
