@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from errno import ENOENT
+
 from taskyard.stores.directory import body, names
 from taskyard.stores.directory.names import Lane
 
@@ -78,7 +80,10 @@ class Adder:
         if self._durable and not one_by_one:
             self._disk.sync_all(self._root)
         for new in batch:
-            self._mover.move(new.written, new.folder, new.name)
+            if not self._mover.move(new.written, new.folder, new.name):
+                raise FileNotFoundError(
+                    ENOENT, "a new task's file was taken away before it was in its place", new.written
+                )
         if one_by_one:
             for folder in {new.folder for new in batch}:
                 self._disk.sync(folder)

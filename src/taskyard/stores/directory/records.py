@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from taskyard.moves import Move
     from taskyard.stores.directory.disk import Disk
     from taskyard.stores.directory.names import Token
+    from taskyard.task import Standing
 
 _BY_OTHERS = ("crash", "cancelled")
-_BY_HOLDER = ("error", "released")
+_BY_HOLDER = ("done", "error", "released")
 _OUTPUT = ("done", "error")
 _BARE = "bare"
+_ENTRY = ("claim", "fence", "worker", "outcome", "reason", "at")
 
 
 class Records:
@@ -40,11 +42,12 @@ class Records:
         self._draft = draft
         self._ensure = ensure
 
-    def write(self, handle: Handle, move: Move, worker: str | None, by: str, at: int, sync: bool) -> None:
-        """Write down how the claim is about to end, whole and once; a second, different word becomes a stale result."""
-        name = f"{handle}.{move.outcome}.json"
-        if not self._publish(handle.id, name, _record(handle, move, worker, by, at), sync):
-            self.keep_stale(handle, move, worker, by, at)
+    def write(self, handle: Handle, move: Move, standing: Standing, by: str, at: int, sync: bool) -> None:
+        """Write down how the claim is about to end, whole and once; a holder's second, different word becomes stale."""
+        record = _record(handle, move, standing.worker, by, at)
+        record["errors"], record["crashes"] = standing.errors, standing.crashes
+        if not self._publish(handle.id, f"{handle}.{move.outcome}.json", record, sync) and move.outcome in _BY_HOLDER:
+            self.keep_stale(handle, move, standing.worker, by, at)
 
     def keep_stale(self, handle: Handle, move: Move, worker: str | None, by: str, at: int) -> None:
         """Keep output that does not count, unless just the same is kept already."""
@@ -80,22 +83,17 @@ class Records:
             }
             claims.setdefault(current, {})[_BARE] = bare
         history, stale = [], []
-        for handle in sorted(claims, key=lambda handle: handle.fence):
+        ordered = sorted(claims, key=lambda handle: handle.fence)
+        for position, handle in enumerate(ordered):
             records = claims[handle]
-            counted = _counted(records, state if handle == current else None)
+            after = next((_tally(claims[later]) for later in ordered[position + 1 :]), (token.errors, token.crashes))
+            counted = _counted(records, state if handle == current else None, after)
             for kind, record in records.items():
                 entry = {"claim": str(handle), **record}
                 if kind == counted:
-                    history.append(
-                        {name: entry.get(name) for name in ("claim", "fence", "worker", "outcome", "reason", "at")}
-                    )
+                    history.append({name: entry.get(name) for name in _ENTRY})
                 elif record.get("outcome") in _OUTPUT and not (handle == current and state is State.PROCESSING):
-                    stale.append(
-                        {
-                            name: entry.get(name)
-                            for name in ("claim", "fence", "worker", "outcome", "result", "reason", "at")
-                        }
-                    )
+                    stale.append({name: entry.get(name) for name in (*_ENTRY, "result")})
         return history, stale
 
     def note(self, handle: Handle, worker: str | None, text: str, at: int) -> None:
@@ -136,10 +134,10 @@ class Records:
         self._ensure(folder)
         return folder
 
-    def _publish(self, id: str, name: str, content: bytes, sync: bool) -> bool:
+    def _publish(self, id: str, name: str, record: dict[str, Any], sync: bool) -> bool:
         folder = f"{self._root}/results/{id[: ids.SEGMENT]}"
         draft = self._draft()
-        self._disk.create(draft, content, sync)
+        self._disk.create(draft, json.dumps(record, ensure_ascii=False).encode() + b"\n", sync)
         try:
             published = self._disk.publish(draft, f"{folder}/{name}")
         except FileNotFoundError:
@@ -177,7 +175,7 @@ class Records:
             return []
 
 
-def _counted(records: dict[str, dict[str, Any]], state: State | None) -> str | None:
+def _counted(records: dict[str, dict[str, Any]], state: State | None, after: tuple[int, int] | None) -> str | None:
     """Which record of one claim tells how it ended; `state` is the task's, if the claim is its newest, else None."""
     if state is State.PROCESSING:
         return None  # whatever is written, nothing has been moved yet
@@ -185,12 +183,23 @@ def _counted(records: dict[str, dict[str, Any]], state: State | None) -> str | N
         return _BARE if _BARE in records else "done"
     if state is State.FAILED:
         return "error"
-    # The claim is over. Somebody else's move is written down just before it is made, so it outranks the holder's word,
-    # which may have come too late; a holder's `done` that counted would be in the task's name.
-    return next((kind for kind in (*_BY_OTHERS, *_BY_HOLDER) if kind in records), None)
+    # The claim is over, and a `done` that counted would be in the task's name. Where holder and janitor were about to
+    # end it at the same time, the task's counters afterwards tell whose move was made.
+    ways = [kind for kind in ("crash", "cancelled", "error", "released") if kind in records]
+    if len(ways) > 1 and after is not None:
+        tally = _tally(records)
+        if tally is not None:
+            steps = {"crash": (0, 1), "error": (1, 0), "released": (0, 0), "cancelled": (0, 0)}
+            ways.sort(key=lambda kind: after != (tally[0] + steps[kind][0], tally[1] + steps[kind][1]))
+    return ways[0] if ways else None
 
 
-def _record(handle: Handle, move: Move, worker: str | None, by: str, at: int) -> bytes:
+def _tally(records: dict[str, dict[str, Any]]) -> tuple[int, int] | None:
+    """Errors and crashes before this claim, if a record of it tells."""
+    return next(((record["errors"], record["crashes"]) for record in records.values() if "errors" in record), None)
+
+
+def _record(handle: Handle, move: Move, worker: str | None, by: str, at: int) -> dict[str, Any]:
     record = {
         "claim": str(handle),
         "fence": handle.fence,
@@ -202,7 +211,7 @@ def _record(handle: Handle, move: Move, worker: str | None, by: str, at: int) ->
     }
     if move.result is not None:
         record["result"] = move.result
-    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+    return record
 
 
 def _parsed(content: bytes) -> dict[str, Any] | None:

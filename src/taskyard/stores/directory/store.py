@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -53,8 +54,9 @@ class DirectoryStore:
         self._durable = self.durability != "fast"
         self._local = safety.is_local(root)
         self._tag = ids.base32(ids.chance(40), 8)
-        self._lock = threading.RLock()
-        self._drafts = 0
+        self._lock = threading.Lock()  # for the lists of what may be claimed next
+        self._adding = threading.Lock()  # one adder at a time, while claims go on
+        self._drafts = itertools.count(1)
         self._mint = ids.Mint()
         self._clock = StoreClock(self._disk, f"{root}/tmp/clock")
         self._mover = Mover(self._disk, root, self._local, self._durable)
@@ -70,9 +72,7 @@ class DirectoryStore:
 
     def _draft(self) -> str:
         """A name in tmp/ that nobody else uses."""
-        with self._lock:
-            self._drafts += 1
-            return f"{self._root}/tmp/{self._tag}-{os.getpid()}-{self._drafts}"
+        return f"{self._root}/tmp/{self._tag}-{os.getpid()}-{next(self._drafts)}"
 
     # Adding
 
@@ -92,8 +92,9 @@ class DirectoryStore:
             self._draft,
             self._durable,
         )
-        with self._lock:
+        with self._adding:
             added = adder.add(drafts)
+        with self._lock:
             for lane in {new.lane.text for new in added}:
                 self._heads.notice(lane)
         self._journal.write_added([(new.id, new.lane.kind) for new in added], by)
@@ -269,7 +270,7 @@ class DirectoryStore:
                 if not self._disk.exists(f"{source}/{name}"):
                     return False
                 handle = Handle(standing.id, standing.fence, standing.nonce or "")
-                self._records.write(handle, move, standing.worker, by, at, sync)
+                self._records.write(handle, move, standing, by, at, sync)
             due = None
             if move.to is State.DONE:
                 # With a result the name says so, and no later word of the same claim can slip one under a done without.
@@ -330,10 +331,10 @@ class DirectoryStore:
     @told
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Write down that a verb came too late, and keep its output for a person to read."""
+        found = self._lookup.find(handle.id)
         at = self._clock.now()
         if move is not None:
             self._records.keep_stale(handle, move, None, by, at)
-        found = self._lookup.find(handle.id)
         self._journal.write(at, "refused", handle.id, found.token.lane.kind, handle.fence, by, by, {"verb": verb})
 
     # Overdue
@@ -381,6 +382,7 @@ class DirectoryStore:
         folder = f"{self._root}/turns"
         last = max((int(name) for name in self._lookup.names(folder) if name.isdigit()), default=None)
         if last is None:
+            self._disk.append(f"{folder}/0", b"")  # somebody tidied too well: begin anew
             return False
         try:
             if self._clock.exact() - self._disk.stamp(f"{folder}/{last}") < every * 1000:
