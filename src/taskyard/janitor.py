@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.store import Store
 
-SHARE = 200  # moves in one unasked sweep: some 10 ms, so that nobody's command stalls on another's mess
+SHARE = 200  # moves in one unasked sweep, so that nobody's command stalls on another's mess
 
 
 class Swept:

@@ -58,7 +58,7 @@ _OPTIONS = (
     Option("--lease", "S", "how long a claim lasts without a heartbeat (default 30m)"),
     Option("--assignee", "NAME", "hand it to this worker only"),
     Option("--mission", "TEXT", "what it is a part of"),
-    Option("--from", "FILE|-", "add a task for each line of JSON, all or none of them"),
+    Option("--from", "FILE|-", "add a task for each line of JSON; every line is checked before the first is added"),
 )
 
 COMMANDS = {

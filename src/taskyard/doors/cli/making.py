@@ -61,7 +61,7 @@ COMMANDS = {
             Option(
                 "--durability",
                 "fast|durable|strict",
-                "what a power cut may undo: anything recent, only claims (default), nothing",
+                "what a power cut may undo: anything recent; claims, but no add or ending (default); no claim either",
             ),
         ),
     ),

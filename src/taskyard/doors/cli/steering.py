@@ -42,7 +42,7 @@ COMMANDS = {
         words="ID",
         least=1,
         most=1,
-        options=(Option("--reason", "TEXT", "why, for whoever asks later"),),
+        options=(Option("--reason", "TEXT", "why; goes into the log, and to the worker's history if one held it"),),
     ),
     "retry": Command(
         retry,

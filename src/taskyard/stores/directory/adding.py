@@ -86,10 +86,17 @@ class Adder:
                 )
         if one_by_one:
             for folder in {new.folder for new in batch}:
-                self._disk.sync(folder)
+                self._sync(folder)
         elif self._durable:
             self._disk.sync_all(self._root)
         return batch
+
+    def _sync(self, folder: str) -> None:
+        try:
+            self._disk.sync(folder)
+        except FileNotFoundError:
+            # Claimed already, and the emptied folder was dropped: wherever the task is now, it has to survive.
+            self._disk.sync_all(self._root)
 
     def _placed(self, drafts: Sequence[Draft]) -> list[New]:
         """Give every draft its id and its place; ids rise in the order of the drafts."""

@@ -61,13 +61,13 @@ def make(path: str, durability: str | None = None) -> Made:
         # Git asks every folder for its own list of what to ignore: the yard hides itself, and the user's files stay as they are.
         _write_once(os.path.join(path, ".gitignore"), b"*\n", path)
         content = {"taskyard": FORMAT, "features": [], "settings": {"durability": durability or DURABILITY}}
-        _write_once(settings, json.dumps(content, indent=2).encode() + b"\n", path)
+        created = _write_once(settings, json.dumps(content, indent=2).encode() + b"\n", path)
         _sync_folders(path)
     except OSError as error:
         raise Unavailable(
             f"no yard can be made at {path}: {error.strerror or error}", hint="choose a directory that you can write to"
         ) from None
-    return Made(True, warnings)
+    return Made(created, warnings)
 
 
 def load(path: str) -> Settings:
@@ -127,20 +127,20 @@ def _refuse_foreign(path: str) -> None:
         )
 
 
-def _write_once(path: str, content: bytes, root: str) -> None:
-    """A whole file under this name, unless a twin that makes the same yard was first."""
+def _write_once(path: str, content: bytes, root: str) -> bool:
+    """Whether the file is ours: a twin that makes the same yard may have been first."""
     from taskyard import ids
     from taskyard.stores.directory.disk import Disk
 
     disk = Disk()
     draft = os.path.join(root, "tmp", f"init-{ids.base32(ids.chance(40), 8)}")
     disk.create(draft, content, sync=True)
-    disk.publish(draft, path)
+    return disk.publish(draft, path)
 
 
 def _sync_folders(path: str) -> None:
     from taskyard.stores.directory.disk import Disk
 
     disk = Disk()
-    for folder in (path, os.path.dirname(path)):
+    for folder in (os.path.join(path, "turns"), path, os.path.dirname(path)):
         disk.sync(folder)

@@ -20,17 +20,16 @@ class Mover:
 
     def move(self, path: str, folder: str, name: str) -> bool:
         """Whether this rename was ours. False means that the task was not there under that name any more."""
-        target = f"{folder}/{name}"
-        try:
-            self._disk.rename(path, target)
-        except FileNotFoundError:
-            # The task is gone, or the folder is not there yet, or somebody is making it just now: make sure, and once more.
-            self.ensure(folder)
+        while True:
             try:
-                self._disk.rename(path, target)
+                self._disk.rename(path, f"{folder}/{name}")
             except FileNotFoundError:
-                return self.was_mine(folder, name)
-        return True
+                # The task is gone; or its new folder is not there yet, or was empty and dropped a moment ago.
+                self.ensure(folder)
+                if not self._disk.exists(path):
+                    return self.was_mine(folder, name)
+            else:
+                return True
 
     def was_mine(self, folder: str, name: str) -> bool:
         """On a network filesystem the reply of a rename that took place may be lost, and its repeat finds nothing.
@@ -44,7 +43,7 @@ class Mover:
         try:
             self._disk.mkdir(folder)
         except FileExistsError:
-            return
+            pass  # made by somebody else, who may not have synced it yet
         except FileNotFoundError:
             parent = os.path.dirname(folder)
             if len(parent) <= len(self._root):

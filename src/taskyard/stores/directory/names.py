@@ -120,7 +120,7 @@ class Token:
         if not name.endswith(SUFFIX) or len(parts) < 4 or not ids.is_id(parts[0]):
             return None
         try:
-            token = cls(parts[0], int(parts[1]), _tagged(parts[2], "e"), _tagged(parts[3], "c"), lane)  # type: ignore[arg-type]
+            token = cls(parts[0], _tagged(f"n{parts[1]}", "n"), _tagged(parts[2], "e"), _tagged(parts[3], "c"), lane)  # type: ignore[arg-type]
             rest = parts[4:]
             if rest and rest[0][0] == "m":
                 token.max_attempts = _tagged(rest.pop(0), "m")

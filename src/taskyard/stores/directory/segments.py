@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.disk import Disk
 
 SIZE = 1024
+_RECENT = 16  # markers that are looked at before another segment is opened
 _LAST = 32**ids.SEGMENT - 1
 
 
@@ -40,7 +41,7 @@ class Segments:
                 self._current[lane] = segment
                 return segment, room
             self._headers.pop(segment, None)
-            segment = self._open(lane)
+            segment = self._open(lane, segment)
 
     def opened(self, segment: str) -> int:
         """When the segment was opened: no task in it is older. 0 if its marker is gone."""
@@ -69,9 +70,14 @@ class Segments:
         # Tasks that were moved here from another lane keep their segment, so the highest need not be the lane's own.
         return next((name for name in names[:8] if self._marker(name)[1] == lane), "")
 
-    def _open(self, lane: str) -> str:
-        taken = [ids.number(name) for name in self._disk.listdir(f"{self._root}/segments") if ids.is_segment(name)]
-        number = max(taken, default=-1) + 1
+    def _open(self, lane: str, full: str) -> str:
+        """A segment of this lane with room in it, other than the full one: a recent one, or a new one."""
+        taken = sorted(filter(ids.is_segment, self._disk.listdir(f"{self._root}/segments")), reverse=True)
+        for segment in taken[:_RECENT]:
+            # The lane's newest may have no folder in todo/: its tasks are waiting, or all were claimed.
+            if self._marker(segment)[1] == lane and segment != full and self._has_room(segment):
+                return segment
+        number = ids.number(taken[0]) + 1 if taken else 0
         while number <= _LAST:
             segment = ids.base32(number, ids.SEGMENT)
             draft = self._draft()
@@ -84,6 +90,9 @@ class Segments:
                 return segment  # a twin opened it for the same lane a moment ago
             number += 1
         raise Conflict("this yard has used up all its segments, a thousand million tasks", hint="begin a new yard")
+
+    def _has_room(self, segment: str) -> bool:
+        return self._disk.size(self._path(segment)) - self._marker(segment)[2] < SIZE
 
     def _marker(self, segment: str) -> tuple[int, str, int]:
         """When the segment was opened, its lane, and the length of that line."""

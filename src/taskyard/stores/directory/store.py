@@ -152,11 +152,15 @@ class DirectoryStore:
 
     def _take(self, want: Want, nonce: str, folder: str, name: str, lane: Lane) -> Grant | None:
         """Claim by rename; None if somebody else was first."""
-        id, fence, rest = name.split(".", 2)
+        try:
+            id, fence, rest = name.split(".", 2)
+            number = int(fence) + 1
+        except ValueError:
+            return None  # nothing of ours
         plan = self._plans.get((rest, lane, want.worker, want.lease)) or self._plan(rest, lane, want)
         if plan is None:
             return None
-        counters, lease, number = plan.counters, plan.lease, int(fence) + 1
+        counters, lease = plan.counters, plan.lease
         target = f"{id}.{number}.{plan.middle}{nonce}.json"
         path = f"{self._processing}/{target}"
         try:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.lookup import Lookup
     from taskyard.stores.directory.mover import Mover
 
+_REFINED = 1000  # tasks that one look moves from a segment of a coarse bucket into finer ones
+
 
 class Waiting:
     """Finds what is due, and moves what is not from coarse buckets that have begun into finer ones."""
@@ -40,6 +42,7 @@ class Waiting:
 
     def _due_in(self, folder: str, now: int) -> Iterator[Found]:
         names = self._lookup.names(folder)
+        refined = 0
         for name in names:
             token = Token.parse(name)
             if token is None or token.due is None:
@@ -48,7 +51,8 @@ class Waiting:
                 yield Found(State.WAITING, (folder, name), token)
                 continue
             finer = self.folder(token.id, token.due, now)
-            if finer != folder:
+            if finer != folder and refined < _REFINED:
+                refined += 1
                 self._mover.move(f"{folder}/{name}", finer, name)
         if not names:
             self._mover.drop(folder)

@@ -1,0 +1,105 @@
+"""A disk that writes down what the directory store does to it: what PROTOCOL.md says is compared with this."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+from taskyard import ids, init
+from taskyard.stores.directory.disk import Disk
+from taskyard.stores.directory.store import DirectoryStore
+from taskyard.yard import Yard
+
+from .conftest import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from taskyard import Claim
+
+# What changes the disk, or makes a change survive; looking is left out.
+WRITES = ("create", "publish", "rename", "mkdir", "rmdir", "unlink", "touch", "append", "write", "sync", "sync_all")
+_ID = rf"[0-9a-hjkmnp-tv-z]{{{ids.LENGTH}}}"
+_SHAPES = (
+    (r"tmp/[0-9a-z]{8}-\d+-\d+", "tmp/DRAFT"),
+    (rf"\b{_ID}\b", "ID"),
+    (r"waiting/\d{4}-\d\d-\d\d(T\d\d(-\d\d)?)?", "waiting/BUCKET"),
+    (r"/[0-9a-hjkmnp-tv-z]{4}\b", "/SEG"),
+    (r"\bID\.(\d+)\.[0-9a-z]{8}\d+", r"ID.\1.NONCE"),
+    (r"\bada-[0-9a-z]{8}\d+", "ada-NONCE"),
+    (r"\.d\d{13}\b", ".dDUE"),
+    (r"\.l\d+\b", ".lLEASE"),
+    (r"stale-[0-9a-f]{12}", "stale-DIGEST"),
+    (r"turns/\d+", "turns/N"),
+)
+
+
+class Recorder:
+    """Passes every call on to a real disk; `lines` are the writing ones, in PROTOCOL.md's words."""
+
+    def __init__(self, root: str) -> None:
+        self.lines: list[str] = []
+        self._root = root
+        self._disk = Disk()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        call = getattr(self._disk, name)
+
+        def recorded(*args: Any, **options: Any) -> Any:
+            # Written down after the call: one that failed has changed nothing.
+            answer = call(*args, **options)
+            if name in WRITES:
+                self.lines.append(self._line(name, args, options))
+            return answer
+
+        return recorded
+
+    def _line(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> str:
+        paths = [self._path(arg) for arg in args if isinstance(arg, str)]
+        if name == "sync_all":
+            paths = []  # it is always the whole filesystem
+        if name == "write":
+            paths = ["events/HOUR.KERNEL.jsonl"]
+        if name == "create" and (options.get("sync") or args[-1] is True):
+            paths.append("+ fsync")
+        return " ".join((name, *paths))
+
+    def _path(self, path: str) -> str:
+        text = os.path.relpath(path, self._root)
+        for shape, word in _SHAPES:
+            text = re.sub(shape, word, text)
+        return text
+
+
+class Stage:
+    """A yard in which each verb has been played once already, so that a second time shows what it takes by itself."""
+
+    def __init__(self, path: Path, durability: str) -> None:
+        init(path, durability=durability).close()
+        self.path = path
+        self.disk = Recorder(str(path))
+        self.store = DirectoryStore(str(path), None, cast("Disk", self.disk))
+        self.store.policy.sweep_every = 1e6  # no sweep but those that are asked for
+        self.yard = Yard(self.store, "ada")
+
+    def claimed(self, lease: float | None = None) -> Claim:
+        self.yard.add("build")
+        claim = self.yard.claim(lease=lease)
+        assert claim is not None
+        return claim
+
+    def lapsed(self) -> Claim:
+        claim = self.claimed(lease=0.001)
+        self.until_overdue(1)
+        return claim
+
+    def until_overdue(self, number: int) -> None:
+        """Wait until so many moves are due to the janitor."""
+        wait_until(lambda: len(self.store.overdue(number)) == number)
+
+    def record(self, play: Callable[[], object]) -> list[str]:
+        self.disk.lines.clear()
+        play()
+        return list(self.disk.lines)

@@ -1,0 +1,345 @@
+"""PROTOCOL.md tells the truth: its tables, names and call lists are compared with the code."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import taskyard
+from taskyard import ClaimLost, State, ids, times
+from taskyard.retry import Policy
+from taskyard.store import Store
+from taskyard.stores.directory import layout, names
+from taskyard.stores.directory.names import Lane, Token
+from taskyard.task import Handle
+from taskyard.words import ENCODED_MOST, decoded, encoded
+
+from .conftest import taken
+from .recording import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "PROTOCOL.md").read_text(encoding="utf-8")
+SOURCES = [path.read_text(encoding="utf-8") for path in Path(taskyard.__file__).parent.rglob("*.py")]
+
+
+def blocks(kind: str) -> dict[str, str]:
+    """Fenced blocks of this kind, by the rest of their first line."""
+    found = re.findall(rf"^```{kind}(?: ([^\n]*))?\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    assert found, f"PROTOCOL.md has no block of {kind}"
+    return dict(found)
+
+
+def table(head: str) -> list[list[str]]:
+    """The rows of the table that begins so, without the marks of code."""
+    lines = TEXT[TEXT.index(f"| {head} |") :].splitlines()[2:]
+    rows = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip().strip("`") for cell in line.strip("|").split(" |")])
+    return rows
+
+
+# Folders and settings
+
+
+def test_the_folders_are_those_that_init_makes() -> None:
+    assert [row[0] for row in table("folder")] == list(layout.FOLDERS)
+
+
+def test_the_settings_have_the_defaults_that_are_told() -> None:
+    told = {row[0]: row[1].strip("`") for row in table("setting")}
+    assert told.pop("durability") == layout.DURABILITY
+    assert {name: float(value) for name, value in told.items()} == {
+        name: float(getattr(Policy(), name)) for name in Policy.__slots__
+    }
+
+
+def test_yard_json_is_what_init_writes(tmp_path: Path) -> None:
+    taskyard.init(tmp_path / "yard").close()
+    assert (tmp_path / "yard" / "yard.json").read_text() == blocks("json")[""]
+    assert (tmp_path / "yard" / ".gitignore").read_text() == "*\n"
+
+
+# Names
+
+
+def examples() -> list[tuple[str, dict[str, str]]]:
+    lines = blocks("names")[""].splitlines()
+    pairs = zip(lines[::2], lines[1::2], strict=True)
+    return [(path, dict(part.split("=", 1) for part in said.split())) for path, said in pairs]
+
+
+def parsed(path: str) -> Token | None:
+    parts = path.split("/")
+    return Token.parse(parts[-1], Lane.parse(parts[1]) if parts[0] == State.TODO else None)
+
+
+@pytest.mark.parametrize(("path", "said"), examples(), ids=[path for path, _ in examples()])
+def test_an_example_says_what_is_told(path: str, said: dict[str, str]) -> None:
+    token = parsed(path)
+    assert token is not None
+    fields: dict[str, Any] = {name: getattr(token, name) for name in Token.__slots__ if name != "lane"}
+    fields |= {"priority": token.lane.priority, "kind": token.lane.kind, "assignee": token.lane.assignee}
+    if fields["worker"] is not None:
+        fields["worker"] = encoded(fields["worker"])
+    assert {name: str(value) for name, value in fields.items() if value is not None and value is not False} == said
+    segments = [part for part in path.split("/")[1:-1] if ids.is_segment(part)]
+    assert segments == ([] if path.startswith("processing/") else [token.id[: ids.SEGMENT]])
+
+
+@pytest.mark.parametrize("path", blocks("not-names")[""].splitlines())
+def test_what_is_no_name_is_passed_over(path: str) -> None:
+    assert parsed(path) is None
+
+
+def test_every_state_that_tasks_reach_has_an_example() -> None:
+    assert {path.split("/")[0] for path, _ in examples()} == {str(state) for state in State} - {"blocked"}
+
+
+@pytest.mark.parametrize(("word", "part"), [(row[0], row[1]) for row in table("given")])
+def test_words_are_encoded_as_told(word: str, part: str) -> None:
+    assert encoded(word) == part
+    assert decoded(part) == word
+
+
+def test_the_longest_name_is_as_long_as_told_and_fits(tmp_path: Path) -> None:
+    rows = table("part | at most | bytes")
+    told = int(rows[-1][-1].strip("*"))
+    assert sum(int(row[-1]) for row in rows[:-1]) == told < 255
+    lane = Lane.of(9, "k" * ENCODED_MOST, "a" * ENCODED_MOST)
+    counters = names.Counters.parse("e999999999.c999999999.m999.t2592000000.json")
+    assert counters is not None
+    plan = names.Plan(counters, lane, "a" * ENCODED_MOST, 999_999_999)
+    nonce = "z" * 8 + "9" * 16
+    longest = f"{'z' * ids.LENGTH}.999999999.{plan.middle}{nonce}.{names.RESULT}.json"
+    assert len(longest) == told
+    token = Token.parse(longest)
+    assert token is not None
+    assert (token.nonce, token.worker, token.has_result) == (nonce, lane.assignee, True)
+    assert len(str(Handle.parse(f"{token.id}.{token.fence}.{token.nonce}"))) == 56
+    (tmp_path / longest).touch()
+    bare = names.Plan(counters, Lane.of(9, lane.kind, None), "a" * ENCODED_MOST, 999_999_999)
+    assert len(bare.middle) <= len(plan.middle)
+
+
+@pytest.mark.parametrize(("now", "due", "bucket"), [tuple(row) for row in table("now")])
+def test_buckets_are_as_told(now: str, due: str, bucket: str) -> None:
+    assert names.bucket(times.moment(due, "due"), times.moment(now, "now")) == bucket
+
+
+# Contents
+
+
+def play_everything(path: Path) -> None:
+    """Have everything happen in a yard that can."""
+    stage = Stage(path, "fast")
+    yard = stage.yard
+    stage.claimed().note("half of it")
+    stage.claimed().done({"ok": True})
+    stage.claimed().fail("no disk")
+    failed = stage.claimed()
+    failed.fail("no use", retry=False)
+    yard.retry(failed.task.id)
+    stage.claimed().release()
+    yard.cancel(stage.claimed().task.id, "not needed")
+    late = stage.lapsed()
+    yard.add("test", delay=0.001)
+    stage.until_overdue(2)
+    yard.sweep()
+    with pytest.raises(ClaimLost):
+        late.done("too late")
+    options = {"title": "Ship it", "assignee": "ada", "mission": "1.0", "max_attempts": 5, "lease": 7200}
+    yard.add("deploy", {"to": "production"}, priority=0, not_before="2026-01-31T12:05:00Z", **options)
+
+
+def events(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for file in (path / "events").iterdir() for line in file.read_text().splitlines()]
+
+
+EVENTS = table("event | fence | worker | more")
+
+
+def test_every_event_is_told_with_its_fields(tmp_path: Path) -> None:
+    play_everything(tmp_path / "yard")
+    example = json.loads(blocks("event")[""])
+    told = {row[0]: row[3] for row in EVENTS}
+    seen: dict[str, set[str]] = {}
+    for event in events(tmp_path / "yard"):
+        assert list(event)[: len(example)] == list(example)
+        seen.setdefault(event["event"], set()).update(set(event) - set(example))
+    assert set(seen) == set(told)
+    for name, fields in seen.items():
+        assert fields <= set(re.findall(r"\w+", told[name])), name
+
+
+def test_no_event_is_written_that_is_not_told() -> None:
+    """By the source: the first word of a Move, and the second of what is written to the journal."""
+    written = set()
+    for source in SOURCES:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                journal = name == "write" and "_journal" in ast.unparse(node.func)
+                at = 1 if journal else 0 if name in ("Move", "_back") else None
+                if at is not None and isinstance(node.args[at], ast.Constant):
+                    written.add(str(ast.literal_eval(node.args[at])))
+        written.update(re.findall(r'"event":"(\w+)"', source))
+    assert written == {row[0] for row in EVENTS}
+
+
+def test_records_and_tasks_have_the_fields_that_are_told(tmp_path: Path) -> None:
+    play_everything(tmp_path / "yard")
+    records = [path for path in (tmp_path / "yard" / "results").rglob("*.json") if ".stale-" not in path.name]
+    assert {path.name.split(".")[3] for path in records} == {row[0] for row in table("outcome")}
+    told = list(json.loads(blocks("record")[""]))
+    for path in records:
+        fields = list(json.loads(path.read_text()))
+        assert fields == (told if ".done." in path.name else [name for name in told if name != "result"])
+    [deploy] = (tmp_path / "yard" / "todo" / "0-deploy@ada").rglob("*.json")
+    example = json.loads(blocks("task")[""])
+    assert list(json.loads(deploy.read_text())) == list(example)
+    assert deploy.read_text() == json.dumps({**example, "id": deploy.name[:21]}, separators=(",", ":")) + "\n"
+
+
+def test_a_segments_marker_is_a_line_and_a_byte_for_each_task(tmp_path: Path) -> None:
+    with taskyard.init(tmp_path / "yard") as yard:
+        yard.add_many([{"kind": "build"}] * 3)
+    assert re.fullmatch(r"\d{13} 5-build\n\.\.\.", (tmp_path / "yard" / "segments" / "0000").read_text())
+    assert re.search(r"^```\n\d{13} 5-build\n\.\.\.\n```$", TEXT, re.MULTILINE)
+
+
+# Moves
+
+
+def play_refine(stage: Stage) -> Callable[[], object]:
+    day = stage.store._clock.exact() // 86_400_000 + 5
+    due = day * 86_400_000 + 12 * 3_600_000
+    stage.yard.add("build", not_before=times.rfc3339(due))
+    return lambda: list(stage.store._waiting.due(due - 3 * 3_600_000))
+
+
+def play_wake(stage: Stage) -> Callable[[], object]:
+    stage.yard.add("build", delay=0.001)
+    stage.until_overdue(1)
+    return stage.yard.sweep
+
+
+def play_late(stage: Stage) -> Callable[[], object]:
+    late = stage.lapsed()
+    stage.yard.sweep()
+
+    def play() -> None:
+        with pytest.raises(ClaimLost):
+            late.done("too late")
+
+    return play
+
+
+def play_retry(stage: Stage) -> Callable[[], object]:
+    claim = stage.claimed()
+    claim.fail("no use", retry=False)
+    return lambda: stage.yard.retry(claim.task.id)
+
+
+def play_reap(stage: Stage) -> Callable[[], object]:
+    stage.lapsed()
+    return stage.yard.sweep
+
+
+def after(
+    prepare: Callable[[Stage], Any], play: Callable[[Stage, Any], object]
+) -> Callable[[Stage], Callable[[], object]]:
+    def staged(stage: Stage) -> Callable[[], object]:
+        prepared = prepare(stage)
+        return lambda: play(stage, prepared)
+
+    return staged
+
+
+def added(stage: Stage) -> str:
+    return stage.yard.add("build").id
+
+
+PLAYS: dict[str, Callable[[Stage], Callable[[], object]]] = {
+    "first add": lambda stage: lambda: added(stage),
+    "add": after(added, lambda stage, _: added(stage)),
+    "add with a delay": after(added, lambda stage, _: stage.yard.add("build", delay=3600)),
+    "add many": after(added, lambda stage, _: stage.yard.add_many([{"kind": "build"}] * 5)),
+    "claim": after(added, lambda stage, _: taken(stage.yard.claim())),
+    "heartbeat": after(Stage.claimed, lambda _, claim: claim.heartbeat()),
+    "progress": after(Stage.claimed, lambda _, claim: claim.heartbeat(0.5)),
+    "note": after(Stage.claimed, lambda _, claim: claim.note("half of it")),
+    "done": after(Stage.claimed, lambda _, claim: claim.done()),
+    "done with a result": after(Stage.claimed, lambda _, claim: claim.done({"ok": True})),
+    "late done": play_late,
+    "fail": after(Stage.claimed, lambda _, claim: claim.fail("no disk")),
+    "fail for good": after(Stage.claimed, lambda _, claim: claim.fail("no use", retry=False)),
+    "release": after(Stage.claimed, lambda _, claim: claim.release()),
+    "reap": play_reap,
+    "wake": play_wake,
+    "refine": play_refine,
+    "cancel": after(added, lambda stage, task: stage.yard.cancel(task)),
+    "cancel a held task": after(Stage.claimed, lambda stage, claim: stage.yard.cancel(claim.task.id)),
+    "retry": play_retry,
+    "turn": lambda stage: lambda: stage.store.turn(0),
+}
+CALLS = {
+    title: [" ".join(line.partition("#")[0].split()) for line in block.splitlines()]
+    for title, block in blocks("calls").items()
+}
+
+
+def without_folders(lines: list[str]) -> list[str]:
+    """Leave out folders that were made, and the sync of what each was made in."""
+    kept: list[str] = []
+    made: str | None = None
+    for line in lines:
+        call, _, path = line.partition(" ")
+        if call != "mkdir" and line != f"sync {made}":
+            kept.append(line)
+        made = path.rpartition("/")[0] if call == "mkdir" else None
+    return kept
+
+
+def unsynced(lines: list[str]) -> list[str]:
+    return [line.removesuffix(" + fsync") for line in lines if not line.startswith("sync")]
+
+
+def test_every_list_of_calls_is_played() -> None:
+    assert {title.removesuffix(", strict") for title in CALLS} == set(PLAYS)
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable", "strict"])
+@pytest.mark.parametrize("title", PLAYS)
+def test_a_move_makes_the_calls_that_are_told(title: str, durability: str, tmp_path: Path) -> None:
+    told = CALLS[title]
+    if durability == "strict":
+        told = CALLS.get(f"{title}, strict", told)
+    if durability == "fast" and title != "late done":
+        told = unsynced(told)
+    stage = Stage(tmp_path / "yard", durability)
+    assert without_folders(stage.record(PLAYS[title](stage))) == told
+
+
+# ARCHITECTURE.md
+
+
+def test_the_architecture_names_every_verb_of_the_seam() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    part = text[text.index("## The seam") : text.index("## Why it is so")]
+    told = [
+        verb
+        for line in part.splitlines()
+        if line.startswith("| `")
+        for verb in re.findall(r"`(\w+)`", line.split("|")[1])
+    ]
+    assert sorted(told) == sorted(name for name in vars(Store) if not name.startswith("_"))
