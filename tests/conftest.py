@@ -10,14 +10,15 @@ import pytest
 
 import taskyard
 from taskyard import times
+from taskyard.stores.directory import safety
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from taskyard import Claim, Yard
+    from taskyard import Claim, Task, Yard
 
-STORES = ("memory", "directory")
+STORES = ("memory", "directory", "shared directory")
 
 Answer = TypeVar("Answer")
 _serial = itertools.count(1)
@@ -38,6 +39,13 @@ def taken(claim: Claim | None) -> Claim:
     """The claim, in a test where there must be one."""
     assert claim is not None, "nothing was ready"
     return claim
+
+
+def retried(yard: Yard, id: str) -> Task:
+    """The task after a retry, in a test where it is a task and no file that was set aside."""
+    task = yard.retry(id)
+    assert task is not None
+    return task
 
 
 def outlast(claim: Claim) -> None:
@@ -75,8 +83,13 @@ def _nobody_in_particular(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=STORES)
-def yard_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a new, empty yard, open as long as the test runs."""
+def yard_url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a new, empty yard, open as long as the test runs.
+
+    The shared directory is one that is taken for a file server's: what only one kernel can tell is not relied on there.
+    """
+    if request.param == "shared directory":
+        monkeypatch.setattr(safety, "is_local", lambda _: False)
     url = f"memory:test-{next(_serial)}" if request.param == "memory" else str(tmp_path / "yard")
     with taskyard.init(url):
         yield url

@@ -1,6 +1,7 @@
 """Whatever happens to its tasks, a store answers as the memory store does, and no fence ever falls.
 
-Both stores are driven through the same random story: adds, claims, lapses, endings on time and late, cancels, retries.
+Both stores are driven through the same random story: adds with and without a key, claims, lapses, resumes, endings on
+time and late, cancels, retries, edits, pauses.
 """
 
 from __future__ import annotations
@@ -76,10 +77,11 @@ class Story(RuleBasedStateMachine):
         """Do it with both claims; both stores allow it, or both refuse it in the same way."""
         _alike(_answer(act, claim.model), _answer(act, claim.subject))
 
-    def same(self, verb: str, task: Pair) -> tuple[Any, Any]:
+    def same(self, verb: str, task: Pair, **options: Any) -> tuple[Any, Any]:
         """Ask both yards for it, and give both answers."""
         return _alike(
-            _answer(getattr(self.model, verb), task.model), _answer(getattr(self.subject, verb), task.subject)
+            _answer(getattr(self.model, verb), task.model, **options),
+            _answer(getattr(self.subject, verb), task.subject, **options),
         )
 
     def won(self, pair: Pair) -> Pair:
@@ -101,6 +103,51 @@ class Story(RuleBasedStateMachine):
         pair = Pair(*(yard.add("build", max_attempts=attempts).id for yard in (self.model, self.subject)))
         self.known.append(pair)
         return pair
+
+    @rule(
+        target=tasks, key=st.sampled_from(["one", "two"]), kind=st.sampled_from(["build", "test"]), n=st.integers(0, 1)
+    )
+    def add_with_a_key(self, key: str, kind: str, n: int) -> Any:
+        """The same key may come again with the same kind and data, and with no others."""
+        answers = [_answer(yard.add, kind, data=n, key=key) for yard in (self.model, self.subject)]
+        model, subject = _alike(*answers)
+        if isinstance(model, TaskyardError):
+            return multiple()
+        assert model.created == subject.created
+        if model.created:
+            self.known.append(Pair(model.id, subject.id))
+            return self.known[-1]
+        assert (model.id, subject.id) in [(pair.model, pair.subject) for pair in self.known]
+        return multiple()
+
+    @rule(
+        task=tasks,
+        changes=st.fixed_dictionaries(
+            {},
+            optional={
+                "title": st.sampled_from([None, "Docs"]),
+                "data": st.sampled_from([None, 1, {"n": 1}]),
+                "priority": st.integers(0, 9),
+                "assignee": st.sampled_from([None, "ada", "bob"]),
+                "max_attempts": st.integers(1, 4),
+                "delay": st.sampled_from([0, NEVER]),
+            },
+        ),
+    )
+    def edit(self, task: Pair, changes: dict[str, Any]) -> None:
+        self.same("edit", task, **changes)
+
+    @rule(target=claims)
+    def resume(self) -> Any:
+        model, subject = ({claim.task.id: claim for claim in yard.resume()} for yard in (self.model, self.subject))
+        pairs = [pair for pair in self.known if pair.model in model]
+        assert {pair.subject for pair in pairs} == set(subject)
+        return multiple(*(self.won(Pair(model[pair.model], subject[pair.subject])) for pair in pairs))
+
+    @rule(kind=st.sampled_from([None, "build"]), on=st.booleans())
+    def pause(self, kind: str | None, on: bool) -> None:
+        for yard in (self.model, self.subject):
+            (yard.pause if on else yard.unpause)(kind)
 
     @rule(target=claims, task=tasks, first=st.sampled_from([None, "retry"]))
     def claim(self, task: Pair, first: str | None) -> Any:
@@ -171,12 +218,27 @@ class Story(RuleBasedStateMachine):
 
     @invariant()
     def both_count_the_same(self) -> None:
-        assert self.model.counts() == self.subject.counts()
+        told = [yard.stats() for yard in (self.model, self.subject)]
+        for stats in told:
+            del stats["lost_races"]  # a list that is out of date counts as one, and memory has no such lists
+        assert told[0] == told[1]
+
+    @invariant()
+    def both_logs_tell_the_same_story_of_every_task(self) -> None:
+        stories: list[dict[str, list[Any]]] = []
+        for yard in (self.model, self.subject):
+            story: dict[str, list[Any]] = {}
+            for event in yard.events():
+                told = {name: event[name] for name in event.keys() - {"at", "task", "due"}}
+                story.setdefault(event["task"], []).append(told)
+            stories.append(story)
+        for pair in self.known:
+            assert stories[0][pair.model] == stories[1][pair.subject]
 
 
-def _answer(act: Callable[[Any], Any], argument: Any) -> Any:
+def _answer(act: Callable[..., Any], argument: Any, **options: Any) -> Any:
     try:
-        return act(argument)
+        return act(argument, **options)
     except TaskyardError as refusal:
         return refusal
 
@@ -192,6 +254,7 @@ def _told(yard: Yard, id: str) -> dict[str, Any]:
     task = report.task
     return {
         "task": (task.state, task.attempts, task.max_attempts, task.worker, task.result, task.error),
+        "draft": (task.kind, task.title, task.data, task.priority, task.assignee, task.key),
         "waits": task.not_before is not None,
         "held": task.lease_until is not None,
         "history": [(entry["outcome"], entry["reason"], entry["worker"]) for entry in report.history],
@@ -202,7 +265,7 @@ def _told(yard: Yard, id: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", STORES[:2])
 def test_every_story_ends_the_same_in_every_store(store: str) -> None:
     story = type(f"StoryOf{store.title()}", (Story,), {"subject_store": store})
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]

@@ -14,11 +14,11 @@ import taskyard
 
 ROOT = Path(taskyard.__file__).parent
 TIERS = [
-    {"errors"},
+    {"errors", "forks"},
     {"task", "ids", "times", "words"},
     {"moves", "retry", "store", "draft"},
-    {"janitor"},
-    {"yard", "claim"},
+    {"janitor", "asking"},
+    {"yard", "claim", "settling"},
     {"opening", "whereabouts"},
 ]
 SEAM = 2

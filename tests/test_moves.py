@@ -48,6 +48,10 @@ EVENTS: dict[str, Callable[[Standing], Move]] = {
     "wake": moves.woken,
     "cancel": lambda at: moves.cancelled(at, "not wanted"),
     "retry": moves.retried,
+    "edit": lambda at: moves.edited(at, None),
+    "edit to later": lambda at: moves.edited(at, True),
+    "edit to now": lambda at: moves.edited(at, False),
+    "resume": moves.resumed,
 }
 
 # A dash is a refusal.
@@ -61,6 +65,10 @@ crash           -          -          -          todo        -     -       -
 wake            todo       -          -          -           -     -       -
 cancel          cancelled  cancelled  cancelled  cancelled   -     -       -
 retry           todo       -          -          -           -     todo    todo
+edit            waiting    blocked    todo       -           -     -       -
+edit to later   waiting    blocked    waiting    -           -     -       -
+edit to now     todo       blocked    todo       -           -     -       -
+resume          -          -          -          processing  -     -       -
 """
 
 
@@ -89,7 +97,7 @@ def test_every_state_allows_what_the_table_says(event: str, state: State, answer
     assert move.to is State(answer)
     assert move.fence == at.fence + (0 if move.keeps_claim else 1)
     assert (move.outcome is not None) == (state is State.PROCESSING)
-    assert (move.delay > 0) == (move.to is State.WAITING)
+    assert (move.delay > 0) == (move.to is State.WAITING and not event.startswith("edit"))  # a draft has its own time
 
 
 @pytest.mark.parametrize("state", State)
@@ -142,6 +150,24 @@ def test_an_ending_keeps_the_claim_and_its_fence() -> None:
 def test_a_retry_of_what_has_ended_starts_the_counters_over(state: State) -> None:
     move = moves.retried(standing(state, errors=3, crashes=2))
     assert (move.errors, move.crashes, move.fence) == (0, 0, 8)
+
+
+@pytest.mark.parametrize("due", [None, False, True])
+def test_an_edit_keeps_the_counters(due: bool | None) -> None:
+    move = moves.edited(standing(State.WAITING, errors=2, crashes=1), due)
+    assert (move.errors, move.crashes, move.outcome, move.fence) == (2, 1, None, 8)
+
+
+def test_a_resume_is_a_new_claim_that_counts_nothing() -> None:
+    move = moves.resumed(standing(State.PROCESSING, errors=2, crashes=1))
+    assert (move.errors, move.crashes, move.outcome, move.fence) == (2, 1, "resumed", 8)
+    assert not move.keeps_claim
+
+
+def test_a_refusal_for_a_pause_says_what_to_unpause() -> None:
+    at = standing(State.TODO)
+    assert moves.paused(at, whole=True).hint == "'taskyard unpause' ends the pause"
+    assert moves.paused(at, whole=False).hint == "'taskyard unpause build' ends the pause"
 
 
 @pytest.mark.parametrize("decide", [moves.retried, moves.woken])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
+import os
 import re
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +17,12 @@ import taskyard
 from taskyard import ClaimLost, State, ids, times
 from taskyard.retry import Policy
 from taskyard.store import Store
-from taskyard.stores.directory import layout, names
+from taskyard.stores.directory import dropped, ground, layout, names
 from taskyard.stores.directory.names import Lane, Token
 from taskyard.task import Handle
 from taskyard.words import ENCODED_MOST, decoded, encoded
 
-from .conftest import taken
+from .conftest import taken, wait_until
 from .recording import Stage
 
 if TYPE_CHECKING:
@@ -58,6 +61,11 @@ def test_the_folders_are_those_that_init_makes() -> None:
 def test_the_settings_have_the_defaults_that_are_told() -> None:
     told = {row[0]: row[1].strip("`") for row in table("setting")}
     assert told.pop("durability") == layout.DURABILITY
+    settle = [int(seconds) * 1000 for seconds in re.findall(r"\d+", told.pop("settle"))]
+    assert settle == [ground._SETTLE, ground._SETTLE_NETWORK]
+    kept = layout.Retention()
+    assert (kept.age, kept.count) == (None, None)
+    assert all(told.pop(f"retention_{name}").startswith("none") for name in ("age", "count"))
     assert {name: float(value) for name, value in told.items()} == {
         name: float(getattr(Policy(), name)) for name in Policy.__slots__
     }
@@ -116,18 +124,18 @@ def test_the_longest_name_is_as_long_as_told_and_fits(tmp_path: Path) -> None:
     told = int(rows[-1][-1].strip("*"))
     assert sum(int(row[-1]) for row in rows[:-1]) == told < 255
     lane = Lane.of(9, "k" * ENCODED_MOST, "a" * ENCODED_MOST)
-    counters = names.Counters.parse("e999999999.c999999999.m999.t2592000000.json")
+    counters = names.Counters.parse("e999999999.c999999999.bzzzzzzzz.m999.t2592000000.json")
     assert counters is not None
-    plan = names.Plan(counters, lane, "a" * ENCODED_MOST, 999_999_999)
+    plan = names.Plan(counters, lane, "a" * ENCODED_MOST, 999_999_999, Policy())
     nonce = "z" * 8 + "9" * 16
     longest = f"{'z' * ids.LENGTH}.999999999.{plan.middle}{nonce}.{names.RESULT}.json"
     assert len(longest) == told
     token = Token.parse(longest)
     assert token is not None
-    assert (token.nonce, token.worker, token.has_result) == (nonce, lane.assignee, True)
+    assert (token.nonce, token.worker, token.has_result, token.body) == (nonce, lane.assignee, True, "z" * 8)
     assert len(str(Handle.parse(f"{token.id}.{token.fence}.{token.nonce}"))) == 56
     (tmp_path / longest).touch()
-    bare = names.Plan(counters, Lane.of(9, lane.kind, None), "a" * ENCODED_MOST, 999_999_999)
+    bare = names.Plan(counters, Lane.of(9, lane.kind, None), "a" * ENCODED_MOST, 999_999_999, Policy())
     assert len(bare.middle) <= len(plan.middle)
 
 
@@ -144,6 +152,7 @@ def play_everything(path: Path) -> None:
     stage = Stage(path, "fast")
     yard = stage.yard
     stage.claimed().note("half of it")
+    yard.resume("ada")
     stage.claimed().done({"ok": True})
     stage.claimed().fail("no disk")
     failed = stage.claimed()
@@ -157,7 +166,17 @@ def play_everything(path: Path) -> None:
     yard.sweep()
     with pytest.raises(ClaimLost):
         late.done("too late")
-    options = {"title": "Ship it", "assignee": "ada", "mission": "1.0", "max_attempts": 5, "lease": 7200}
+    yard.edit(added(stage), delay=3600)
+    stage.drop('{"kind": "no kind"}')
+    yard.sweep()
+    options = {
+        "title": "Ship it",
+        "assignee": "ada",
+        "mission": "1.0",
+        "key": "deploy-17",
+        "max_attempts": 5,
+        "lease": 7200,
+    }
     yard.add("deploy", {"to": "production"}, priority=0, not_before="2026-01-31T12:05:00Z", **options)
 
 
@@ -182,13 +201,13 @@ def test_every_event_is_told_with_its_fields(tmp_path: Path) -> None:
 
 
 def test_no_event_is_written_that_is_not_told() -> None:
-    """By the source: the first word of a Move, and the second of what is written to the journal."""
+    """By the source: the first word of a Move, and the second of what the journal is told."""
     written = set()
     for source in SOURCES:
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                journal = name == "write" and "_journal" in ast.unparse(node.func)
+                journal = name in ("write", "line") and "journal" in ast.unparse(node.func)
                 at = 1 if journal else 0 if name in ("Move", "_back") else None
                 if at is not None and isinstance(node.args[at], ast.Constant):
                     written.add(str(ast.literal_eval(node.args[at])))
@@ -210,6 +229,41 @@ def test_records_and_tasks_have_the_fields_that_are_told(tmp_path: Path) -> None
     assert deploy.read_text() == json.dumps({**example, "id": deploy.name[:21]}, separators=(",", ":")) + "\n"
 
 
+def test_the_keys_that_steer_a_dropped_file_are_told() -> None:
+    told = {key for row in table("key in a dropped file") for key in re.findall(r"\w+", row[0])}
+    assert told == {"kind", "data", *dropped._STEERING}
+
+
+def test_a_key_is_a_second_name_of_its_tasks_file(tmp_path: Path) -> None:
+    with taskyard.init(tmp_path / "yard") as yard:
+        id = yard.add("build", key="deploy-17").id
+    digest = sha256(b"deploy-17").hexdigest()[:40]
+    [task] = (tmp_path / "yard" / "todo").rglob(f"{id}*")
+    assert (tmp_path / "yard" / "keys" / digest[:2] / f"{digest}.json").samefile(task)
+
+
+def test_a_writers_file_has_the_event_of_the_move_that_it_is_about_to_make(tmp_path: Path) -> None:
+    with taskyard.init(tmp_path / "yard") as yard:
+        id = yard.add("build").id
+        [file] = (tmp_path / "yard" / "writers").iterdir()
+        assert re.fullmatch(r"\d+-[0-9a-z]{8}", file.name)
+        assert file.stat().st_size == 16_384
+        assert json.loads(file.read_bytes().split(b"\n")[0]) == {
+            "event": "added", "task": id, "tasks": [id], "by": yard.worker
+        }  # fmt: skip
+        taken(yard.claim())
+        assert json.loads(file.read_bytes().split(b"\n")[0]) == events(tmp_path / "yard")[-1]
+    assert not list((tmp_path / "yard" / "writers").iterdir())
+
+
+def test_a_line_of_the_archive_has_what_is_told(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "yard", "fast")
+    play_prune(stage)()
+    [archive] = (tmp_path / "yard" / "archive").iterdir()
+    told = re.findall(r'"(\w+)":', blocks("archived")[""])
+    assert list(json.loads(gzip.decompress(archive.read_bytes()))) == told
+
+
 def test_a_segments_marker_is_a_line_and_a_byte_for_each_task(tmp_path: Path) -> None:
     with taskyard.init(tmp_path / "yard") as yard:
         yard.add_many([{"kind": "build"}] * 3)
@@ -221,10 +275,10 @@ def test_a_segments_marker_is_a_line_and_a_byte_for_each_task(tmp_path: Path) ->
 
 
 def play_refine(stage: Stage) -> Callable[[], object]:
-    day = stage.store._clock.exact() // 86_400_000 + 5
+    day = stage.store._ground.clock.exact() // 86_400_000 + 5
     due = day * 86_400_000 + 12 * 3_600_000
     stage.yard.add("build", not_before=times.rfc3339(due))
-    return lambda: list(stage.store._waiting.due(due - 3 * 3_600_000))
+    return lambda: list(stage.store._sweeps._waiting.due(due - 3 * 3_600_000))
 
 
 def play_wake(stage: Stage) -> Callable[[], object]:
@@ -255,6 +309,72 @@ def play_reap(stage: Stage) -> Callable[[], object]:
     return stage.yard.sweep
 
 
+def play_take_in(text: str) -> Callable[[Stage], Callable[[], object]]:
+    def staged(stage: Stage) -> Callable[[], object]:
+        added(stage)
+        stage.yard.add("build", key="first")
+        stage.drop(text)
+        return lambda: stage.store.intake("ada")
+
+    return staged
+
+
+def play_give_back(stage: Stage) -> Callable[[], object]:
+    stage.drop('{"kind": "no kind"}')
+    stage.store.intake("ada")
+    return lambda: stage.store.give_back("order")
+
+
+def play_broken(stage: Stage) -> Callable[[], object]:
+    stage.drop('{"kind": "build"}')
+    stage.store.intake("ada")
+    [file] = (stage.path / "todo" / "5-build").rglob("*.json")
+    file.write_text("half of")
+    return stage.yard.claim
+
+
+def play_prune(stage: Stage) -> Callable[[], object]:
+    stage.yard.add("build", key="order-17")
+    claim = taken(stage.yard.claim())
+    claim.note("half of it")
+    claim.done({"ok": True})
+    wait_until(lambda: stage.yard.prune(age=0)["tasks"] == 1)
+    return lambda: stage.yard.prune(age=0, apply=True)
+
+
+# What the dead leave, made by hand
+
+
+def play_unplaced(stage: Stage) -> Callable[[], object]:
+    task = stage.yard.add("build", key="order-17")
+    [file] = (stage.path / "todo").rglob(f"{task.id}*")
+    file.rename(stage.path / "tmp" / f"{task.id}.json")
+    return lambda: stage.store.mend("ada")
+
+
+def play_given_up(stage: Stage) -> Callable[[], object]:
+    added(stage)
+    (stage.path / "tmp" / "4711-deaddead.1").touch()
+    (stage.path / "writers" / "4711-deaddead").touch()
+    return lambda: stage.store.mend("ada")
+
+
+def play_unlogged(stage: Stage) -> Callable[[], object]:
+    stage.claimed()
+    [log] = (stage.path / "events").iterdir()
+    (stage.path / "writers" / "4711-deaddead").write_text(log.read_text().splitlines()[-1] + "\n")
+    os.truncate(log, 0)
+    return lambda: stage.store.mend("ada")
+
+
+def play_twin(stage: Stage) -> Callable[[], object]:
+    id = added(stage)
+    [old] = (stage.path / "todo").rglob(f"{id}*")
+    taken(stage.yard.claim())
+    os.link(next((stage.path / "processing").iterdir()), old)
+    return lambda: stage.store.mend("ada")
+
+
 def after(
     prepare: Callable[[Stage], Any], play: Callable[[Stage, Any], object]
 ) -> Callable[[Stage], Callable[[], object]]:
@@ -274,7 +394,16 @@ PLAYS: dict[str, Callable[[Stage], Callable[[], object]]] = {
     "add": after(added, lambda stage, _: added(stage)),
     "add with a delay": after(added, lambda stage, _: stage.yard.add("build", delay=3600)),
     "add many": after(added, lambda stage, _: stage.yard.add_many([{"kind": "build"}] * 5)),
+    "add with a key": after(
+        lambda stage: stage.yard.add("build", key="first"), lambda stage, _: stage.yard.add("build", key="second")
+    ),
+    "take in": play_take_in('{"kind": "build"}'),
+    "take in with a taskId": play_take_in('{"kind": "build", "taskId": "second"}'),
+    "set aside": play_take_in('{"kind": "no kind"}'),
+    "give back": play_give_back,
     "claim": after(added, lambda stage, _: taken(stage.yard.claim())),
+    "claim of a broken dropped file": play_broken,
+    "resume": after(Stage.claimed, lambda stage, _: stage.yard.resume("ada")),
     "heartbeat": after(Stage.claimed, lambda _, claim: claim.heartbeat()),
     "progress": after(Stage.claimed, lambda _, claim: claim.heartbeat(0.5)),
     "note": after(Stage.claimed, lambda _, claim: claim.note("half of it")),
@@ -290,6 +419,21 @@ PLAYS: dict[str, Callable[[Stage], Callable[[], object]]] = {
     "cancel": after(added, lambda stage, task: stage.yard.cancel(task)),
     "cancel a held task": after(Stage.claimed, lambda stage, claim: stage.yard.cancel(claim.task.id)),
     "retry": play_retry,
+    "edit": after(
+        lambda stage: (stage.yard.edit(added(stage), title="Ship it"), added(stage))[1],
+        lambda stage, task: stage.yard.edit(task, title="Ship it"),
+    ),
+    "edit again": after(
+        lambda stage: stage.yard.edit(added(stage), title="Ship it").id,
+        lambda stage, task: stage.yard.edit(task, priority=0, delay=60),
+    ),
+    "pause": lambda stage: lambda: stage.yard.pause("build"),
+    "unpause": after(lambda stage: stage.yard.pause("build"), lambda stage, _: stage.yard.unpause("build")),
+    "prune": play_prune,
+    "mend: a task not in its place": play_unplaced,
+    "mend: a draft": play_given_up,
+    "mend: an event": play_unlogged,
+    "mend: two names": play_twin,
     "turn": lambda stage: lambda: stage.store.turn(0),
 }
 CALLS = {
@@ -324,7 +468,7 @@ def test_a_move_makes_the_calls_that_are_told(title: str, durability: str, tmp_p
     told = CALLS[title]
     if durability == "strict":
         told = CALLS.get(f"{title}, strict", told)
-    if durability == "fast" and title != "late done":
+    if durability == "fast" and title not in ("late done", "prune"):  # these are synced even so
         told = unsynced(told)
     stage = Stage(tmp_path / "yard", durability)
     assert without_folders(stage.record(PLAYS[title](stage))) == told
@@ -335,7 +479,7 @@ def test_a_move_makes_the_calls_that_are_told(title: str, durability: str, tmp_p
 
 def test_the_architecture_names_every_verb_of_the_seam() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    part = text[text.index("## The seam") : text.index("## Why it is so")]
+    part = text[text.index("## The seam") : text.index("## The directory store")]
     told = [
         verb
         for line in part.splitlines()
@@ -343,3 +487,10 @@ def test_the_architecture_names_every_verb_of_the_seam() -> None:
         for verb in re.findall(r"`(\w+)`", line.split("|")[1])
     ]
     assert sorted(told) == sorted(name for name in vars(Store) if not name.startswith("_"))
+
+
+def test_the_architecture_names_every_part_of_the_directory_store() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    part = text[text.index("## The directory store") : text.index("## Why it is so")]
+    parts = {path.stem for path in Path(layout.__file__).parent.glob("*.py")} - {"__init__", "store"}
+    assert set(re.findall(r"`(\w+)`", part)) == parts

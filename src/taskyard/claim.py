@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from taskyard import draft, moves, times
+from taskyard import draft, moves, settling, times
 from taskyard.errors import ClaimLost, Invalid
-from taskyard.task import Handle
+from taskyard.task import Handle, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from taskyard.yard import Yard
 
 TEXT_MOST = 65_536  # characters of a reason or a note
-_BEATS = 3  # heartbeats in one lease: two may be lost
+HISTORY_MOST = 16_384  # characters of earlier attempts' reasons and notes that a claimer is handed
+BEATS = 3  # heartbeats in one lease: two may be lost
 
 
 class Claim:
@@ -77,15 +78,37 @@ class Claim:
         return None if self._grant is None else times.rfc3339(self._grant.lease_until)
 
     @property
+    def lease(self) -> float:
+        """How long the claim lasts without a heartbeat, in seconds."""
+        return (
+            self._grant.standing.lease if self._grant is not None else self._yard._store.stand(self._parsed().id).lease
+        )
+
+    @property
     def history(self) -> list[dict[str, Any]]:
-        """How earlier attempts at this task ended, oldest first."""
-        return [entry for entry in self._yard.report(self._parsed().id).history if entry["fence"] < self.fence]
+        """How earlier attempts at this task ended, oldest first, with the notes and the folder that each left.
+
+        Notes and reasons come within a budget: where there is more, the newest are whole and older ones are cut.
+        """
+        report = self._yard.report(self._parsed().id)
+        history = []
+        for entry in report.history:
+            if entry["fence"] < self.fence:
+                notes = [note["text"] for note in report.notes if note["claim"] == entry["claim"]]
+                history.append({**entry, "notes": notes})
+        return _within(history, HISTORY_MOST)
+
+    def holds(self) -> bool:
+        """Whether this claim still holds its task; a look only, which renews nothing and is not logged."""
+        handle = self._parsed()
+        standing = self._yard._store.stand(handle.id)
+        return standing.is_under(handle) and standing.state is State.PROCESSING
 
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> str:
         """Begin the lease anew and give its end."""
         share = None if progress is None else _share(progress)
         text = None if note is None else legal_text(note, "note")
-        return self._yard._renew(self._parsed(), self._standing, share, text)
+        return settling.renew(self._yard, self, share, text)
 
     def note(self, text: str) -> None:
         """Leave a word for whoever works on this task next; renews the lease too."""
@@ -94,31 +117,30 @@ class Claim:
     def done(self, result: Any = None) -> None:
         """End the task with a result; once, however often it is said."""
         if result is None:
-            self._yard._settle(self, "done", moves.done)
+            settling.settle(self._yard, self, "done", moves.done)
         else:
             draft.payload(result, "result")
-            self._yard._settle(self, "done", lambda standing: moves.done(standing, result))
+            settling.settle(self._yard, self, "done", lambda standing: moves.done(standing, result))
         self._over = True
 
     def fail(self, reason: str = "no reason was given", retry: bool = True) -> None:
         """Give up with an error; the task is tried again later while attempts are left and `retry` holds."""
         text = legal_text(reason, "reason")
         policy = self._yard.policy
-        self._yard._settle(self, "fail", lambda standing: moves.failed(standing, policy, text, retry))
+        settling.settle(self._yard, self, "fail", lambda standing: moves.failed(standing, policy, text, retry))
         self._over = True
 
     def release(self) -> None:
         """Hand the task back untouched; it counts as no attempt."""
-        self._yard._settle(self, "release", moves.released)
+        settling.settle(self._yard, self, "release", moves.released)
         self._over = True
 
     def __enter__(self) -> Self:
         from threading import Event, Thread
 
         self._stop = Event()
-        lease = self._grant.standing.lease if self._grant is not None else self._yard._stand(self._parsed()).lease
         self._beat = Thread(
-            target=self._heartbeats, args=(self._stop, lease / _BEATS), name=f"heartbeat {self.handle}", daemon=True
+            target=self._heartbeats, args=(self._stop, self.lease / BEATS), name=f"heartbeat {self.handle}", daemon=True
         )
         self._beat.start()
         return self
@@ -155,6 +177,19 @@ class Claim:
 
     def __repr__(self) -> str:
         return f"<Claim {self.handle}>"
+
+
+def _within(history: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
+    """The history with its texts cut to the budget, the newest attempts first served."""
+    for entry in reversed(history):
+        for name in ("reason", "notes"):
+            texts = entry[name] if name == "notes" else [entry[name] or ""]
+            kept = []
+            for text in reversed(texts):
+                kept.append(text if len(text) <= budget else f"{text[:budget]} [cut]" if budget else "[cut]")
+                budget = max(0, budget - len(text))
+            entry[name] = kept[::-1] if name == "notes" else entry[name] and kept[0]
+    return history
 
 
 def _share(value: object) -> float:

@@ -26,7 +26,7 @@ class Draft:
     """One task that is about to be added."""
 
     __slots__ = (
-        "assignee", "data", "delay", "kind", "lease", "max_attempts", "mission", "not_before", "payload", "priority",
+        "assignee", "data", "delay", "key", "kind", "lease", "max_attempts", "mission", "not_before", "payload", "priority",
         "title",
     )  # fmt: skip
 
@@ -40,6 +40,7 @@ class Draft:
         self.lease: float | None = None
         self.assignee: str | None = None
         self.mission: str | None = None
+        self.key: str | None = None
         self.delay = 0.0
         self.not_before: int | None = None
         for name, value in (options or {}).items():
@@ -62,6 +63,22 @@ class Draft:
         if "kind" not in rest:
             raise Invalid("a task needs a kind", hint='write {"kind": "build", "data": {}}')
         return cls(rest.pop("kind"), rest.pop("data", None), rest)
+
+    def changed(self, changes: Mapping[str, Any]) -> Draft:
+        """A copy with these options set anew, None for a default; `data` may be among them."""
+        twin = Draft(self.kind, changes.get("data", self.data))
+        for name in OPTIONS:
+            setattr(twin, name, getattr(self, name))
+        if "delay" in changes or "not_before" in changes:
+            twin.delay, twin.not_before = 0.0, None
+        for name, value in changes.items():
+            if name not in EDITABLE:
+                raise Invalid(f"not to be edited: {name!a}", hint=f"what can be is {', '.join(EDITABLE)}")
+            if name != "data":
+                setattr(twin, name, _DEFAULTS.get(name) if value is None else OPTIONS[name](value))
+        if twin.delay and twin.not_before is not None:
+            raise Invalid("delay and not_before exclude each other", hint="give one of them")
+        return twin
 
     def due(self, now: int) -> int | None:
         """When the task is due, in milliseconds since 1970, or None if it is now."""
@@ -92,6 +109,12 @@ def payload(value: Any, name: str) -> str:
 def kept(value: Any) -> Any:
     """The value as it comes back out of any store: tuples are lists then, and keys are texts."""
     return json.loads(payload(value, "result"))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same as JSON, whatever the order and the Python type of their keys."""
+    first, second = (json.dumps(json.loads(json.dumps(value)), sort_keys=True) for value in (one, other))
+    return first == second
 
 
 def _depth(text: str) -> int:
@@ -138,4 +161,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "lease": lease,
     "assignee": lambda value: words.worker(value, "assignee"),
     "mission": lambda value: words.text(value, "mission"),
+    "key": lambda value: words.text(value, "key"),
 }
+EDITABLE = ("title", "data", "priority", "assignee", "delay", "not_before", "max_attempts")
+_DEFAULTS: dict[str, Any] = {"priority": PRIORITY, "delay": 0.0}

@@ -68,6 +68,11 @@ def is_segment(text: str) -> bool:
     return len(text) == SEGMENT and _LETTERS.issuperset(text)
 
 
+def is_word(text: str) -> bool:
+    """Whether this is written in the alphabet of ids."""
+    return _LETTERS.issuperset(text)
+
+
 def is_prefix(text: str) -> bool:
     """Whether this could be the beginning of an id, long enough to name a segment."""
     return SEGMENT <= len(text) <= LENGTH and _LETTERS.issuperset(text)

@@ -1,4 +1,4 @@
-"""The janitor's work, one bounded share at a time: give back what the dead left, wake what is due.
+"""The janitor's work, one bounded share at a time: take in what was dropped, give back what the dead left, wake what is due.
 
 Every command and every worker does a share of it, so no daemon is needed; a janitor of its own only makes it prompter.
 """
@@ -18,23 +18,28 @@ SHARE = 200  # moves in one unasked sweep, so that nobody's command stalls on an
 class Swept:
     """What a sweep did."""
 
-    __slots__ = ("reaped", "woken")
+    __slots__ = ("mended", "reaped", "taken", "woken")
 
     def __init__(self) -> None:
+        self.mended = 0
+        self.taken = 0
         self.reaped = 0
         self.woken = 0
 
     def __bool__(self) -> bool:
-        return bool(self.reaped or self.woken)
+        return bool(self.taken or self.reaped or self.woken or self.mended)
 
     def as_dict(self) -> dict[str, int]:
         """The counts by name."""
-        return {"reaped": self.reaped, "woken": self.woken}
+        return {"taken": self.taken, "reaped": self.reaped, "woken": self.woken, "mended": self.mended}
 
 
-def sweep(store: Store, by: str, limit: int = SHARE) -> Swept:
+def sweep(store: Store, by: str, limit: int = SHARE, *, mend: bool = False) -> Swept:
     """Make at most so many overdue moves; safe beside any number of others doing the same."""
     swept = Swept()
+    if mend:
+        swept.mended = store.mend(by)
+    swept.taken = store.intake(by)
     for standing in store.overdue(limit):
         if standing.state is State.PROCESSING:
             reason = f"the lease of {standing.lease:g} s ended without a heartbeat from {standing.worker}"

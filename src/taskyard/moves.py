@@ -44,7 +44,7 @@ class Move:
         self.delay = delay
         """Seconds from the store's now until the task is due; only where `to` is waiting."""
         self.outcome = outcome
-        """How the claim ended (done, error, crash, released, cancelled), or None where no claim ends."""
+        """How the claim ended (done, error, crash, released, cancelled, resumed), or None where no claim ends."""
         self.reason = reason
         self.result = result
 
@@ -130,6 +130,25 @@ def retried(standing: Standing) -> Move:
     )
 
 
+def edited(standing: Standing, due: bool | None) -> Move:
+    """Somebody changes a task that nobody holds; `due` says whether its time was changed to later, to now, or not."""
+    if standing.state not in (State.TODO, State.WAITING, State.BLOCKED):
+        raise Conflict(
+            f"task {standing.id} is {standing.state}: only tasks that nobody holds and that have not ended can be edited",
+            hint="cancel it and add another, or wait until it is back in todo",
+        )
+    to = standing.state
+    if due is not None and to is not State.BLOCKED:
+        to = State.WAITING if due else State.TODO
+    return Move("edited", to, standing.fence + 1, standing.errors, standing.crashes)
+
+
+def resumed(standing: Standing) -> Move:
+    """The worker of this name is back without its memory, and takes its claim again; the old one is shut out."""
+    _held(standing, "be resumed")
+    return Move("claimed", State.PROCESSING, standing.fence + 1, standing.errors, standing.crashes, outcome="resumed")
+
+
 def claimed(standing: Standing, worker: str | None) -> int:
     """The fence of a claim of this very task by this worker."""
     if standing.state is not State.TODO:
@@ -139,6 +158,14 @@ def claimed(standing: Standing, worker: str | None) -> int:
             f"task {standing.id} is assigned to {standing.assignee!r}", hint="only that worker can claim it (--worker)"
         )
     return standing.fence + 1
+
+
+def paused(standing: Standing, whole: bool) -> Conflict:
+    """The refusal to hand out this very task while its kind, or the whole yard, is paused."""
+    what, words = ("the yard", "") if whole else (f"the kind {standing.kind!r}", f" {standing.kind}")
+    return Conflict(
+        f"task {standing.id} is not handed out while {what} is paused", hint=f"'taskyard unpause{words}' ends the pause"
+    )
 
 
 def _held(standing: Standing, verb: str) -> None:

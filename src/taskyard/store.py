@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any, Protocol
 
     from taskyard.draft import Draft
@@ -34,28 +34,14 @@ class Want:
 
 
 class Grant:
-    """A claim that was won: where the task stands now, and when its lease ends (milliseconds since 1970).
+    """A claim that was won: the task, where it stands now, and when its lease ends (milliseconds since 1970)."""
 
-    The task itself may come as a function and its raw material, to be made into a task on first use.
-    """
+    __slots__ = ("lease_until", "standing", "task")
 
-    __slots__ = ("_task", "lease_until", "standing")
-
-    def __init__(
-        self, standing: Standing, task: Task | tuple[Callable[[Grant, bytes], Task], bytes], lease_until: int
-    ) -> None:
+    def __init__(self, standing: Standing, task: Task, lease_until: int) -> None:
         self.standing = standing
-        self._task = task
+        self.task = task
         self.lease_until = lease_until
-
-    @property
-    def task(self) -> Task:
-        """The task that was claimed."""
-        task = self._task
-        if isinstance(task, tuple):
-            make, material = task
-            task = self._task = make(self, material)
-        return task
 
 
 class Query:
@@ -80,6 +66,28 @@ class Query:
         self.taker = taker
         self.limit = limit
         self.cursor = cursor
+
+
+class Trail:
+    """What the log is asked for."""
+
+    __slots__ = ("cursor", "kind", "limit", "since", "task", "worker")
+
+    def __init__(
+        self,
+        task: str | None = None,
+        worker: str | None = None,
+        kind: str | None = None,
+        since: int | None = None,
+        cursor: str | None = None,
+        limit: int = 1000,
+    ) -> None:
+        self.task = task
+        self.worker = worker
+        self.kind = kind
+        self.since = since
+        self.cursor = cursor
+        self.limit = limit
 
 
 class Report:
@@ -109,6 +117,15 @@ class Store(Protocol):
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Keep new tasks, in this order; at the return all of them are there."""
 
+    def intake(self, by: str) -> int:
+        """Take in what was left at the store's door by other means than `add`; gives how many tasks that made."""
+
+    def set_aside(self) -> list[dict[str, str | None]]:
+        """What came in that way and is no task: name, reason and time of each."""
+
+    def give_back(self, name: str) -> None:
+        """Try once more to take in what was set aside under this name."""
+
     def claim(self, want: Want, nonce: str) -> Grant | None:
         """Hand out the most urgent, oldest task that serves, or None; `want.id` names one, and may be refused.
 
@@ -127,6 +144,30 @@ class Store(Protocol):
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Write down that a verb came too late, and put its output, if any, aside for a person to read."""
+
+    def drafted(self, standing: Standing) -> Draft | None:
+        """What was asked for when the task that stands there was added or last edited; None if it has moved on."""
+
+    def rewrite(self, standing: Standing, draft: Draft, move: Move, by: str, *, due_anew: bool) -> bool:
+        """Whether the task, if it still stands exactly there, is now what the draft says.
+
+        With `due_anew` the draft also says when it is due; else that stays as it was.
+        """
+
+    def held(self, worker: str) -> list[Standing]:
+        """Every claim that a worker of this name holds."""
+
+    def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
+        """The same claim under the move's fence and a new nonce, or None if it is over."""
+
+    def pause(self, kind: str | None, on: bool) -> None:
+        """Hand out no more tasks of this kind, or of any; or do so again."""
+
+    def paused(self) -> tuple[bool, frozenset[str]]:
+        """Whether the whole yard is paused, and which kinds are."""
+
+    def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
+        """What happened, in order, and the cursor to go on from."""
 
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
         """Begin the lease anew and give its end, or None if the claim is over."""
@@ -149,8 +190,17 @@ class Store(Protocol):
     def counts(self) -> dict[str, dict[str, int]]:
         """Tasks by kind and state."""
 
+    def tallies(self) -> dict[str, int]:
+        """What is counted and not logged: races for a task that were lost."""
+
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
+
+    def mend(self, by: str) -> int:
+        """Put right what processes that died in mid-move have left, a bounded share of it; how many things that were."""
+
+    def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:
+        """Let ended tasks go that ended more than so many seconds ago, or are more than so many; or tell what would."""
 
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep: at most one caller in so many seconds, over the whole yard."""

@@ -11,7 +11,6 @@ from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
 
@@ -54,11 +53,9 @@ class Task:
     priority: int = 5
     data: Any = None
     not_before: str | None = None
-    after: Sequence[str] = ()
     key: str | None = None
     mission: str | None = None
     assignee: str | None = None
-    uses: Sequence[str] = ()
     parent: str | None = None
     attempts: int = 0
     worker: str | None = None
@@ -73,6 +70,16 @@ class Task:
     def __init__(self, **fields: Any) -> None:
         # Defaults stand in the class, so that a claim pays for the fields that are set and no others.
         self.__dict__ = fields
+
+    @property
+    def after(self) -> list[str]:
+        """The tasks that must be done before this one."""
+        return list(self.__dict__.get("after", ()))
+
+    @property
+    def uses(self) -> list[str]:
+        """What the task must have to itself while it runs."""
+        return list(self.__dict__.get("uses", ()))
 
     # Times are kept as numbers and written out when they are asked for: a claim seldom needs either text.
 

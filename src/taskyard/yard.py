@@ -6,10 +6,10 @@ import itertools
 import os
 import time
 
-from taskyard import draft, ids, janitor, moves, times, words
+from taskyard import asking, draft, forks, ids, janitor, moves, times, words
 from taskyard.claim import Claim, legal_text
-from taskyard.errors import ClaimLost, Conflict, Invalid, NotFound, TimedOut
-from taskyard.store import Query, Want
+from taskyard.errors import Conflict, Invalid, TimedOut
+from taskyard.store import Query, Trail, Want
 from taskyard.task import Handle, State
 
 TYPE_CHECKING = False
@@ -24,16 +24,10 @@ if TYPE_CHECKING:
     from taskyard.store import Grant, Report, Store
     from taskyard.task import Standing, Task
 
-LIST_MOST = 10_000
+_TRIES = 20  # times that a decision is made anew because the task moved meanwhile
 _LOOK_EVERY = 1.0  # seconds between two looks at whether a sweep is due: cheaper than the look itself
 _SWEEP_ALL = 1_000_000
 _NAP_FIRST, _NAP_MOST = 0.005, 0.25
-
-
-class Page(list["Task"]):
-    """Tasks of one list, and the cursor to go on from (`next`, None at the end)."""
-
-    next: str | None = None
 
 
 class Yard:
@@ -52,7 +46,7 @@ class Yard:
 
     def _identify(self) -> None:
         # A forked child is another worker: it must never make a handle that its parent makes too.
-        self._forks = _forks
+        self._forks = forks.count
         self._incarnation = ids.base32(ids.chance(40), 8)
         self._count = itertools.count(1)
         self.worker = self._named or _own_name(self._incarnation)
@@ -76,7 +70,7 @@ class Yard:
         self._tend()
         return task
 
-    def add_many(self, tasks: Iterable[dict[str, Any]]) -> list[str]:
+    def add_many(self, tasks: Iterable[dict[str, Any]]) -> asking.Added:
         """Keep many tasks, each a dict with kind, data and options; all are checked before the first is kept."""
         drafts = []
         for position, fields in enumerate(tasks, 1):
@@ -86,7 +80,9 @@ class Yard:
                 raise Invalid(f"task {position}: {error.message}", hint=error.hint) from None
         added = self._store.add(drafts, self.worker)
         self._tend()
-        return [task.id for task in added]
+        made = asking.Added(task.id for task in added)
+        made.created = sum(task.created for task in added)
+        return made
 
     # Claiming
 
@@ -100,7 +96,7 @@ class Yard:
         lease: float | None = None,
     ) -> Claim | None:
         """Take one task, the most urgent and oldest that serves; None if nothing is ready within `wait` seconds."""
-        if self._forks != _forks:
+        if self._forks != forks.count:
             self._identify()
         if wait:
             wait = times.seconds(wait, "wait")
@@ -109,9 +105,9 @@ class Yard:
         else:
             want = Want(
                 self.worker if worker is None else words.worker(worker),
-                None if kinds is None else _kinds(kinds),
+                None if kinds is None else asking.kinds(kinds),
                 None if lease is None else draft.lease(lease),
-                None if id is None else _id(id),
+                None if id is None else asking.task_id(id),
             )
         nonce = f"{self._incarnation}{next(self._count)}"
         if time.monotonic() >= self._look_at:
@@ -125,6 +121,9 @@ class Yard:
         if grant is None:
             grant = self._claim_patiently(want, nonce, wait)
         return None if grant is None else Claim(self, grant)
+
+    def _nonce(self) -> str:
+        return f"{self._incarnation}{next(self._count)}"
 
     def _claim_patiently(self, want: Want, nonce: str, wait: float) -> Grant | None:
         end = time.monotonic() + wait
@@ -144,65 +143,6 @@ class Yard:
         """The claim of this handle, for a process that was told the handle and nothing else."""
         return Claim(self, handle=Handle.parse(handle))
 
-    # What claims do; `Claim` is the public side of these
-
-    def _stand(self, handle: Handle) -> Standing:
-        return self._store.stand(handle.id)
-
-    def _renew(self, handle: Handle, standing: Standing | None, progress: float | None, note: str | None) -> str:
-        current = standing or self._store.stand(handle.id)
-        if current.is_under(handle) and current.state is State.PROCESSING:
-            until = self._store.renew(current, progress, note)
-            if until is not None:
-                self._tend()  # after the renewal: a holder that slept past its lease must not reap its own claim
-                return times.rfc3339(until)
-        raise self._refused(handle, "heartbeat" if note is None else "note", None)
-
-    def _settle(self, claim: Claim, verb: str, decide: Callable[[Standing], Move]) -> None:
-        """End the claim as decided, if it still holds its task."""
-        standing = claim._standing
-        if standing is None:
-            handle = claim._parsed()
-            standing = self._store.stand(handle.id)
-            if not standing.is_under(handle) or standing.state is not State.PROCESSING:
-                return self._repeat(handle, standing, verb, decide)
-        if self._store.shift(standing, decide(standing), self.worker):
-            if claim._has_workdir or claim._standing is None:
-                self._store.tidy(claim._parsed())
-            if time.monotonic() >= self._look_at:
-                self._tend()  # after the ending, for the same reason
-            return None
-        return self._repeat(claim._parsed(), self._store.stand(standing.id), verb, decide)
-
-    def _repeat(self, handle: Handle, current: Standing, verb: str, decide: Callable[[Standing], Move]) -> None:
-        """Answer a verb on a claim that is over: the same answer to the same ending, a refusal to all else."""
-        held = _as_held(current, handle)
-        move = decide(held)
-        if current.is_under(handle):
-            if _ENDINGS.get(verb) is current.state:
-                if move.result is not None and draft.kept(move.result) != self._store.get(handle.id).task.result:
-                    self._store.refuse(handle, verb, move, self.worker)
-                return
-            if verb in _ENDINGS:
-                self._store.refuse(handle, verb, move, self.worker)
-                raise Conflict(
-                    f"this claim has ended task {handle.id} already: it is {current.state}",
-                    hint="the first ending stands; what came now is kept as a stale result ('taskyard show')",
-                )
-        elif any(
-            entry["claim"] == str(handle) and _GIVEN_UP.get(verb) == entry["outcome"]
-            for entry in self._store.get(handle.id).history
-        ):
-            return
-        raise self._refused(handle, verb, move if verb in _ENDINGS else None)
-
-    def _refused(self, handle: Handle, verb: str, move: Move | None) -> ClaimLost:
-        self._store.refuse(handle, verb, move, self.worker)
-        task = self._store.get(handle.id).task
-        by = f" by {task.worker} under fence {task.fence}" if task.state is State.PROCESSING else ""
-        kept = "; what this claim brought is kept as a stale result" if move is not None else ""
-        return ClaimLost(f"the claim {handle} is over: the task is {task.state}{by} now{kept}")
-
     # Looking
 
     def get(self, id: str) -> Task:
@@ -212,7 +152,7 @@ class Yard:
     def report(self, id: str) -> Report:
         """The task with its history, notes and stale results."""
         self._tend()
-        return self._store.get(_id(id))
+        return self._store.get(asking.task_id(id))
 
     def find(
         self,
@@ -222,12 +162,20 @@ class Yard:
         worker: str | None = None,
         limit: int = 100,
         cursor: str | None = None,
-    ) -> Page:
+    ) -> asking.Page:
         """Tasks by state, kind, mission and holder, oldest first; compact fields only."""
-        self._tend()
-        states = None if state is None else frozenset(map(_state, [state] if isinstance(state, str) else state))
+        self._look()
+        states = None if state is None else frozenset(map(asking.state, [state] if isinstance(state, str) else state))
         return self._page(
-            Query(states, None if kind is None else _kinds(kind), mission, worker, None, _limit(limit), _cursor(cursor))
+            Query(
+                states,
+                None if kind is None else asking.kinds(kind),
+                mission,
+                worker,
+                None,
+                asking.limit(limit),
+                asking.cursor(cursor),
+            )
         )
 
     def ready(
@@ -237,16 +185,18 @@ class Yard:
         worker: str | None = None,
         limit: int = 100,
         cursor: str | None = None,
-    ) -> Page:
+    ) -> asking.Page:
         """What this worker could be handed now, oldest first."""
         janitor.sweep(self._store, self.worker)
         taker = self.worker if worker is None else words.worker(worker)
-        kinds = None if kind is None else _kinds(kind)
-        return self._page(Query(frozenset((State.TODO,)), kinds, mission, None, taker, _limit(limit), _cursor(cursor)))
+        kinds = None if kind is None else asking.kinds(kind)
+        return self._page(
+            Query(frozenset((State.TODO,)), kinds, mission, None, taker, asking.limit(limit), asking.cursor(cursor))
+        )
 
-    def _page(self, query: Query) -> Page:
+    def _page(self, query: Query) -> asking.Page:
         tasks, cursor = self._store.find(query)
-        page = Page(tasks)
+        page = asking.Page(tasks)
         page.next = cursor
         return page
 
@@ -260,14 +210,20 @@ class Yard:
         return counts
 
     def stats(self) -> dict[str, Any]:
-        """How many tasks are in each state, in all and by kind."""
-        self._tend()
+        """How many tasks are in each state, in all and by kind; how many files are set aside, and what is paused."""
+        self._look()
         kinds = self._store.counts()
         counts = {str(state): sum(row.get(state, 0) for row in kinds.values()) for state in State}
         rows = {
             kind: {str(state): row[state] for state in State if row.get(state)} for kind, row in sorted(kinds.items())
         }
-        return {"counts": counts, "kinds": rows}
+        return {
+            "counts": counts,
+            "kinds": rows,
+            "set_aside": len(self._store.set_aside()),
+            "paused": self.paused(),
+            **self._store.tallies(),
+        }
 
     def wait(self, *ids: str, timeout: float | None = None) -> list[Task]:
         """Wait until every one of these tasks has ended, and give them back; `TimedOut` if that takes too long."""
@@ -297,23 +253,125 @@ class Yard:
         text = None if reason is None else legal_text(reason, "reason")
         return self._revise(id, lambda standing: moves.cancelled(standing, text))
 
-    def retry(self, id: str) -> Task:
-        """Have a failed or cancelled task tried anew, or a waiting one now."""
+    def retry(self, id: str) -> Task | None:
+        """Have a failed or cancelled task tried anew, or a waiting one now.
+
+        The name of a file that was set aside puts it back into the drop box; the answer is then None, because what
+        becomes of it shows when it is taken in.
+        """
+        if not ids.is_prefix(id.lower()) or self._is_aside(id):
+            self._store.give_back(id)
+            janitor.sweep(self._store, self.worker)
+            return None
         return self._revise(id, moves.retried)
+
+    def _is_aside(self, name: str) -> bool:
+        return any(entry["name"] == name for entry in self._store.set_aside())
+
+    def set_aside(self) -> list[dict[str, str | None]]:
+        """Files that came in through the drop box and are no tasks: name, reason and time of each."""
+        return self._store.set_aside()
+
+    def edit(self, id: str, **changes: Any) -> Task:
+        """Change a task that nobody holds: title, data, priority, assignee, delay, not_before, max_attempts."""
+        if not changes:
+            raise Invalid("nothing to edit", hint=f"name what to change: {', '.join(draft.EDITABLE)}")
+        timed = "delay" in changes or "not_before" in changes
+        for _ in range(_TRIES):
+            standing = self._store.stand(asking.task_id(id))
+            moves.edited(standing, None)
+            old = self._store.drafted(standing)
+            if old is None:
+                continue
+            new = old.changed(changes)
+            later = bool(new.delay or new.not_before is not None) if timed else None
+            if self._store.rewrite(standing, new, moves.edited(standing, later), self.worker, due_anew=timed):
+                return self._store.get(standing.id).task
+        raise Conflict(f"task {id} keeps moving under other hands", hint="try again")
+
+    def resume(self, worker: str | None = None) -> list[Claim]:
+        """Take every claim of this worker's name again, under a new fence: for a worker that has forgotten all.
+
+        Whoever held them before is shut out, so only do this when that worker is gone.
+        """
+        name = self._named if worker is None else words.worker(worker)
+        if name is None:
+            raise Invalid("resume needs a worker's name", hint="say --worker NAME, or set TASKYARD_WORKER")
+        claims = []
+        for standing in self._store.held(name):
+            grant = self._store.take_over(standing, moves.resumed(standing), self._nonce(), self.worker)
+            if grant is not None:
+                claims.append(Claim(self, grant))
+        return claims
+
+    def pause(self, kind: str | None = None) -> None:
+        """Hand out nothing more, of this kind or of any; what runs goes on."""
+        self._store.pause(None if kind is None else words.kind(kind), True)
+
+    def unpause(self, kind: str | None = None) -> None:
+        """Take back a `pause` of the same words."""
+        self._store.pause(None if kind is None else words.kind(kind), False)
+
+    def paused(self) -> dict[str, Any]:
+        """What is paused: the whole `yard` (true or false), and which `kinds`."""
+        everything, some = self._store.paused()
+        return {"yard": everything, "kinds": sorted(some)}
+
+    def events(
+        self,
+        task: str | None = None,
+        worker: str | None = None,
+        kind: str | None = None,
+        since: Any = None,
+        cursor: str | None = None,
+        limit: int = 1000,
+    ) -> asking.Events:
+        """What happened, oldest first, as dicts; `cursor` of the answer is where to go on from."""
+        found, after = self._store.events(
+            Trail(
+                None if task is None else self._store.stand(asking.task_id(task)).id,
+                worker,
+                None if kind is None else words.kind(kind),
+                None if since is None else times.moment(since, "since"),
+                cursor,
+                draft.integer(limit, "limit", 1, asking.EVENTS_MOST),
+            )
+        )
+        events = asking.Events(found)
+        events.cursor = after
+        return events
 
     def _revise(self, id: str, decide: Callable[[Standing], Move]) -> Task:
         self._tend()
         for _ in range(_TRIES):
-            standing = self._store.stand(_id(id))
+            standing = self._store.stand(asking.task_id(id))
             if self._store.shift(standing, decide(standing), self.worker):
                 return self._store.get(standing.id).task
         raise Conflict(f"task {id} keeps moving under other hands", hint="try again")
 
     # Housekeeping
 
+    def prune(self, age: Any = None, count: int | None = None, *, apply: bool = False) -> dict[str, Any]:
+        """Let ended tasks go to the archive that ended longer ago than `age`, or are more than `count`.
+
+        Without `apply` it only tells what would go.
+        """
+        if age is None and count is None:
+            raise Invalid("prune needs an age or a count", hint="say how long, or how many, ended tasks are kept")
+        seconds = None if age is None else times.seconds(age, "age")
+        number = None if count is None else draft.integer(count, "count", 0, 10**9)
+        told = self._store.prune(seconds, number, self.worker, apply=apply)
+        told["oldest"] = None if told["oldest"] is None else times.rfc3339(told["oldest"])
+        return told
+
     def sweep(self, limit: int = _SWEEP_ALL) -> Swept:
-        """Reap and wake whatever is overdue, now."""
-        return janitor.sweep(self._store, self.worker, limit)
+        """Take in what was dropped, reap and wake what is overdue, and mend what the dead have left, now."""
+        return janitor.sweep(self._store, self.worker, limit, mend=True)
+
+    def _look(self) -> None:
+        """Before the whole yard is looked at: what was dropped a moment ago belongs to the picture."""
+        self._store.intake(self.worker)
+        self._tend()
 
     def _tend(self) -> None:
         now = time.monotonic()
@@ -321,7 +379,7 @@ class Yard:
             return
         self._look_at = now + _LOOK_EVERY
         if self._store.turn(self._store.policy.sweep_every):
-            janitor.sweep(self._store, self.worker)
+            janitor.sweep(self._store, self.worker, mend=True)
 
     def close(self) -> None:
         """Let go of what the yard holds open; claims are not touched."""
@@ -339,62 +397,6 @@ class Yard:
         return f"<Yard {self.url} worker={self.worker!r}>"
 
 
-_forks = 0  # how often this process was forked off: asking the kernel for the pid at every claim would cost more
-
-
-def _forked() -> None:
-    global _forks  # noqa: PLW0603  there is one process to count for
-    _forks += 1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
-
-_TRIES = 20
-_ENDINGS = {"done": State.DONE, "fail": State.FAILED}
-_GIVEN_UP = {"release": "released", "fail": "error"}
-
-
-def _as_held(standing: Standing, handle: Handle) -> Standing:
-    """The standing as this handle last knew it, for deciding what its late verb would have brought."""
-    held = standing.copy()
-    held.state, held.fence, held.nonce = State.PROCESSING, handle.fence, handle.nonce
-    return held
-
-
 def _own_name(incarnation: str) -> str:
     host = os.uname().nodename.split(".")[0] if hasattr(os, "uname") else "worker"
     return f"{words.encoded(host)[:30].rstrip('%') or 'worker'}-{os.getpid()}-{incarnation[:4]}"
-
-
-def _kinds(value: Iterable[str] | str) -> frozenset[str]:
-    return frozenset(words.kind(kind) for kind in ([value] if isinstance(value, str) else value))
-
-
-def _state(value: str) -> State:
-    try:
-        return State(value)
-    except ValueError:
-        raise Invalid(f"not a state: {value!a}", hint=f"states are {', '.join(State)}") from None
-
-
-def _limit(value: int) -> int:
-    return draft.integer(value, "limit", 1, LIST_MOST)
-
-
-def _cursor(value: str | None) -> str | None:
-    if value is not None and not ids.is_id(value):
-        raise Invalid(f"not a cursor: {ascii(value)[:60]}", hint="give the 'next' of the page before")
-    return value
-
-
-def _id(value: object) -> str:
-    if not isinstance(value, str):
-        raise Invalid(f"a task id must be a text, not {type(value).__name__}")
-    text = value.lower()
-    if not ids.is_prefix(text):
-        raise NotFound(
-            f"no task has the id {ascii(value)[:80]}",
-            hint=f"an id has {ids.LENGTH} characters; a beginning of at least {ids.SEGMENT} will do",
-        )
-    return text

@@ -241,7 +241,7 @@ def test_wait_gives_the_whole_tasks(ask: Callable[..., Any]) -> None:
 
 
 def test_janitor_counts_what_it_did(ask: Callable[..., Any]) -> None:
-    assert ask("janitor") == {"reaped": 0, "woken": 0}
+    assert ask("janitor") == {"taken": 0, "reaped": 0, "woken": 0, "mended": 0}
 
 
 @pytest.mark.parametrize("value", ["{}", '"text"', "null", "-5", "[1, 2]", '"漢字 😀"'])

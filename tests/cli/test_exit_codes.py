@@ -73,6 +73,17 @@ def test_each_error_of_the_family_has_its_exit_code() -> None:
         ("init", "--durability", "eternal"),
         ("janitor", "--every", "0"),
         ("wait", "--timeout", "x", "0000"),
+        ("edit",),
+        ("edit", "0000"),
+        ("edit", "0000", "--priority", "high"),
+        ("resume",),
+        ("pause", "a b"),
+        ("unpause", "a", "b"),
+        ("log", "--since", "yesterday"),
+        ("log", "--follow=yes"),
+        ("claim", "--keep", "0"),
+        ("claim", "--keep", "me"),
+        ("add", "build", "--key", ""),
         ("show", "bytes \udcff"),
     ],
 )
@@ -128,9 +139,10 @@ def test_a_wait_for_a_task_that_is_not_done_exits_1_with_its_verdict(ask: Callab
 
 
 def test_an_id_that_names_no_task_exits_6(ask: Callable[..., Any]) -> None:
-    for verb in ("show", "cancel", "retry", "wait", "claim"):
-        assert ask(verb, "zzzz00000000", code=6)["code"] == "not_found"
-        assert ask(verb, "no-id", code=6)["code"] == "not_found"
+    for verb in ("show", "cancel", "retry", "wait", "claim", "edit"):
+        change = ("--title", "x") if verb == "edit" else ()
+        assert ask(verb, "zzzz00000000", *change, code=6)["code"] == "not_found"
+        assert ask(verb, "no-id", *change, code=6)["code"] == "not_found"
 
 
 def test_a_beginning_that_several_tasks_share_exits_6(ask: Callable[..., Any]) -> None:

@@ -151,7 +151,8 @@ def test_a_janitor_that_goes_on_prints_only_what_it_did_and_ends_well_on_a_signa
         opened = init(yard)
         for _ in range(2):
             opened.add("build", delay=0.3)
-            assert json.loads(process.stdout.readline()) == {"v": 1, "ok": True, "data": {"reaped": 0, "woken": 1}}
+            swept = {"taken": 0, "reaped": 0, "woken": 1, "mended": 0}
+            assert json.loads(process.stdout.readline()) == {"v": 1, "ok": True, "data": swept}
         process.send_signal(number)
         rest, errors = process.communicate(timeout=60)
     assert (process.returncode, rest, errors) == (0, b"", b"")

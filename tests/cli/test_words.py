@@ -30,7 +30,13 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "heartbeat",
         "cancel",
         "retry",
+        "edit",
+        "pause",
+        "prune",
+        "unpause",
+        "log",
         "wait",
+        "resume",
         "janitor",
     }
 
@@ -107,9 +113,8 @@ def test_durations_are_seconds_minutes_hours_and_days(ask: Callable[..., Any]) -
 
 
 def test_options_that_are_not_built_yet_are_refused(ask: Callable[..., Any]) -> None:
-    for option in ("--after", "--key", "--uses", "--verify"):
+    for option in ("--after", "--uses", "--verify"):
         assert ask("add", "build", option, "x", code=2)["code"] == "invalid"
-    assert ask("claim", "--keep", "1", code=2)["code"] == "invalid"
 
 
 def test_the_version_and_the_help_need_no_yard(run: Callable[..., Answer]) -> None:
@@ -145,5 +150,6 @@ def test_help_wins_over_what_is_missing_and_aliases_show_the_verb(run: Callable[
     assert "next, start" in run("claim", "--help").out
 
 
-def test_list_has_a_worker_option_of_its_own(run: Callable[..., Answer]) -> None:
-    assert run("list", "--help").out.count("--worker NAME") == 1
+@pytest.mark.parametrize("verb", ["list", "log"])
+def test_list_and_log_have_a_worker_option_of_their_own(run: Callable[..., Answer], verb: str) -> None:
+    assert run(verb, "--help").out.count("--worker NAME") == 1

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import Conflict, Invalid, NotFound, State
-from tests.conftest import taken, wait_until
+from taskyard import Conflict, Invalid, NotFound, State, times
+from tests.conftest import outlast, taken, wait_until
 
 if TYPE_CHECKING:
     from taskyard import Yard
@@ -26,7 +26,10 @@ def test_a_claimed_task_is_in_processing_with_its_holder(yard: Yard) -> None:
     assert (claim.task.id, claim.task.state, claim.task.worker, claim.fence) == (id, State.PROCESSING, "ada", 1)
     task = yard.get(id)
     assert (task.state, task.worker, task.fence) == (State.PROCESSING, "ada", 1)
-    assert task.lease_until == claim.lease_until is not None
+    assert task.lease_until is not None
+    assert claim.lease_until is not None
+    # A claim's lease is told from just before the move, a look's from just after it.
+    assert abs(times.moment(task.lease_until, "it") - times.moment(claim.lease_until, "it")) < 1000
 
 
 def test_a_claimed_task_is_nobody_elses(yard: Yard, yard_url: str) -> None:
@@ -195,6 +198,27 @@ def test_a_named_task_that_is_due_is_handed_out(yard: Yard) -> None:
             return False
 
     wait_until(claimed)
+
+
+def test_a_named_task_that_a_dead_worker_left_is_handed_out(yard: Yard, yard_url: str) -> None:
+    id = yard.add("build").id
+    with taskyard.open(yard_url, worker="bob") as other:
+        lost = taken(other.claim(id, lease=0.05))
+    outlast(lost)
+    assert taken(yard.claim(id)).fence > lost.fence
+    assert not yard.held(lost.handle).holds()
+
+
+def test_a_claim_can_be_asked_whether_it_holds_without_a_trace(yard: Yard, yard_url: str) -> None:
+    id = yard.add("build").id
+    claim = taken(yard.claim(lease=60))
+    before = yard.get(id).as_dict()
+    with taskyard.open(yard_url) as other:
+        assert other.held(claim.handle).holds()
+        assert other.held(claim.handle).lease == claim.lease == 60
+    assert yard.get(id).as_dict() == before
+    claim.done()
+    assert not claim.holds()
 
 
 def test_claiming_an_unknown_id_is_not_found(yard: Yard) -> None:

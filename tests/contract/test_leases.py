@@ -28,9 +28,9 @@ def test_a_task_whose_lease_ended_comes_back_by_itself(yard: Yard, yard_url: str
 def test_a_sweep_tells_what_it_did(yard: Yard) -> None:
     yard.add("build")
     claim = taken(yard.claim(lease=0.05))
-    assert yard.sweep().as_dict() == {"reaped": 0, "woken": 0}
+    assert yard.sweep().as_dict() == {"taken": 0, "reaped": 0, "woken": 0, "mended": 0}
     outlast(claim)
-    assert yard.sweep().as_dict() == {"reaped": 1, "woken": 0}
+    assert yard.sweep().as_dict() == {"taken": 0, "reaped": 1, "woken": 0, "mended": 0}
     assert not yard.sweep()
 
 
@@ -254,6 +254,24 @@ def test_progress_is_shown_while_the_task_is_held(yard: Yard) -> None:
         assert yard.get(claim.task.id).progress == progress
     claim.heartbeat()
     assert yard.get(claim.task.id).progress == 1
+
+
+def test_progress_is_that_of_the_claim_and_ends_with_it(yard: Yard, yard_url: str) -> None:
+    id = yard.add("build").id
+    claim = taken(yard.claim())
+    with taskyard.open(yard_url) as other:
+        other.held(claim.handle).heartbeat(progress=0.5)
+    assert yard.get(id).progress == 0.5
+    claim.release()
+    assert yard.get(id).progress is None
+    again = taken(yard.claim(id))
+    assert (again.task.progress, yard.get(id).progress) == (None, None)
+    with pytest.raises(ClaimLost):
+        claim.heartbeat(progress=0.75)
+    assert yard.get(id).progress is None
+    again.heartbeat(progress=0.25)
+    again.done()
+    assert yard.get(id).progress is None
 
 
 @pytest.mark.parametrize("progress", [-0.1, 1.1, float("nan"), True, "half"])

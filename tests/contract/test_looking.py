@@ -12,7 +12,7 @@ from tests.conftest import crash, taken
 
 if TYPE_CHECKING:
     from taskyard import Yard
-    from taskyard.yard import Page
+    from taskyard.asking import Page
 
 
 def found(page: Page) -> list[str]:
@@ -220,7 +220,9 @@ def test_ready_shows_what_a_dead_worker_left(yard: Yard) -> None:
 
 
 def test_counts_are_by_state_and_by_kind(yard: Yard, yard_url: str) -> None:
-    assert yard.stats() == {"counts": dict.fromkeys(map(str, State), 0), "kinds": {}}
+    empty = yard.stats()
+    assert (empty["counts"], empty["kinds"]) == (dict.fromkeys(map(str, State), 0), {})
+    assert (empty["set_aside"], empty["paused"]) == (0, {"yard": False, "kinds": []})
     yard.add_many(
         [
             {"kind": "build"},

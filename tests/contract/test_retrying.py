@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taskyard import ClaimLost, Conflict, NotFound, State
-from tests.conftest import crash, taken
+from tests.conftest import crash, retried, taken
 
 if TYPE_CHECKING:
     from taskyard import Yard
@@ -20,7 +20,7 @@ def test_a_failed_task_starts_over_with_its_counters_at_zero_but_not_its_fence(y
     claim.fail("broken")
     failed = yard.get(id)
     assert (failed.state, failed.attempts) == (State.FAILED, 2)
-    task = yard.retry(id)
+    task = retried(yard, id)
     assert (task.state, task.attempts, task.error, task.worker) == (State.TODO, 0, "broken", None)
     assert task.fence > failed.fence
     again = taken(yard.claim())
@@ -70,7 +70,7 @@ def test_a_cancelled_task_can_be_retried(yard: Yard) -> None:
     id = yard.add("build").id
     old = taken(yard.claim())
     cancelled = yard.cancel(id)
-    task = yard.retry(id)
+    task = retried(yard, id)
     assert task.state is State.TODO
     assert task.fence > cancelled.fence
     with pytest.raises(ClaimLost):
@@ -81,9 +81,9 @@ def test_a_cancelled_task_can_be_retried(yard: Yard) -> None:
 
 def test_a_waiting_task_is_due_and_keeps_its_counters(yard: Yard) -> None:
     delayed = yard.add("build", delay=1000).id
-    assert yard.retry(delayed).state is State.TODO
+    assert retried(yard, delayed).state is State.TODO
     taken(yard.claim(delayed)).fail("broken")
-    task = yard.retry(delayed)
+    task = retried(yard, delayed)
     assert (task.state, task.attempts) == (State.TODO, 1)
     assert taken(yard.claim()).task.id == delayed
 
@@ -106,7 +106,7 @@ def test_what_is_in_todo_held_or_done_cannot_be_retried(yard: Yard) -> None:
 def test_retrying_takes_a_prefix_and_knows_no_unknown_id(yard: Yard) -> None:
     id = yard.add("build").id
     yard.cancel(id)
-    assert yard.retry(yard.shorten([id])[0]).id == id
+    assert retried(yard, yard.shorten([id])[0]).id == id
     with pytest.raises(NotFound):
         yard.retry("0" * 21)
 

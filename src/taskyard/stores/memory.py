@@ -8,7 +8,7 @@ import time
 from weakref import WeakValueDictionary
 
 from taskyard import draft, moves, times
-from taskyard.errors import Unavailable
+from taskyard.errors import Conflict, Invalid, NotFound, Unavailable
 from taskyard.retry import Policy
 from taskyard.store import Grant, Report
 from taskyard.stores.shelf import Record, Shelf
@@ -17,11 +17,11 @@ from taskyard.task import State, Task
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Self
+    from typing import Any, Self
 
     from taskyard.draft import Draft
     from taskyard.moves import Move
-    from taskyard.store import Query, Want
+    from taskyard.store import Query, Trail, Want
     from taskyard.task import Handle, Standing
 
 _shelves: WeakValueDictionary[str, Shelf] = WeakValueDictionary()
@@ -59,14 +59,33 @@ class MemoryStore:
             )
         return self._shelf
 
-    def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:  # noqa: ARG002  memory keeps no events
-        """Keep new tasks, in this order."""
+    def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
+        """Keep new tasks, in this order; a draft whose key is known gives the task that has it."""
         with self._open() as shelf:
             now = self._clock()
-            records = [Record(shelf.new_id(now), draft, self.policy, now) for draft in drafts]
-            for record in records:
-                shelf.keep(record)
-            return [record.task() for record in records]
+            _check_keys(shelf, drafts)
+            tasks = []
+            for draft in drafts:
+                known = shelf.under_key(draft.key)
+                record = known or Record(shelf.new_id(now), draft, self.policy, now)
+                if known is None:
+                    shelf.keep(record)
+                    shelf.tell(now, "added", record.standing, by)
+                tasks.append(record.task())
+                tasks[-1].created = known is None
+            return tasks
+
+    def intake(self, by: str) -> int:  # noqa: ARG002  there is no door but `add`
+        """Nothing is ever left at the door."""
+        return 0
+
+    def set_aside(self) -> list[dict[str, str | None]]:
+        """Nothing ever is."""
+        return []
+
+    def give_back(self, name: str) -> None:
+        """Nothing is set aside."""
+        raise NotFound(f"no task has the id {name!a}")
 
     def claim(self, want: Want, nonce: str) -> Grant | None:
         """Hand out the most urgent, oldest task that serves, or the one that is named."""
@@ -76,12 +95,15 @@ class MemoryStore:
                 return None
             standing = record.standing.copy()
             standing.fence = moves.claimed(standing, want.worker)
+            if shelf.is_paused(standing.kind):
+                raise moves.paused(standing, whole=shelf.paused)
             standing.state, standing.worker, standing.nonce = State.PROCESSING, want.worker, nonce
             standing.lease = record.lease if want.lease is None else want.lease
             record.standing = standing
             record.until = self._lease_end(standing)
             record.progress = None
             shelf.place(record)
+            shelf.tell(self._clock(), "claimed", standing, want.worker)
             return Grant(standing.copy(), record.task(), record.until)
 
     def stand(self, id: str) -> Standing:
@@ -89,7 +111,7 @@ class MemoryStore:
         with self._open() as shelf:
             return shelf.named(id).standing.copy()
 
-    def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:  # noqa: ARG002  memory keeps no events
+    def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:
         """Make the move if the task still stands exactly there, and write down how its claim ended."""
         with self._open() as shelf:
             record = shelf.named(standing.id)
@@ -105,12 +127,106 @@ class MemoryStore:
             record.standing = after
             record.until = now + round(move.delay * 1000)
             shelf.place(record)
+            shelf.tell(now, move.event, after, by, worker=standing.worker, **_details(move, record.until))
             return True
 
-    def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:  # noqa: ARG002  memory keeps no events
+    def drafted(self, standing: Standing) -> Draft | None:
+        """What was asked for when the task was added or last edited, with data that nobody else can reach."""
+        with self._open() as shelf:
+            record = shelf.named(standing.id)
+            if not record.stands(standing):
+                return None
+            return record.draft.changed({"data": json.loads(record.draft.payload)})
+
+    def rewrite(self, standing: Standing, draft: Draft, move: Move, by: str, *, due_anew: bool) -> bool:
+        """Make the task what the draft says, if it still stands exactly there."""
+        with self._open() as shelf:
+            record = shelf.named(standing.id)
+            if not record.stands(standing):
+                return False
+            now = self._clock()
+            after = record.standing.copy()
+            after.state, after.fence = move.to, move.fence
+            after.priority, after.assignee = draft.priority, draft.assignee
+            after.max_attempts = self.policy.max_attempts if draft.max_attempts is None else draft.max_attempts
+            record.standing, record.draft = after, draft
+            if due_anew:
+                due = draft.due(now)
+                record.not_before = due if draft.not_before is None else draft.not_before
+                record.until = record.not_before or 0
+            shelf.place(record)
+            later = due_anew and move.to is State.WAITING
+            shelf.tell(now, move.event, after, by, **({"due": times.rfc3339(record.until)} if later else {}))
+            return True
+
+    def held(self, worker: str) -> list[Standing]:
+        """Every claim that a worker of this name holds, oldest task first."""
+        with self._open() as shelf:
+            return [
+                record.standing.copy()
+                for record in shelf.oldest_first()
+                if record.standing.state is State.PROCESSING and record.standing.worker == worker
+            ]
+
+    def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
+        """The same claim under the move's fence and a new nonce, or None if it is over."""
+        with self._open() as shelf:
+            record = shelf.named(standing.id)
+            if not record.stands(standing):
+                return None
+            now = self._clock()
+            _note_outcome(record, move, now)
+            after = record.standing.copy()
+            after.fence, after.nonce = move.fence, nonce
+            record.standing = after
+            record.until = self._lease_end(after)
+            record.progress = None
+            shelf.place(record)
+            shelf.tell(now, move.event, after, by, resumed=True)
+            return Grant(after.copy(), record.task(), record.until)
+
+    def pause(self, kind: str | None, on: bool) -> None:
+        """Hand out no more tasks of this kind, or of any; or do so again."""
+        with self._open() as shelf:
+            if kind is None:
+                shelf.paused = on
+            elif on:
+                shelf.paused_kinds.add(kind)
+            else:
+                shelf.paused_kinds.discard(kind)
+            shelf.changed.notify_all()
+
+    def paused(self) -> tuple[bool, frozenset[str]]:
+        """Whether the whole yard is paused, and which kinds are."""
+        with self._open() as shelf:
+            return shelf.paused, frozenset(shelf.paused_kinds)
+
+    def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
+        """What happened, in order; the cursor is the number of events that were looked at."""
+        cursor = trail.cursor or "0"
+        if not (cursor.isascii() and cursor.isdigit()):
+            raise Invalid(f"not a cursor: {ascii(cursor)[:60]}", hint="give the 'cursor' of the answer before")
+        since = "" if trail.since is None else times.rfc3339(trail.since)
+        found: list[dict[str, Any]] = []
+        with self._open() as shelf:
+            at = min(int(cursor), len(shelf.events))
+            while at < len(shelf.events) and len(found) < trail.limit:
+                event = shelf.events[at]
+                at += 1
+                if (
+                    event["at"] >= since
+                    and trail.task in (None, event["task"])
+                    and trail.worker in (None, event["worker"], event["by"])
+                    and trail.kind in (None, event["kind"])
+                ):
+                    found.append(dict(event))
+            return found, str(at)
+
+    def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Put the output of a verb that came too late aside, once however often it comes."""
         with self._open() as shelf:
             record = shelf.named(handle.id)
+            shelf.tell(self._clock(), "refused", record.standing, by, fence=handle.fence, worker=by, verb=verb)
             if move is None:
                 return
             worker = next((entry["worker"] for entry in record.history if entry["claim"] == str(handle)), by)
@@ -137,7 +253,9 @@ class MemoryStore:
             if progress is not None:
                 record.progress = float(progress)
             if note is not None:
-                record.notes.append({**record.claim(), "text": note, "at": times.rfc3339(self._clock())})
+                now = self._clock()
+                record.notes.append({**record.claim(), "text": note, "at": times.rfc3339(now)})
+                shelf.tell(now, "noted", held, held.worker or "", text=note)
             shelf.changed.notify_all()
             return record.until
 
@@ -161,7 +279,7 @@ class MemoryStore:
         with self._open() as shelf:
             page: list[Task] = []
             for record in shelf.oldest_first(query.cursor):
-                if not _answers(record, query):
+                if not _answers(record, query) or (query.taker is not None and shelf.is_paused(record.standing.kind)):
                     continue
                 if len(page) == query.limit:
                     return page, page[-1].id
@@ -182,10 +300,30 @@ class MemoryStore:
                 row[record.standing.state] = row.get(record.standing.state, 0) + 1
             return rows
 
+    def tallies(self) -> dict[str, int]:
+        """Nobody ever races: one lock orders all."""
+        return {"lost_races": 0}
+
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
         with self._open() as shelf:
             return [record.standing.copy() for record in shelf.overdue(self._clock(), limit)]
+
+    def mend(self, by: str) -> int:  # noqa: ARG002  the seam's words
+        """Nothing here outlives its process, so nothing is left behind."""
+        return 0
+
+    def prune(
+        self,
+        age: float | None,
+        count: int | None,
+        by: str,  # noqa: ARG002  the seam's words
+        *,
+        apply: bool,
+    ) -> dict[str, Any]:
+        """Forget ended tasks that are too old or too many, or tell how many that would be."""
+        with self._open() as shelf:
+            return shelf.prune(None if age is None else self._clock() - round(age * 1000), count, apply)
 
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep."""
@@ -209,10 +347,33 @@ class MemoryStore:
         return self._clock() + round(held.lease * 1000)
 
 
+def _check_keys(shelf: Shelf, drafts: Sequence[Draft]) -> None:
+    """Refuse a key that belongs to another task, or to another draft before it, while nothing is kept yet."""
+    meant: dict[str, tuple[str, Draft]] = {}
+    for new in drafts:
+        if new.key is None:
+            continue
+        owner, first = shelf.keys.get(new.key) or meant.setdefault(new.key, ("that is added with it", new))
+        if new.kind != first.kind or not draft.same(json.loads(first.payload), json.loads(new.payload)):
+            raise Conflict(
+                f"the key {new.key!r} belongs to task {owner}, which is not the same",
+                hint="the same key must come with the same kind and data; use another key for another task",
+            )
+
+
+def _details(move: Move, until: int) -> dict[str, Any]:
+    """What an event tells beyond who did what to which task."""
+    if move.event in ("failed", "reaped"):
+        details = {"final": move.to is State.FAILED, "reason": move.reason}
+        return {**details, "due": times.rfc3339(until)} if move.to is State.WAITING else details
+    return {} if move.reason is None else {"reason": move.reason}
+
+
 def _note_outcome(record: Record, move: Move, now: int) -> None:
     if move.outcome is None:
         return
-    record.history.append({**record.claim(), "outcome": move.outcome, "reason": move.reason, "at": times.rfc3339(now)})
+    entry = {**record.claim(), "outcome": move.outcome, "reason": move.reason, "at": times.rfc3339(now)}
+    record.history.append({**entry, "workdir": None})
     if move.outcome == "done":
         record.result = draft.payload(move.result, "result")
 

@@ -75,6 +75,7 @@ class Record:
             priority=at.priority,
             data=json.loads(draft.payload),
             not_before=None if not_before is None else times.rfc3339(not_before),
+            key=draft.key,
             mission=draft.mission,
             assignee=at.assignee,
             attempts=at.errors + at.crashes,
@@ -82,7 +83,7 @@ class Record:
             fence=at.fence,
             worker=at.worker,
             lease_ends=self.until if at.state is State.PROCESSING else None,
-            progress=self.progress,
+            progress=self.progress if at.state is State.PROCESSING else None,
             result=None if self.result is None else json.loads(self.result),
             error=self.error(),
         )
@@ -111,6 +112,11 @@ class Shelf:
     def __init__(self) -> None:
         self.changed = Condition()
         self.swept: int | None = None
+        self.paused = False
+        self.paused_kinds: set[str] = set()
+        self.events: list[dict[str, Any]] = []
+        self.keys: dict[str, tuple[str, Draft]] = {}
+        """For each key the task that has it, and the draft as it was added: an edit changes the task, not what the key means."""
         self._records: dict[str, Record] = {}
         self._ids: list[str] = []  # by age as well as by name: segments and the mint's tails both rise
         self._lanes: dict[tuple[int, str, str | None], list[tuple[str, int, str]]] = {}
@@ -137,7 +143,23 @@ class Shelf:
         """Take in a new task."""
         self._records[record.standing.id] = record
         self._ids.append(record.standing.id)
+        if record.draft.key is not None:
+            self.keys[record.draft.key] = (record.standing.id, record.draft)
         self.place(record)
+
+    def under_key(self, key: str | None) -> Record | None:
+        """The task that was added under this key."""
+        known = None if key is None else self.keys.get(key)
+        return None if known is None else self._records[known[0]]
+
+    def tell(self, at: int, event: str, standing: Standing, by: str, **more: Any) -> None:
+        """Append to the log what happened to the task that stands there now; `more` is added, and may correct it."""
+        told = {"at": times.rfc3339(at), "event": event, "task": standing.id, "fence": standing.fence}
+        self.events.append({**told, "kind": standing.kind, "worker": standing.worker, "by": by, **more})
+
+    def is_paused(self, kind: str) -> bool:
+        """Whether nothing of this kind is handed out."""
+        return self.paused or kind in self.paused_kinds
 
     def place(self, record: Record) -> None:
         """Put a task that has moved where its new state is looked for, and tell whoever waits."""
@@ -152,9 +174,13 @@ class Shelf:
     def first(self, want: Want) -> Record | None:
         """The most urgent, oldest task in todo that serves."""
         best: tuple[int, str, str] | None = None
+        if self.paused:
+            return None
         for key, lane in list(self._lanes.items()):
             priority, kind, assignee = key
             if (want.kinds is not None and kind not in want.kinds) or assignee not in (None, want.worker):
+                continue
+            if kind in self.paused_kinds:
                 continue
             while lane and self._current(lane[0], State.TODO) is None:
                 heappop(lane)
@@ -182,7 +208,9 @@ class Shelf:
         return found
 
     def _current(self, entry: tuple[Any, int, str], state: State) -> Record | None:
-        record = self._records[entry[2]]
+        record = self._records.get(entry[2])
+        if record is None:
+            return None  # pruned
         return record if record.standing.state is state and record.standing.fence == entry[1] else None
 
     def named(self, id: str) -> Record:
@@ -209,7 +237,26 @@ class Shelf:
                 length += 1
         return whole[:length]
 
+    def prune(self, before: int | None, count: int | None, apply: bool) -> dict[str, Any]:
+        """Forget ended tasks that ended before then, or are more than so many; or tell what that would be."""
+        ended = sorted((record for record in self._records.values() if record.standing.state.ended), key=_until)
+        surplus = max(0, len(ended) - count) if count is not None else 0
+        old = [] if before is None else [record for record in ended[surplus:] if record.until < before]
+        chosen = ended[:surplus] + old
+        oldest = min((ids.created(record.standing.id) for record in chosen), default=None)
+        if apply:
+            for record in chosen:
+                del self._records[record.standing.id]
+                if record.draft.key is not None:
+                    self.keys.pop(record.draft.key, None)
+            self._ids = [id for id in self._ids if id in self._records]
+        return {"tasks": len(chosen), "events": 0, "oldest": oldest, "archives": [], "applied": apply}
+
     def oldest_first(self, cursor: str | None = None) -> Iterator[Record]:
         """Every task in the order of age, or those after the cursor."""
         start = 0 if cursor is None else bisect_right(self._ids, ids.age_key(cursor), key=ids.age_key)
         return (self._records[self._ids[at]] for at in range(start, len(self._ids)))
+
+
+def _until(record: Record) -> int:
+    return record.until

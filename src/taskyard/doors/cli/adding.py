@@ -7,6 +7,10 @@ from taskyard.doors.cli.grammar import Command, Option
 from taskyard.doors.cli.replies import Call, Reply
 from taskyard.errors import Invalid
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.asking import Added
+
 
 def add(call: Call) -> Reply:
     """Keep a new task, or every task of a file."""
@@ -25,6 +29,7 @@ def add(call: Call) -> Reply:
         "lease": given.seconds("lease"),
         "assignee": given.text("assignee"),
         "mission": given.text("mission"),
+        "key": given.text("key"),
     }
     data = values.json_option(given, "data")
     task = call.yard.add(kind, data, **{name: value for name, value in options.items() if value is not None})
@@ -45,7 +50,13 @@ def _add_many(call: Call) -> Reply:
         ids = yard.add_many(lines)
     except Invalid as error:
         raise lines.blamed(error) from None
-    return Reply({"ids": ids, "created": len(ids)}, lambda: f"{len(ids)} task{'' if len(ids) == 1 else 's'} added")
+    return Reply({"ids": list(ids), "created": ids.created}, lambda: _count(ids))
+
+
+def _count(ids: Added) -> str:
+    known = len(ids) - ids.created
+    added = f"{ids.created} task{'' if ids.created == 1 else 's'} added"
+    return f"{added}, {known} known already" if known else added
 
 
 _OPTIONS = (
@@ -58,6 +69,7 @@ _OPTIONS = (
     Option("--lease", "S", "how long a claim lasts without a heartbeat (default 30m)"),
     Option("--assignee", "NAME", "hand it to this worker only"),
     Option("--mission", "TEXT", "what it is a part of"),
+    Option("--key", "TEXT", "add it once only, however often this is said: a known key gives the task that has it"),
     Option("--from", "FILE|-", "add a task for each line of JSON; every line is checked before the first is added"),
 )
 
@@ -65,13 +77,15 @@ COMMANDS = {
     "add": Command(
         add,
         "Add a task and print its id; once it is printed, the task is safe. KIND says what sort of work it is, and workers claim by kind. "
-        "With --from each line is an object with kind, data, and the options by name; if one line is bad, nothing is added.",
+        "A --key that is known gives its task again, "
+        "if kind and data are the same; else exit 7. With --from each line is an object with kind, data, and the options by name; if one line is bad, nothing is added.",
         (
             (
                 "taskyard add build --title 'Build the docs' --data '{\"target\": \"html\"}'",
                 "one task, with what its worker needs",
             ),
             ("taskyard add deploy --priority 0 --delay 10m", "urgent, but not before ten minutes from now"),
+            ("taskyard add nightly --key nightly-2026-01-31", "safe to repeat: there will be one such task"),
             (
                 'echo \'{"kind": "build", "data": {"target": "pdf"}}\' | taskyard add --from -',
                 "many tasks, one JSON object a line",

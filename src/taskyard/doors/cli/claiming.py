@@ -1,15 +1,17 @@
-"""`claim`: take one task."""
+"""`claim` and `resume`: take one task, or take again what one of the same name held."""
 
 from __future__ import annotations
 
 from taskyard.doors.cli.grammar import Command, Option
 from taskyard.doors.cli.replies import Call, NothingReady, Reply
+from taskyard.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from taskyard.claim import Claim
+    from taskyard.doors.cli.keeping import Watched
 
 
 def claim(call: Call) -> Reply:
@@ -17,14 +19,60 @@ def claim(call: Call) -> Reply:
     given = call.given
     wait = given.seconds("wait") or 0.0
     lease = given.seconds("lease")
+    keep = given.text("keep")
+    watched = None if keep is None else _watched(call, keep)
     taken = call.yard.claim(given.word(0), kinds=given.texts("kind"), wait=wait, lease=lease)
     if taken is None:
         raise NothingReady(
             f"nothing was ready within {wait:g} s" if wait else None,
             hint="'taskyard stats' shows what there is; 'claim --wait 60' waits for a task to be ready",
         )
-    history = taken.history if taken.fence > 1 else []  # before the first claim there is none, and looking costs 1 ms
-    data = {
+    if watched is not None:
+        _start_keeper(call, taken, watched)
+    history = _history(taken)
+    return Reply(_data(taken, history), lambda: f"{_page(taken, history)}\n\n{_next(taken)}")
+
+
+def resume(call: Call) -> Reply:
+    """Take every claim of this worker's name again."""
+    claims = [(taken, _history(taken)) for taken in call.yard.resume()]
+
+    def text() -> str:
+        if not claims:
+            from taskyard.doors.cli.replies import remark
+
+            remark(f"{call.yard.worker} holds nothing")
+            return ""
+        return "\n\n".join(_page(*each) for each in claims) + f"\n\n{_next(claims[0][0])}"
+
+    return Reply({"claims": [_data(*each) for each in claims]}, text)
+
+
+def _watched(call: Call, pid: str) -> Watched:
+    """The process that the claim is kept for; whatever is wrong with it is told before anything is claimed."""
+    from taskyard.doors.cli.keeping import Watched
+
+    watched = Watched.named(pid)
+    if call.yard.url.startswith("memory:"):
+        raise Invalid("a keeper is another process, and a memory: yard is for one", hint="leave --keep out")
+    return watched
+
+
+def _start_keeper(call: Call, taken: Claim, watched: Watched) -> None:
+    from taskyard.doors.cli import keeping, replies
+
+    try:
+        keeping.start(call.yard, taken, watched)
+    except OSError as error:  # the task is claimed by now, and its worker must hear of that
+        replies.remark(f"taskyard: warning: no keeper could be started ({error.strerror or error}): send heartbeats")
+
+
+def _history(taken: Claim) -> list[dict[str, Any]]:
+    return taken.history if taken.fence > 1 else []  # before the first claim there is none, and looking costs 1 ms
+
+
+def _data(taken: Claim, history: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
         "claim": taken.handle,
         "fence": taken.fence,
         "task": taken.task.as_dict(),
@@ -32,7 +80,6 @@ def claim(call: Call) -> Reply:
         "history": history,
         "lease_until": taken.lease_until,
     }
-    return Reply(data, lambda: _page(taken, history))
 
 
 def _page(taken: Claim, history: list[dict[str, Any]]) -> str:
@@ -42,9 +89,11 @@ def _page(taken: Claim, history: list[dict[str, Any]]) -> str:
     before = [
         f"{entry['outcome']} by {entry['worker']}, {ages.ago(entry['at'])}"
         + (f": {entry['reason']}" if entry["reason"] else "")
+        + "".join(f"\n  noted: {note}" for note in entry["notes"])
+        + (f"\n  left in {entry['workdir']}" if entry["workdir"] else "")
         for entry in history
     ]
-    page = paper.fields(
+    return paper.fields(
         (
             ("claim", taken.handle),
             ("task", f"{task.id} ({task.kind}, priority {task.priority})"),
@@ -56,7 +105,10 @@ def _page(taken: Claim, history: list[dict[str, Any]]) -> str:
             ("before", "\n".join(before) or None),
         )
     )
-    return f"{page}\n\nWhen it is finished:  taskyard done {taken.handle}\nIf it cannot be:      taskyard fail {taken.handle} --reason TEXT"
+
+
+def _next(taken: Claim) -> str:
+    return f"When it is finished:  taskyard done {taken.handle}\nIf it cannot be:      taskyard fail {taken.handle} --reason TEXT"
 
 
 COMMANDS = {
@@ -71,6 +123,7 @@ COMMANDS = {
                 "wait up to a minute for a task of these kinds, and answer as JSON",
             ),
             ("taskyard claim 0001a2b3 --lease 2h", "take this very task, for two hours"),
+            ("taskyard claim --keep $$", "take the next task, and have it kept mine while this shell lives"),
         ),
         words="[ID]",
         most=1,
@@ -78,6 +131,17 @@ COMMANDS = {
             Option("--kind", "KIND", "only tasks of this kind", many=True),
             Option("--wait", "S", "wait so long for a task to be ready (30, 10m, 2h)"),
             Option("--lease", "S", "how long the task is mine without a heartbeat (default: the task's own, else 30m)"),
+            Option("--keep", "PID", "have the lease renewed as long as this process lives"),
+        ),
+    ),
+    "resume": Command(
+        resume,
+        "Take every claim that a worker of my name holds again, under a new fence: for a worker that was started anew and remembers nothing. "
+        "Whoever held them is shut out, so do this only when that one is gone. It needs a name: --worker, $TASKYARD_WORKER or $AGENT_ID. "
+        "Nothing held: exit 0, and no claims.",
+        (
+            ("taskyard resume --worker ada", "go on with what ada was doing"),
+            ("TASKYARD_WORKER=ada taskyard resume --json", '{"claims": [...]}, each as claim gives it'),
         ),
     ),
 }

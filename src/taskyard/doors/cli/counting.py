@@ -17,12 +17,19 @@ def stats(call: Call) -> Reply:
 
 
 def _table(data: dict[str, Any]) -> str:
-    from taskyard.doors.cli import paper
+    from taskyard.doors.cli import paper, pausing
 
     states = [str(state) for state in data["counts"]]
     rows = [_row(kind, counts, states) for kind, counts in data["kinds"].items()]
     rows.append(_row("all", data["counts"], states))
-    return paper.table(("KIND", *states, "total"), rows, right=frozenset(range(1, len(states) + 2)))
+    table = paper.table(("KIND", *states, "total"), rows, right=frozenset(range(1, len(states) + 2)))
+    return "\n".join(filter(None, (table, _aside(data["set_aside"]), pausing.told(data["paused"]))))
+
+
+def _aside(number: int) -> str:
+    if not number:
+        return ""
+    return f"set aside: {number} file{'' if number == 1 else 's'} ('taskyard list --state failed' tells why)"
 
 
 def _row(name: str, counts: dict[str, int], states: list[str]) -> tuple[str, ...]:
@@ -32,10 +39,13 @@ def _row(name: str, counts: dict[str, int], states: list[str]) -> tuple[str, ...
 COMMANDS = {
     "stats": Command(
         stats,
-        "Count the tasks of each kind in each state.",
+        "Count the tasks of each kind in each state, and the files that were set aside; tell what is paused.",
         (
             ("taskyard stats", "a table for people"),
-            ("taskyard stats --json", '{"counts": {"todo": 3, ...}, "kinds": {"build": {"todo": 3}}}'),
+            (
+                "taskyard stats --json",
+                '{"counts": {"todo": 3, ...}, "kinds": {"build": {"todo": 3}}, "set_aside": 0, "paused": {...}}',
+            ),
         ),
     ),
 }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from taskyard import ids
+from taskyard.asking import Page
 from taskyard.doors.cli.grammar import Command, Option
 from taskyard.doors.cli.replies import Call, Reply, remark
 from taskyard.errors import Invalid
 from taskyard.task import State
-from taskyard.yard import Page
 
 LIMIT = 100
 
@@ -26,17 +26,19 @@ def ready(call: Call) -> Reply:
 
 
 def listed(call: Call) -> Reply:
-    """Tasks by state, kind, mission and holder."""
+    """Tasks by state, kind, mission and holder; and beside those that failed, the files that never became tasks."""
     given = call.given
+    states = given.texts("state")
     page = call.yard.find(
-        given.texts("state"),
+        states,
         given.texts("kind"),
         given.text("mission"),
         given.text("worker"),
         _limit(call),
         given.text("cursor"),
     )
-    return _reply(call, page, "no such tasks")
+    aside = call.yard.set_aside() if states is None or State.FAILED in states else None
+    return _reply(call, page, "no such tasks", aside)
 
 
 def _limit(call: Call) -> int:
@@ -44,15 +46,34 @@ def _limit(call: Call) -> int:
     return LIMIT if limit is None else limit
 
 
-def _reply(call: Call, page: Page, none: str) -> Reply:
-    return Reply({"tasks": [task.as_line() for task in page], "next": page.next}, lambda: _table(call, page, none))
+def _reply(call: Call, page: Page, none: str, aside: list[dict[str, str | None]] | None = None) -> Reply:
+    data = {"tasks": [task.as_line() for task in page], "next": page.next}
+    if aside is not None:
+        data["set_aside"] = aside
+
+    def text() -> str:
+        if not page and not aside:
+            remark(none)
+        return "\n\n".join(filter(None, (_table(call, page), _block(aside or []))))
+
+    return Reply(data, text)
 
 
-def _table(call: Call, page: Page, none: str) -> str:
+def _block(aside: list[dict[str, str | None]]) -> str:
+    """The files that were refused, each with its reason."""
+    if not aside:
+        return ""
+    from taskyard.doors.cli import paper
+
+    rows = [(f"  {entry['name']}", entry["reason"] or "-") for entry in aside]
+    head = paper.paint("Set aside", "heading") + " (put right in failed/, then 'taskyard retry NAME'):"
+    return "\n".join((head, *paper.table(("", ""), rows, shrink=1).splitlines()[1:]))
+
+
+def _table(call: Call, page: Page) -> str:
     from taskyard.doors.cli import ages, paper
 
     if not page:
-        remark(none)
         return ""
     short = call.yard.shorten([task.id for task in page])
     rows = [
@@ -93,7 +114,8 @@ COMMANDS = {
     ),
     "list": Command(
         listed,
-        "List tasks in any state, oldest first. --worker is the one who holds or ended the task.",
+        "List tasks in any state, oldest first. --worker is the one who holds or ended the task. With those that failed come the files of the "
+        "drop box that could not be tasks and were set aside, with the reason.",
         (
             ("taskyard list --state processing", "who works on what"),
             (

@@ -23,6 +23,18 @@ _COLOURS = {
     "failed": "31",
     "cancelled": "2",
     "heading": "1",
+    # events that are not named like a state
+    "added": "34",
+    "claimed": "36",
+    "released": "34",
+    "unblocked": "34",
+    "due": "33",
+    "retried": "33",
+    "edited": "35",
+    "noted": "2",
+    "reaped": "31",
+    "refused": "31",
+    "set_aside": "31",
 }
 
 
@@ -37,7 +49,7 @@ def on_terminal() -> bool:
 
 
 def paint(text: str, name: str) -> str:
-    """The text in the colour of a state, where colour is wanted."""
+    """The text in the colour of a state or event, where colour is wanted."""
     return f"\x1b[{_COLOURS[name]}m{text}\x1b[0m" if name in _COLOURS and coloured() else text
 
 

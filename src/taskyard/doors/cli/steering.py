@@ -14,9 +14,20 @@ def cancel(call: Call) -> Reply:
 
 
 def retry(call: Call) -> Reply:
-    """Have a task tried now."""
-    task = call.yard.retry(call.given.words[0])
+    """Have a task tried now, or a file that was set aside taken in."""
+    name = call.given.words[0]
+    task = call.yard.retry(name)
+    if task is None:
+        return Reply({"task": None, "given_back": name}, lambda: _given_back(call, name))
     return Reply({"task": task.as_dict()}, lambda: f"{task.id} is {task.state}")
+
+
+def _given_back(call: Call, name: str) -> str:
+    from taskyard.doors.cli import paper
+
+    again = next((entry["reason"] for entry in call.yard.set_aside() if entry["name"] == name), None)
+    text = f"{name} is in the drop box again" if again is None else f"{name} was set aside again: {again}"
+    return paper.plain(text)
 
 
 def wait(call: Call) -> Reply:
@@ -46,9 +57,13 @@ COMMANDS = {
     ),
     "retry": Command(
         retry,
-        "Have a failed or cancelled task tried anew, its attempts counted from zero, or a waiting one now. Any other: exit 7.",
-        (("taskyard retry 0001a2b3", "back to todo, and history is kept"),),
-        words="ID",
+        "Have a failed or cancelled task tried anew, its attempts counted from zero, or a waiting one now. Any other: exit 7. "
+        "The NAME of a file that was set aside ('taskyard list' shows them) puts it, corrected or not, back into the drop box.",
+        (
+            ("taskyard retry 0001a2b3", "back to todo, and history is kept"),
+            ("taskyard retry order-17", "take in failed/order-17.json, now that it is put right"),
+        ),
+        words="ID|NAME",
         least=1,
         most=1,
     ),

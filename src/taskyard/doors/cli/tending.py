@@ -1,4 +1,4 @@
-"""`janitor`: give back what dead workers left, wake what is due."""
+"""`janitor`: take in what was dropped, give back what dead workers left, wake what is due."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def janitor(call: Call) -> Reply | None:
 
 
 def _reply(swept: Swept) -> Reply:
-    return Reply(swept.as_dict(), lambda: f"reaped {swept.reaped}, woken {swept.woken}")
+    return Reply(
+        swept.as_dict(),
+        lambda: f"taken in {swept.taken}, reaped {swept.reaped}, woken {swept.woken}, mended {swept.mended}",
+    )
 
 
 def _sweep_until_told(call: Call, every: float) -> None:
@@ -60,7 +63,7 @@ def _rounds(yard: Yard, as_json: bool, every: float, told: Event) -> None:
 COMMANDS = {
     "janitor": Command(
         janitor,
-        "Give back the tasks of workers whose lease is over, and wake the tasks that are due, now. Every command does a share of this by itself; "
+        "Take in files from the drop box, give back the tasks of workers whose lease is over, wake the tasks that are due, and put right what killed processes have left, now. Every command does a share of this by itself; "
         "a janitor of its own only makes it prompter. With --every it goes on until SIGTERM or Ctrl-C, and prints a line only when it did something.",
         (
             ("taskyard janitor", "one sweep, now"),

@@ -26,15 +26,21 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "list": ("listing", "tasks by state, kind, mission or worker"),
         "show": ("showing", "everything about one task"),
         "stats": ("counting", "how many tasks of each kind are in each state"),
+        "log": ("telling", "what happened, and with --follow what happens"),
         "wait": ("steering", "wait until tasks have ended"),
     },
     "Steer": {
         "cancel": ("steering", "call a task off"),
         "retry": ("steering", "have a failed, cancelled or waiting task tried now"),
+        "edit": ("editing", "change a task that nobody holds"),
+        "pause": ("pausing", "hand out nothing more, of one kind or at all"),
+        "unpause": ("pausing", "hand out again"),
     },
     "Keep it going": {
         "heartbeat": ("holding", "renew the lease of a claim"),
-        "janitor": ("tending", "give back what dead workers left, wake what is due"),
+        "resume": ("claiming", "take my claims again after a restart"),
+        "prune": ("pruning", "let ended tasks go to the archive"),
+        "janitor": ("tending", "take in, give back what dead workers left, wake what is due"),
     },
 }
 ALIASES = {"create": "add", "next": "claim", "start": "claim", "complete": "done", "close": "done"}

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from errno import ENOENT
 
+from taskyard import ids
+from taskyard.draft import same
+from taskyard.errors import Conflict, NotFound
 from taskyard.stores.directory import body, names
+from taskyard.stores.directory.keys import Keys
 from taskyard.stores.directory.names import Lane
+from taskyard.stores.directory.segments import Segments
+from taskyard.task import State, Task
+from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from taskyard.draft import Draft
-    from taskyard.ids import Mint
-    from taskyard.stores.directory.clock import StoreClock
-    from taskyard.stores.directory.disk import Disk
-    from taskyard.stores.directory.mover import Mover
-    from taskyard.stores.directory.segments import Segments
-    from taskyard.stores.directory.waiting import Waiting
+    from taskyard.retry import Policy
+    from taskyard.stores.directory.ground import Ground
 
-_BATCH = 1000  # tasks that share one sync of the filesystem
+_BATCH = 500  # tasks that share one sync of the filesystem, and one note of what is intended
 _FEW = 4  # so many files are synced sooner one by one
 
 
@@ -39,66 +42,163 @@ class New:
         self.name = name
         self.written = written
 
+    def task(self, policy: Policy) -> Task:
+        """The task as it stands right after it was added."""
+        draft = self.draft
+        not_before = self.due if draft.not_before is None else draft.not_before
+        return Task(
+            id=self.id,
+            kind=draft.kind,
+            title=draft.title,
+            state=State.TODO if self.due is None else State.WAITING,
+            priority=draft.priority,
+            data=draft.data,
+            not_before=None if not_before is None else rfc3339(not_before),
+            key=draft.key,
+            mission=draft.mission,
+            assignee=draft.assignee,
+            max_attempts=draft.max_attempts or policy.max_attempts,
+            fence=0,
+        )
+
 
 class Adder:
-    """Puts drafts into the yard."""
+    """Puts drafts into the yard. A file on its way in is `tmp/<id>.json`, so that others can finish what was begun."""
 
-    def __init__(
-        self,
-        disk: Disk,
-        root: str,
-        mover: Mover,
-        segments: Segments,
-        mint: Mint,
-        clock: StoreClock,
-        waiting: Waiting,
-        draft: Callable[[], str],
-        durable: bool,
-    ) -> None:
-        self._disk = disk
-        self._root = root
-        self._mover = mover
-        self._segments = segments
-        self._mint = mint
-        self._clock = clock
-        self._waiting = waiting
-        self._draft = draft
-        self._durable = durable
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._disk = ground.disk
+        self._root = ground.root
+        self._mover = ground.mover
+        self._durable = ground.durable
+        self._segments = Segments(ground)
+        self.keys = Keys(ground, self.help_in)
 
-    def add(self, drafts: Sequence[Draft]) -> list[New]:
-        """All of these, in this order."""
+    def add(self, drafts: Sequence[Draft], by: str) -> list[New | str]:
+        """All of these, in this order; for a key that was there before, the id of the task that has it."""
+        self._refuse_conflicts(drafts)
+        added: list[New | str] = []
+        plain: list[Draft] = []
+        for draft in drafts:
+            if draft.key is None:
+                plain.append(draft)
+                continue
+            added += self._add_plain(plain, by)
+            plain = []
+            added.append(self._add_keyed(draft, by))
+        return added + self._add_plain(plain, by)
+
+    def _refuse_conflicts(self, drafts: Sequence[Draft]) -> None:
+        """A batch in which one key means two things adds nothing at all."""
+        keyed: dict[str, Draft] = {}
+        for draft in drafts:
+            if draft.key is None or len(drafts) == 1:
+                continue
+            twin = keyed.setdefault(draft.key, draft)
+            if twin.kind != draft.kind or not same(twin.data, draft.data):
+                raise Conflict(f"the key {draft.key!r} stands for two different tasks in one batch")
+            self.keys.holder(draft)
+
+    def _add_plain(self, drafts: Sequence[Draft], by: str) -> list[New]:
         added: list[New] = []
         for start in range(0, len(drafts), _BATCH):
-            added += self._add_batch(drafts[start : start + _BATCH])
+            added += self._add_batch(drafts[start : start + _BATCH], by)
         return added
 
-    def _add_batch(self, drafts: Sequence[Draft]) -> list[New]:
+    def _add_batch(self, drafts: Sequence[Draft], by: str) -> list[New]:
         one_by_one = self._durable and len(drafts) <= _FEW
         batch = self._placed(drafts)
         for new in batch:
             self._disk.create(new.written, body.encode(new.id, new.draft, new.due), sync=one_by_one)
         if self._durable and not one_by_one:
             self._disk.sync_all(self._root)
-        for new in batch:
-            if not self._mover.move(new.written, new.folder, new.name):
-                raise FileNotFoundError(
-                    ENOENT, "a new task's file was taken away before it was in its place", new.written
-                )
+        self._put(batch, by)
         if one_by_one:
-            for folder in {new.folder for new in batch}:
-                self._sync(folder)
+            self.sync({new.folder for new in batch})
         elif self._durable:
             self._disk.sync_all(self._root)
         return batch
 
-    def _sync(self, folder: str) -> None:
-        try:
-            self._disk.sync(folder)
-        except FileNotFoundError:
-            # Claimed already, and the emptied folder was dropped: wherever the task is now, it has to survive.
-            self._disk.sync_all(self._root)
+    def _add_keyed(self, draft: Draft, by: str) -> New | str:
+        """The key is taken with the finished file, before the task is in its place: so one of all who race adds it."""
+        assert draft.key is not None  # sorted out by the caller
+        while True:
+            holder = self.keys.holder(draft)
+            if holder is not None:
+                return holder
+            new = self.place(draft)
+            self._disk.create(new.written, body.encode(new.id, new.draft, new.due), self._durable)
+            if self.keys.take(draft.key, new.written):
+                self._put([new], by)
+                if self._durable:
+                    self.sync({new.folder})
+                return new
+            self._disk.unlink(new.written)
 
-    def _placed(self, drafts: Sequence[Draft]) -> list[New]:
+    def _put(self, batch: list[New], by: str) -> None:
+        lines = self._ground.journal.lines_added([(new.id, new.lane.kind) for new in batch], by)
+        moved = [new for new in batch if self._mover.move(new.written, new.folder, new.name)]
+        if len(moved) < len(batch):
+            for new in set(batch) - set(moved):
+                self._must_be_there(new)
+            lines = self._ground.journal.lines_added([(new.id, new.lane.kind) for new in moved], by)
+        self.announce(moved, lines)
+
+    def _must_be_there(self, new: New) -> None:
+        """Slower than the janitor's patience: a file with a key was put in its place, and logged, for us; any other was removed."""
+        try:
+            self._ground.lookup.find(new.id)
+        except NotFound:
+            raise FileNotFoundError(
+                ENOENT, "the new task's file was removed before it was in place", new.written
+            ) from None
+
+    def announce(self, batch: Sequence[New], lines: bytes) -> None:
+        """Log new tasks, and let the next claim of this process see them."""
+        self._ground.journal.append(lines)
+        with self._ground.claiming:
+            for lane in {new.lane.text for new in batch}:
+                self._ground.heads.notice(lane)
+
+    def sync(self, folders: set[str]) -> None:
+        """Have new names in these folders survive a power cut."""
+        for folder in folders:
+            try:
+                self._disk.sync(folder)
+            except FileNotFoundError:
+                # Claimed already, and the emptied folder was dropped: wherever the task is now, it has to survive.
+                self._disk.sync_all(self._root)
+
+    def help_in(self, id: str, content: bytes, written: str = "", by: str = "taskyard") -> bool:
+        """Whether the task is in its place now, after finishing what its adder may have left undone."""
+        draft = body.draft(content)
+        now = self._ground.clock.now()
+        lane = Lane.of(draft.priority, draft.kind, draft.assignee)
+        due = draft.due(now)
+        written = written or f"{self._root}/tmp/{id}.json"
+        new = New(id, draft, lane, due, *self.target(id, draft, lane, due, now), written)
+        line = self._ground.journal.lines_added([(id, lane.kind)], by)
+        if not self._mover.move(written, new.folder, new.name):
+            self._ground.journal.forget()
+            return bool(self._ground.lookup.matching(id))
+        if self._durable:
+            self.sync({new.folder})
+        self.announce([new], line)
+        return True
+
+    def target(self, id: str, draft: Draft, lane: Lane, due: int | None, now: int, mark: str = "") -> tuple[str, str]:
+        """Folder and name of a new task."""
+        stem = f"{id}.0.e0.c0{mark}{names.Counters.limits(draft.max_attempts, draft.lease)}"
+        segment = id[: ids.SEGMENT]
+        if due is None:
+            return f"{self._root}/todo/{lane.text}/{segment}", f"{stem}.json"
+        return f"{self._root}/waiting/{names.bucket(due, now)}/{segment}", f"{stem}.{lane.text}.d{due}.json"
+
+    def place(self, draft: Draft, mark: str = "") -> New:
+        """An id and a place for one more task, with a mark in its name."""
+        return self._placed([draft], mark)[0]
+
+    def _placed(self, drafts: Sequence[Draft], mark: str = "") -> list[New]:
         """Give every draft its id and its place; ids rise in the order of the drafts."""
         lanes = [Lane.of(draft.priority, draft.kind, draft.assignee) for draft in drafts]
         left: dict[str, int] = {}
@@ -112,15 +212,9 @@ class Adder:
             room[lane.text] = (segment, free - 1)
             if free == 1:
                 del room[lane.text]
-            fine = self._clock.fine()
-            now = int(fine)
-            id = segment + self._mint.tail(fine)
-            due = draft.due(now)
-            lease = None if draft.lease is None else round(draft.lease * 1000)
-            stem = f"{id}.0.{names.Counters.of_new(draft.max_attempts, lease)}"
-            if due is None:
-                folder, name = f"{self._root}/todo/{lane.text}/{segment}", f"{stem}.json"
-            else:
-                folder, name = self._waiting.folder(id, due, now), f"{stem}.{lane.text}.d{due}.json"
-            batch.append(New(id, draft, lane, due, folder, name, self._draft()))
+            fine = self._ground.clock.fine()
+            id = segment + self._ground.mint.tail(fine)
+            due = draft.due(int(fine))
+            folder, name = self.target(id, draft, lane, due, int(fine), mark)
+            batch.append(New(id, draft, lane, due, folder, name, f"{self._root}/tmp/{id}.json"))
         return batch

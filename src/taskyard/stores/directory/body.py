@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from taskyard.draft import compact
+from taskyard.draft import Draft, compact
 from taskyard.errors import Invalid
+from taskyard.stores.directory import dropped
 from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
@@ -13,11 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from taskyard.draft import Draft
-
-# Every whole file begins and ends so: cheap enough to be asked at every claim.
-MARK = b'{"taskyard":1,'
-END = b"}\n"
+MARK = b'{"taskyard":1,'  # every file that Taskyard writes begins so; one from the drop box does not
 # The scanner alone, without the search for white space around the text, which takes as long again.
 _scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
@@ -25,7 +22,7 @@ _scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # t
 def encode(id: str, draft: Draft, due: int | None) -> bytes:
     """The file's content for a new task; fields at their default are left out."""
     parts = [f'{{"taskyard":1,"id":"{id}","kind":{compact(draft.kind)},"priority":{draft.priority}']
-    for name in ("title", "assignee", "mission", "max_attempts", "lease"):
+    for name in ("title", "assignee", "mission", "key", "max_attempts", "lease"):
         value = getattr(draft, name)
         if value is not None:
             parts.append(f'"{name}":{compact(value)}')
@@ -38,13 +35,30 @@ def encode(id: str, draft: Draft, due: int | None) -> bytes:
 
 def decode(content: bytes) -> dict[str, Any]:
     """The task's fields that the file holds, or `Invalid` with what is wrong with it."""
+    if not content.startswith(MARK):
+        return _dropped_fields(content)
     try:
         fields, _ = _scan(content.decode(), 0)
-    except (ValueError, RecursionError) as error:
-        raise Invalid(f"the task's file is not JSON: {error}") from None
-    except StopIteration:
-        raise Invalid("the task's file is not JSON") from None
-    if not isinstance(fields, dict) or fields.pop("taskyard", None) != 1 or "data" not in fields:
-        raise Invalid("the task's file was not written by Taskyard")
+        del fields["taskyard"]
+        fields["data"]
+    except (ValueError, RecursionError, StopIteration, KeyError, TypeError) as error:
+        raise Invalid(f"the task's file is not whole: {error}") from None
     fields.pop("lease", None)  # the name holds it, where every reaper sees it
+    return fields  # type: ignore[no-any-return]
+
+
+def draft(content: bytes) -> Draft:
+    """The task that the file holds as a draft, to be put in its place or to be changed."""
+    if not content.startswith(MARK):
+        return dropped.draft(dropped.parse(content))
+    fields = decode(content)
+    fields.pop("id", None)
+    return Draft.of({**fields, "lease": json.loads(content).get("lease")})
+
+
+def _dropped_fields(content: bytes) -> dict[str, Any]:
+    made = dropped.draft(dropped.parse(content))
+    fields = {"title": made.title, "mission": made.mission, "key": made.key, "data": made.data}
+    if made.not_before is not None:
+        fields["not_before"] = rfc3339(made.not_before)
     return fields

@@ -1,19 +1,63 @@
 """Every filesystem call of the directory store goes through a Disk, so that a simulated one can take its place.
 
-Calls on the hot path are the `os` functions themselves; what needs a comment is a method. Times are milliseconds since
-1970 by the clock of whoever keeps the files: a file server's, where there is one.
+Calls on the hot path are the `os` functions themselves; what needs a comment is a method. Times are those of whoever keeps
+the files: a file server's, where there is one. Always a file's ctime, because its mtime can be set to anything.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mmap import mmap
 
 _NO_HARD_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL))
 _PAGE = 4096
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+
+
+class Look:
+    """What a file from outside turned out to be."""
+
+    __slots__ = ("content", "is_folder", "oddity")
+
+    def __init__(self, content: bytes = b"", is_folder: bool = False, oddity: str | None = None) -> None:
+        self.content = content
+        self.is_folder = is_folder
+        self.oddity = oddity
+
+
+class Shared:
+    """A small file whose content outlives the process that puts it there, and that is locked while it lives.
+
+    Where the file's blocks stay where they are, its memory is mapped, and putting something there needs no system call.
+    Where every write may need a new block (btrfs, ZFS), a full disk would kill whoever writes to mapped memory; there it
+    is written to as any file is.
+    """
+
+    __slots__ = ("_descriptor", "memory")
+
+    def __init__(self, descriptor: int, memory: mmap | None) -> None:
+        self._descriptor = descriptor
+        self.memory = memory
+
+    def put(self, line: bytes) -> None:
+        """Replace what was there; the line's own end marks where it stops."""
+        if self.memory is not None:
+            self.memory[: len(line)] = line
+        else:
+            os.pwrite(self._descriptor, line, 0)
+
+    def close(self) -> None:
+        """Let go of the memory, and of the lock that says that this process lives."""
+        if self.memory is not None:
+            self.memory.close()
+        os.close(self._descriptor)
 
 
 class Disk:
@@ -40,7 +84,7 @@ class Disk:
         return content
 
     def stamp(self, path: str) -> int:
-        """When the file was last touched or moved: a rename moves only ctime, a heartbeat both.
+        """When the file was last touched or moved, by its ctime: a rename and a touch move it, and nobody can set it.
 
         By way of a descriptor, because on NFS a stat by name may be 30 s old.
         """
@@ -49,7 +93,7 @@ class Disk:
             status = os.fstat(descriptor)
         finally:
             os.close(descriptor)
-        return max(status.st_mtime_ns, status.st_ctime_ns) // 1_000_000
+        return status.st_ctime_ns // 1_000_000
 
     def create(self, path: str, content: bytes, sync: bool) -> None:
         """A new file, whole."""
@@ -60,27 +104,47 @@ class Disk:
                 view = view[os.write(descriptor, view) :]
             if sync:
                 os.fsync(descriptor)
+        except OSError:
+            os.unlink(path)  # the disk is full, and half a file would only make it fuller
+            raise
         finally:
             os.close(descriptor)
 
-    def publish(self, draft: str, path: str) -> bool:
-        """Give a whole file its name unless that name is taken; the draft's own name is gone afterwards."""
+    def link(self, path: str, second: str) -> bool:
+        """Give a file a second name, unless that is taken."""
         try:
-            os.link(draft, path)
+            os.link(path, second)
         except FileExistsError:
-            os.unlink(draft)
+            return False
+        return True
+
+    def links(self, path: str) -> int:
+        """How many names the file has."""
+        return os.stat(path, follow_symlinks=False).st_nlink
+
+    def move_new(self, path: str, target: str) -> bool:
+        """Give an ordinary file another name, unless that is taken; a rename would overwrite what has it."""
+        try:
+            os.link(path, target)
+        except FileExistsError:
             return False
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise
-            # No hard links here: the look and the rename are two calls, and a twin in between would win silently.
-            if os.path.lexists(path):
-                os.unlink(draft)
+            # No hard links here: the look and the rename are two calls, and a twin in between would be overwritten.
+            if os.path.lexists(target):
                 return False
-            os.rename(draft, path)
+            os.rename(path, target)
+            return True
+        os.unlink(path)
+        return True
+
+    def publish(self, draft: str, path: str) -> bool:
+        """Give a whole file its name unless that name is taken; the draft's own name is gone either way."""
+        if self.move_new(draft, path):
             return True
         os.unlink(draft)
-        return True
+        return False
 
     def touch(self, path: str) -> None:
         """Set the file's time to now, by the file server's clock; an explicit time would be this machine's."""
@@ -93,7 +157,81 @@ class Disk:
         except FileNotFoundError:
             os.close(os.open(probe, _APPEND, 0o666))
             os.utime(probe)
-        return os.stat(probe).st_mtime_ns
+        return os.stat(probe).st_ctime_ns
+
+    def read_at(self, path: str, offset: int) -> bytes:
+        """Up to a mebibyte from here on; nothing at the end, or where there is no such file."""
+        try:
+            descriptor = os.open(path, _READ)
+        except FileNotFoundError:
+            return b""
+        try:
+            return os.pread(descriptor, 1 << 20, offset)
+        finally:
+            os.close(descriptor)
+
+    def share(self, path: str, size: int) -> Shared:
+        """A new file, locked for as long as this process lives."""
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
+        # Locked under a name that nobody looks at, then given its own: nobody ever sees it unlocked while we live.
+        hidden = f"{path}.new"
+        descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+            os.write(
+                descriptor, b"\n" + bytes(size - 1)
+            )  # written, not just made longer: its blocks are there from now on
+            memory = None
+            if os.major(os.fstat(descriptor).st_dev):  # a block device: ext4, xfs; neither btrfs nor ZFS nor a network
+                from mmap import mmap
+
+                memory = mmap(descriptor, size)
+            os.rename(hidden, path)
+        except OSError:
+            os.close(descriptor)
+            os.unlink(hidden)
+            raise
+        return Shared(descriptor, memory)
+
+    def is_locked(self, path: str) -> bool:
+        """Whether a living process on this kernel holds the file."""
+        from fcntl import LOCK_NB, LOCK_SH, flock
+
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            flock(descriptor, LOCK_SH | LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def remove_tree(self, path: str) -> None:
+        """Take a file or a folder with all in it away, if it is there; links are not followed."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return
+        except (IsADirectoryError, PermissionError):
+            from shutil import rmtree
+
+            rmtree(path, ignore_errors=True)
+
+    def same_file(self, one: str, other: str) -> bool:
+        """Whether both names are there and name one file."""
+        try:
+            first, second = os.stat(one, follow_symlinks=False), os.stat(other, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino) and first.st_nlink > 1
+
+    def remove(self, path: str) -> None:
+        """Take this name away, if it is there."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return
 
     def open_append(self, path: str) -> int:
         """A descriptor whose every write lands whole at the end."""
@@ -115,6 +253,38 @@ class Disk:
     def changed(self, path: str) -> int:
         """The directory's own time in nanoseconds; only ever a hint, because a listing may lag behind it."""
         return os.stat(path).st_mtime_ns
+
+    def changed_at(self, path: str) -> int:
+        """When anything was last done to this name's file, in milliseconds; of a link, not of what it points to."""
+        status = os.stat(path, follow_symlinks=False)
+        return status.st_ctime_ns // 1_000_000
+
+    def is_file(self, path: str) -> bool:
+        """Whether this is an ordinary file."""
+        return stat.S_ISREG(os.stat(path, follow_symlinks=False).st_mode)
+
+    def examine(self, path: str, most: int) -> Look:
+        """What a file from outside is, without following links, waiting for pipes or reading what is too large."""
+        try:
+            descriptor = os.open(path, _READ | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                return Look(oddity="it is a symbolic link; put the file itself here")
+            raise
+        try:
+            status = os.fstat(descriptor)
+            if stat.S_ISDIR(status.st_mode):
+                return Look(is_folder=True)
+            if not stat.S_ISREG(status.st_mode):
+                return Look(oddity="it is not an ordinary file")
+            if status.st_size > most:
+                return Look(oddity=f"it has {status.st_size} bytes, and a task has at most {most}")
+            content = b""
+            while more := os.read(descriptor, 1 << 20):
+                content += more
+            return Look(content)
+        finally:
+            os.close(descriptor)
 
     def exists(self, path: str) -> bool:
         """Whether there is anything of this name."""

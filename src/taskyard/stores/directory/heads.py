@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from taskyard import ids
-from taskyard.stores.directory.names import SUFFIX, Lane
+from taskyard.stores.directory.names import Lane, is_ready, paused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Head:
             names = self._disk.listdir(self.folder)
         except (FileNotFoundError, NotADirectoryError):
             return
-        self.names = [name for name in names if name.endswith(SUFFIX) and name.startswith(segment)]
+        self.names = [name for name in names if is_ready(name) and name.startswith(segment)]
         self.names.sort(reverse=True)
         if not names and self._segments:
             # Drained, and not the lane's last: out of the way of every later listing. Whoever still moves a task in makes it anew.
@@ -76,9 +76,11 @@ class Head:
 class Heads:
     """The lanes of a yard by priority, and their heads."""
 
-    def __init__(self, disk: Disk, todo: str) -> None:
+    def __init__(self, disk: Disk, root: str) -> None:
         self._disk = disk
-        self._todo = todo
+        self._todo = f"{root}/todo"
+        self._stops = f"{root}/paused"
+        self._stopped: list[str] = []
         self._heads: dict[str, Head] = {}
         self._served: dict[tuple[frozenset[str] | None, str], list[list[Head]]] = {}
         self._changed = -1
@@ -124,7 +126,10 @@ class Heads:
         if len(self._served) > 1000:
             self._served.clear()
         lanes: dict[int, list[Head]] = {}
+        everything, some = paused(self._stopped)
         for head in self._heads.values():
+            if everything or head.lane.kind in some:
+                continue
             if (kinds is None or head.lane.kind in kinds) and (
                 head.lane.assignee is None or head.lane.assignee == worker
             ):
@@ -139,8 +144,11 @@ class Heads:
         return group[first:] + group[:first]
 
     def _glance(self, now: float) -> None:
-        """Look for lanes that are new or gone."""
+        """Look for lanes that are new or gone, and for what is paused."""
         self._glanced = now
+        stopped = sorted(self._disk.listdir(self._stops))
+        if stopped != self._stopped:
+            self._stopped, self._served = stopped, {}
         changed = self._disk.changed(self._todo)
         if changed == self._changed and now - self._listed < _RELIST:
             return

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import time
 
+from taskyard import forks
 from taskyard.ids import created
+from taskyard.stores.directory.writers import SIZE
 from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from taskyard.stores.directory.disk import Disk
+    from taskyard.stores.directory.writers import Writer
 
 _HOUR = 3_600_000
 
@@ -24,15 +27,55 @@ _HOUR = 3_600_000
 class Journal:
     """Appends events; a line that cannot be written does not undo the move that it tells of."""
 
-    def __init__(self, disk: Disk, folder: str, writer: str) -> None:
+    def __init__(self, disk: Disk, root: str, name: str, writer: Writer) -> None:
         self._disk = disk
-        self._folder = folder
+        self._folder = f"{root}/events"
+        self._name = name
         self._writer = writer
         self._hour = -1
         self._descriptor = self._previous = -1
         self._torn = False
         self._moment = (-1, "")
         self._words: dict[tuple[str, str | None, str], str] = {}
+
+    def line(
+        self,
+        at: int,
+        event: str,
+        task: str,
+        kind: str,
+        fence: int,
+        worker: str | None,
+        by: str,
+        more: dict[str, Any] | None = None,
+    ) -> bytes:
+        """The event of a move that is about to be made; noted, so that it is not lost with this process."""
+        stamp = self._moment
+        if stamp[0] != at:
+            stamp = self._advance(at)
+        words = self._words.get((kind, worker, by)) or self._learn(kind, worker, by)
+        rest = "," + json.dumps(more, ensure_ascii=False)[1:-1] if more else ""
+        line = f'{{"at":"{stamp[1]}","event":"{event}","task":"{task}","fence":{fence},{words}{rest}}}\n'.encode()
+        # What `Writer.intend` does, without the call: this is the hottest line of the store.
+        writer = self._writer
+        if writer.forks == forks.count and writer.memory is not None and len(line) <= SIZE:
+            writer.memory[: len(line)] = line
+        else:
+            writer.intend(line)
+        return line
+
+    def forget(self) -> None:
+        """The move that was noted last was not made."""
+        self._writer.intend(b"\n")
+
+    def append(self, line: bytes) -> None:
+        """Log the move, now that it is made."""
+        try:
+            if self._torn:
+                line = b"\n" + line
+            self._torn = self._disk.write(self._descriptor, line) != len(line)
+        except OSError:
+            self._torn = True
 
     def write(
         self,
@@ -45,25 +88,31 @@ class Journal:
         by: str,
         more: dict[str, Any] | None = None,
     ) -> None:
-        """Append one event."""
-        moment = self._moment
-        if moment[0] != at:
-            moment = self._advance(at)
-        words = self._words.get((kind, worker, by)) or self._learn(kind, worker, by)
-        rest = "," + json.dumps(more, ensure_ascii=False)[1:-1] if more else ""
-        self._append(
-            f'{{"at":"{moment[1]}","event":"{event}","task":"{task}","fence":{fence},{words}{rest}}}\n'.encode()
-        )
+        """Log something that is no move."""
+        self.append(self.line(at, event, task, kind, fence, worker, by, more))
 
-    def write_added(self, tasks: list[tuple[str, str]], by: str) -> None:
-        """Append the events of many new tasks, each an id and a kind, in few writes."""
-        for start in range(0, len(tasks), 500):
-            lines = []
-            for task, kind in tasks[start : start + 500]:
-                words = self._words.get((kind, None, by)) or self._learn(kind, None, by)
-                lines.append(f'{{"at":"{rfc3339(created(task))}","event":"added","task":"{task}","fence":0,{words}}}\n')
-            self._advance(created(tasks[start][0]))
-            self._append("".join(lines).encode())
+    def log_again(self, event: dict[str, Any], now: int) -> None:
+        """Log an event for a process that died before it could: at its own time, but where those who follow are reading."""
+        text = {
+            "at": event.get("at") or rfc3339(created(event["task"])),
+            **{name: event[name] for name in event if name != "at"},
+        }
+        self._advance(now)
+        ordered = {name: text[name] for name in ("at", "event", "task", "fence", "kind", "worker", "by")}
+        rest = {name: value for name, value in text.items() if name not in ordered}
+        self.append(json.dumps({**ordered, **rest}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+
+    def lines_added(self, tasks: list[tuple[str, str]], by: str) -> bytes:
+        """The events of a batch of new tasks, each an id and a kind; noted by their ids alone, to fit in."""
+        lines = []
+        for task, kind in tasks:
+            words = self._words.get((kind, None, by)) or self._learn(kind, None, by)
+            lines.append(f'{{"at":"{rfc3339(created(task))}","event":"added","task":"{task}","fence":0,{words}}}\n')
+        if tasks:
+            self._advance(created(tasks[0][0]))
+            note = {"event": "added", "task": tasks[0][0], "tasks": [task for task, _ in tasks], "by": by}
+            self._writer.intend(json.dumps(note, separators=(",", ":")).encode() + b"\n")
+        return "".join(lines).encode()
 
     def _learn(self, kind: str, worker: str | None, by: str) -> str:
         """The words of a line in their JSON form, kept because the same few come in every line."""
@@ -80,17 +129,9 @@ class Journal:
         self._moment = (at, rfc3339(at))
         return self._moment
 
-    def _append(self, line: bytes) -> None:
-        try:
-            if self._torn:
-                line = b"\n" + line
-            self._torn = self._disk.write(self._descriptor, line) != len(line)
-        except OSError:
-            self._torn = True
-
     def _turn_page(self, at: int) -> None:
         # Another thread may be about to write to the old file: it is let go of an hour later.
-        name = f"{time.strftime('%Y-%m-%dT%H', time.gmtime(at // 1000))}.{self._writer}.jsonl"
+        name = f"{time.strftime('%Y-%m-%dT%H', time.gmtime(at // 1000))}.{self._name}.jsonl"
         try:
             descriptor = self._disk.open_append(f"{self._folder}/{name}")
         except OSError:

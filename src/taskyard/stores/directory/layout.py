@@ -17,7 +17,7 @@ FORMAT = 1
 SETTINGS = "yard.json"
 FOLDERS = (
     "todo", "waiting", "blocked", "processing", "done", "failed", "cancelled",
-    "results", "attempts", "segments", "events", "turns", "tmp",
+    "results", "attempts", "edits", "keys", "paused", "segments", "events", "writers", "turns", "archive", "dead", "tmp",
 )  # fmt: skip
 DURABILITY = "durable"
 _FIRST_TURN = "0"
@@ -34,14 +34,27 @@ class Made:
         self.warnings = warnings
 
 
+class Retention:
+    """How long ended tasks and events are kept: for so many seconds, and so many of them; None is for ever."""
+
+    __slots__ = ("age", "count")
+
+    def __init__(self, age: float | None = None, count: int | None = None) -> None:
+        self.age = age
+        self.count = count
+
+
 class Settings:
     """A yard's own settings, from its yard.json."""
 
-    __slots__ = ("durability", "policy")
+    __slots__ = ("durability", "policy", "retention", "settle")
 
-    def __init__(self, durability: str, policy: Policy) -> None:
+    def __init__(self, durability: str, policy: Policy, retention: Retention, settle: int | None) -> None:
         self.durability = durability
         self.policy = policy
+        self.retention = retention
+        self.settle = settle
+        """Milliseconds that a dropped file which does not parse is left in peace; None for the default of the place."""
 
 
 def make(path: str, durability: str | None = None) -> Made:
@@ -107,7 +120,14 @@ def _settings(file: str, given: Any) -> Settings:
     for name, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
             raise Unavailable(f"{name!r} in {file} must be a number, not {value!a}")
-    return Settings(durability, Policy(**numbers))
+    limits = {name: given.pop(name, None) for name in ("retention_age", "retention_count", "settle")}
+    for name, value in limits.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
+            raise Unavailable(f"{name!r} in {file} must be a number, not {value!a}")
+    settle = None if limits["settle"] is None else round(limits["settle"] * 1000)
+    return Settings(
+        durability, Policy(**numbers), Retention(limits["retention_age"], limits["retention_count"]), settle
+    )
 
 
 def _refuse_foreign(path: str) -> None:

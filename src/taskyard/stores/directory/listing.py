@@ -6,7 +6,8 @@ import heapq
 
 from taskyard import ids
 from taskyard.stores.directory.lookup import Found
-from taskyard.stores.directory.names import Lane, Token, lane_text
+from taskyard.stores.directory.names import Lane, Token, counted_lane
+from taskyard.stores.directory.segments import Segments
 from taskyard.task import State
 
 TYPE_CHECKING = False
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from taskyard.store import Query
-    from taskyard.stores.directory.lookup import Lookup
-    from taskyard.stores.directory.segments import Segments
+    from taskyard.stores.directory.ground import Ground
 
 # The order in which tasks move: one that moves while it is listed is rather seen twice than not at all.
 _FLOW = (State.TODO, State.WAITING, State.BLOCKED, State.PROCESSING, State.CANCELLED, State.FAILED, State.DONE)
@@ -27,12 +27,13 @@ Place = tuple[State, str, "Lane | None", "list[str] | None"]
 class Listing:
     """Walks the yard's directories."""
 
-    def __init__(self, lookup: Lookup, segments: Segments, root: str) -> None:
-        self._lookup = lookup
-        self._segments = segments
-        self._root = root
+    def __init__(self, ground: Ground) -> None:
+        self._disk = ground.disk
+        self._lookup = ground.lookup
+        self._segments = Segments(ground)
+        self._root = ground.root
 
-    def oldest_first(self, query: Query) -> Iterator[Found]:
+    def oldest_first(self, query: Query, hidden: frozenset[str]) -> Iterator[Found]:
         """Tasks by age that the names alone let through; a segment is listed only when its turn has come.
 
         Segments are opened one after the other, so a later one holds no task older than its opening.
@@ -44,7 +45,7 @@ class Listing:
         while heap or waiting:
             while waiting and (not heap or self._opened_key(waiting[-1]) <= heap[0][0]):
                 for found in self._tasks(by_segment[waiting.pop()]):
-                    if _passes(query, found):
+                    if _passes(query, found) and found.token.lane.kind not in hidden:
                         heapq.heappush(heap, (ids.age_key(found.token.id), count, found))
                         count += 1
             if heap:
@@ -66,6 +67,7 @@ class Listing:
     def _places(self, query: Query) -> dict[str, list[Place]]:
         """For each segment the folders that hold tasks of it, as far as the query can want them."""
         places: dict[str, list[Place]] = {}
+        self._disk.listdir(f"{self._root}/processing")  # a yard that is gone is not an empty one
         for state in State if query.states is None else query.states:
             if state is State.TODO:
                 for text in self._lookup.names(f"{self._root}/todo"):
@@ -99,17 +101,16 @@ class Listing:
     def counts(self) -> dict[str, dict[str, int]]:
         """How many tasks there are by kind and state, from the names alone."""
         lanes: dict[tuple[State, str], int] = {}
-        for text in self._lookup.names(f"{self._root}/todo"):
+        for text in self._disk.listdir(f"{self._root}/todo"):
             for segment in self._lookup.names(f"{self._root}/todo/{text}"):
-                number = sum(
-                    name.endswith(".json") for name in self._lookup.names(f"{self._root}/todo/{text}/{segment}")
-                )
+                names = self._lookup.names(f"{self._root}/todo/{text}/{segment}")
+                number = sum(counted_lane(name) == "" for name in names)
                 lanes[State.TODO, text] = lanes.get((State.TODO, text), 0) + number
         for state, folder in self._named_folders():
             for name in self._lookup.names(folder):
-                text = lane_text(name)
-                if text:
-                    lanes[state, text] = lanes.get((state, text), 0) + 1
+                named = counted_lane(name)
+                if named:
+                    lanes[state, named] = lanes.get((state, named), 0) + 1
         counts: dict[str, dict[str, int]] = {}
         for (state, text), number in lanes.items():
             lane = Lane.parse(text)

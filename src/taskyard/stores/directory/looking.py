@@ -10,33 +10,43 @@ from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.retry import Policy
     from taskyard.store import Query
-    from taskyard.stores.directory.disk import Disk
+    from taskyard.stores.directory.ground import Ground
     from taskyard.stores.directory.listing import Listing
-    from taskyard.stores.directory.lookup import Found, Lookup
-    from taskyard.stores.directory.records import Records
+    from taskyard.stores.directory.lookup import Found
+
+_LOOKS = 100  # at a task that moves all the time; what is missing after that is really missing
 
 
 class Looking:
     """From files to Tasks and Reports."""
 
-    def __init__(self, disk: Disk, lookup: Lookup, records: Records, listing: Listing, policy: Policy) -> None:
-        self._disk = disk
-        self._lookup = lookup
-        self._records = records
+    def __init__(self, ground: Ground, listing: Listing) -> None:
+        self._disk = ground.disk
+        self._lookup = ground.lookup
+        self._records = ground.records
+        self._bodies = ground.bodies
+        self._policy = ground.policy
         self._listing = listing
-        self._policy = policy
+
+    def known(self, id: str) -> Task:
+        """The task that an earlier add made under the same key."""
+        task = self.report(id).task
+        task.created = False
+        return task
 
     def report(self, id: str) -> Report:
         """All about the task of this id or unique prefix."""
-        while True:
-            found = self._lookup.find(id)
+        for _ in range(_LOOKS):
             try:
-                content, stamp = self._disk.read(found.path), self._disk.stamp(found.path)
-                break
+                return self.of(self._lookup.find(id))
             except FileNotFoundError:
                 continue  # moved on between the look and the read: look again
+        return self.of(self._lookup.find(id))
+
+    def of(self, found: Found) -> Report:
+        """All about the task whose file this is; `FileNotFoundError` if it has moved on."""
+        content, stamp = self._bodies.read(*found.place), self._disk.stamp(found.path)
         token = found.token
         task = self._task(found, content)
         history, stale = self._records.history(token, found.state, stamp)
@@ -51,14 +61,14 @@ class Looking:
             )
         return Report(task, history, self._records.notes(token.id), stale)
 
-    def page(self, query: Query) -> tuple[list[Task], str | None]:
-        """One page of tasks and the cursor of the next."""
+    def page(self, query: Query, hidden: frozenset[str]) -> tuple[list[Task], str | None]:
+        """One page of tasks and the cursor of the next, without the hidden kinds."""
         page: list[Task] = []
-        for found in self._listing.oldest_first(query):
+        for found in self._listing.oldest_first(query, hidden):
             if len(page) == query.limit:
                 return page, page[-1].id
             try:
-                task = self._task(found, self._disk.read(found.path))
+                task = self._task(found, self._bodies.read(*found.place))
             except FileNotFoundError:
                 continue  # moved on since it was listed; its new place may be listed too
             if query.mission is None or task.mission == query.mission:

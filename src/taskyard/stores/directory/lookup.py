@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import time
+
 from taskyard import ids
 from taskyard.errors import Ambiguous, NotFound
 from taskyard.stores.directory.names import Lane, Token
@@ -14,8 +17,9 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.disk import Disk
 
 # A task in motion may slip past one pass (todo is listed, then it is reaped, then processing is listed): only a task
-# that two whole passes have missed is not there.
-_PASSES = 2
+# that several whole passes have missed is not there.
+_PASSES = 5
+NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _ENDED = (State.CANCELLED, State.FAILED, State.DONE)
 
 
@@ -44,7 +48,11 @@ class Lookup:
 
     def find(self, prefix: str) -> Found:
         """The one task whose id begins so."""
-        for _ in range(_PASSES):
+        for attempt in range(_PASSES):
+            if attempt >= 2:
+                time.sleep(
+                    0.001
+                )  # an id that is nobody's is rare; a task that many hands move at once may slip by twice
             found = self.matching(prefix)
             if len(found) > 1:
                 some = ", ".join(sorted(found)[:3])
@@ -54,6 +62,7 @@ class Lookup:
                 )
             if found:
                 return next(iter(found.values()))
+        self._disk.listdir(f"{self._root}/processing")  # a yard that is gone is not a yard without the task
         raise NotFound(f"no task has the id {prefix}", hint="'taskyard list' shows the tasks there are")
 
     def matching(self, prefix: str) -> dict[str, Found]:
@@ -89,5 +98,7 @@ class Lookup:
         """What is in the folder; a folder that is not there is empty."""
         try:
             return self._disk.listdir(folder)
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError as error:
+            if error.errno not in NO_FOLDER:
+                raise
             return []

@@ -52,7 +52,10 @@ class Mover:
             self.ensure(folder)
             return
         if self._durable:
-            self._disk.sync(os.path.dirname(folder))
+            try:
+                self._disk.sync(os.path.dirname(folder))
+            except FileNotFoundError:
+                return  # empty and dropped by a sweep, with what was made in it; whoever moves something in makes it anew
 
     def drop(self, folder: str) -> None:
         """Remove a folder if it is empty; whoever wants to move something in makes it anew."""

@@ -1,17 +1,18 @@
 """File names: the state of a task is where its file is and what it is called. PROTOCOL.md has the grammar.
 
-    <id>.<N>.e<E>.c<C>[.m<M>][.t<T>]                     in todo/<lane>/<segment>/
+    <id>.<N>.e<E>.c<C>[.x|.b<B>][.m<M>][.t<T>]                     in todo/<lane>/<segment>/
     ....<lane>                                           in blocked/, failed/, cancelled/
     ....<lane>.d<due>                                    in waiting/<bucket>/<segment>/
     ....<lane>.l<lease>.<worker>-<nonce>                 in processing/, and kept in failed/
     ....<lane>.l<lease>.<worker>-<nonce>[.r]             in done/; r: the claim brought a result
 
-N is the fence, E and C count errors and crashes, M is the task's own limit of attempts and T its own lease, where it
-has them; times are in milliseconds. All end in `.json`. No part holds a dot.
+N is the fence, E and C count errors and crashes, x marks a file that came through the drop box, B selects the body in edits/ that has replaced the file's own, M is the
+task's own limit of attempts and T its own lease, where it has them; times are in milliseconds. All end in `.json`. No part holds a dot.
 """
 
 from __future__ import annotations
 
+import re
 import time
 
 from taskyard import ids
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".json"
 RESULT = "r"
+DROPPED = "x"
+BODY = 8  # characters that tell one edit of a task from another
 ASSIGNED = "@"  # stands for the worker where the lane names an assignee: only that worker can be it
 
 _MINUTE, _HOUR, _DAY = "%Y-%m-%dT%H-%M", "%Y-%m-%dT%H", "%Y-%m-%d"
@@ -85,7 +88,9 @@ class Token:
     """A parsed name."""
 
     __slots__ = (
+        "body",
         "crashes",
+        "dropped",
         "due",
         "errors",
         "fence",
@@ -105,6 +110,8 @@ class Token:
         self.errors = errors
         self.crashes = crashes
         self.lane = lane
+        self.dropped = False
+        self.body: str | None = None
         self.max_attempts: int | None = None
         self.own_lease: int | None = None
         self.due: int | None = None
@@ -122,6 +129,10 @@ class Token:
         try:
             token = cls(parts[0], _tagged(f"n{parts[1]}", "n"), _tagged(parts[2], "e"), _tagged(parts[3], "c"), lane)  # type: ignore[arg-type]
             rest = parts[4:]
+            if rest and rest[0] == DROPPED:
+                token.dropped = bool(rest.pop(0))
+            if rest and is_body(rest[0]):
+                token.body = rest.pop(0)[1:]
             if rest and rest[0][0] == "m":
                 token.max_attempts = _tagged(rest.pop(0), "m")
             if rest and rest[0][0] == "t":
@@ -130,19 +141,23 @@ class Token:
                 token.lane = Lane.parse(rest.pop(0))  # type: ignore[assignment]
             if rest and rest[0][0] == "d":
                 token.due = _tagged(rest.pop(0), "d")
-            if len(rest) == 3 and rest[2] == RESULT:
-                token.has_result = True
-                rest.pop()
-            if len(rest) == 2:
-                token.lease = _tagged(rest[0], "l")
-                worker, dash, token.nonce = rest[1].rpartition("-")
-                if not dash:
-                    return None
-                token.worker = token.lane.assignee if worker == ASSIGNED else decoded(worker)
-                rest = []
+            if rest:
+                token._read_claim(rest)
         except (ValueError, IndexError, AttributeError):
             return None
-        return None if rest or token.lane is None else token
+        return None if token.lane is None else token  # type: ignore[redundant-expr]
+
+    def _read_claim(self, parts: list[str]) -> None:
+        """The lease, worker and nonce of a claim; `ValueError` if these parts are none."""
+        if parts[-1] == RESULT:
+            self.has_result = True
+            parts = parts[:-1]
+        lease, holder = parts
+        self.lease = _tagged(lease, "l")
+        worker, dash, self.nonce = holder.rpartition("-")
+        if not dash:
+            raise ValueError(holder)
+        self.worker = self.lane.assignee if worker == ASSIGNED else decoded(worker)
 
     def standing(self, state: State, place: tuple[str, str], policy: Policy) -> Standing:
         """The task as moves see it."""
@@ -170,17 +185,24 @@ def _tagged(part: str, tag: str) -> int:
     return int(part[1:])
 
 
+def is_body(part: str) -> bool:
+    """Whether this part of a name selects a body in edits/."""
+    return len(part) == 1 + BODY and part[0] == "b" and ids.is_word(part[1:])
+
+
 class Counters:
     """The parts between the fence and the lane."""
 
-    __slots__ = ("crashes", "errors", "lease", "max_attempts", "text")
+    __slots__ = ("body", "crashes", "dropped", "errors", "lease", "max_attempts", "text")
 
-    def __init__(self, text: str, errors: int, crashes: int, max_attempts: int | None, lease: float | None) -> None:
+    def __init__(self, text: str, token: Token) -> None:
         self.text = text
-        self.errors = errors
-        self.crashes = crashes
-        self.max_attempts = max_attempts
-        self.lease = lease
+        self.dropped = token.dropped
+        self.body = token.body
+        self.errors = token.errors
+        self.crashes = token.crashes
+        self.max_attempts = token.max_attempts
+        self.lease = None if token.own_lease is None else token.own_lease / 1000
 
     @classmethod
     def parse(cls, rest: str) -> Counters | None:
@@ -188,25 +210,26 @@ class Counters:
         token = Token.parse(f"{'0' * ids.LENGTH}.0.{rest}", _ANY_LANE)
         if token is None or token.lane is not _ANY_LANE or token.due is not None or token.nonce is not None:
             return None
-        own_lease = None if token.own_lease is None else token.own_lease / 1000
-        return cls(rest[: -len(SUFFIX)], token.errors, token.crashes, token.max_attempts, own_lease)
+        return cls(rest[: -len(SUFFIX)], token)
 
     @staticmethod
-    def of_new(max_attempts: int | None, own_lease: int | None) -> str:
-        """The text for a new task."""
-        return (
-            "e0.c0"
-            + ("" if max_attempts is None else f".m{max_attempts}")
-            + ("" if own_lease is None else f".t{own_lease}")
-        )
+    def limits(max_attempts: int | None, lease: float | None) -> str:
+        """The `.m` and `.t` parts for a task with these limits of its own."""
+        attempts = "" if max_attempts is None else f".m{max_attempts}"
+        return attempts + ("" if lease is None else f".t{round(lease * 1000)}")
 
 
 _ANY_LANE = Lane(0, "any", None)
 
 
-def own_limits(name: str) -> str:
-    """The `.m` and `.t` parts of a name as they stand, to be carried over into its next one."""
-    return "".join(f".{part}" for part in name.split(".")[4:6] if part[0] in "mt" and part[1:].isdigit())
+def own_parts(name: str) -> str:
+    """The `.b`, `.m` and `.t` parts of a name as they stand, to be carried over into its next one."""
+    kept = ""
+    for part in name[: -len(SUFFIX)].split(".")[4:8]:
+        if part != DROPPED and not is_body(part) and not (part[0] in "mt" and part[1:].isdigit()):
+            break
+        kept += f".{part}"
+    return kept
 
 
 def claim_parts(name: str) -> str:
@@ -215,30 +238,55 @@ def claim_parts(name: str) -> str:
     return f".{lease}.{worker}"
 
 
-def lane_text(name: str) -> str:
-    """The lane in a name outside todo/, without parsing the rest: counting looks at every name there is."""
-    for part in name.split(".")[4:7]:
-        if is_lane(part):
-            return part
-    return ""
+def is_dropped(name: str) -> bool:
+    """Whether this lies in the drop box to be taken in; hidden files are somebody's who is not ready yet."""
+    return name.endswith(SUFFIX) and not name.startswith(".")
+
+
+_HEAD = (
+    r"[0-9a-hjkmnp-tv-z]{21}\.[0-9]+\.e[0-9]+\.c[0-9]+(?:\.x)?(?:\.b[0-9a-hjkmnp-tv-z]{8})?(?:\.m[0-9]+)?(?:\.t[0-9]+)?"
+)
+is_ready = re.compile(_HEAD + r"\.json").fullmatch  # whether this is a task's name in todo/
+_TASK = re.compile(_HEAD + r"(?:\.([0-9]-[^.]+))?(?:\.d[0-9]+|\.l[0-9]+\.[^.]+-[0-9a-hjkmnp-tv-z]+(?:\.r)?)?\.json")
+
+
+def counted_lane(name: str) -> str | None:
+    """The lane in a task's name, empty in todo/, or None if it is no task's name; counting looks at every name there is."""
+    match = _TASK.fullmatch(name)
+    return None if match is None else match[1] or ""
 
 
 class Plan:
     """How a claim names a task: all that the claims of like tasks by one worker have in common."""
 
-    __slots__ = ("counters", "lease", "middle")
+    __slots__ = ("counters", "lease", "lease_ms", "max_attempts", "middle")
 
-    def __init__(self, counters: Counters, lane: Lane, worker: str, lease: float) -> None:
+    def __init__(self, counters: Counters, lane: Lane, worker: str, lease: float | None, policy: Policy) -> None:
         holder = ASSIGNED if lane.assignee is not None else encoded(worker)
         self.counters = counters
-        self.lease = lease
-        self.middle = f"{counters.text}.{lane.text}.l{round(lease * 1000)}.{holder}-"
+        self.lease = lease or counters.lease or policy.lease
+        self.lease_ms = round(self.lease * 1000)
+        self.max_attempts = counters.max_attempts or policy.max_attempts
+        self.middle = f"{counters.text}.{lane.text}.l{self.lease_ms}.{holder}-"
 
-    @classmethod
-    def of(cls, rest: str, lane: Lane, worker: str, lease: float | None, policy: Policy) -> Plan | None:
-        """The plan for a task in todo/ whose name ends so, or None if that is no task's name."""
-        counters = Counters.parse(rest)
-        return None if counters is None else cls(counters, lane, worker, lease or counters.lease or policy.lease)
+
+PAUSED_ALL = "@"
+
+
+def paused_name(kind: str | None) -> str:
+    """The name in paused/ that stands for a kind, or for all."""
+    return PAUSED_ALL if kind is None else encoded(kind)
+
+
+def paused(entries: list[str]) -> tuple[bool, frozenset[str]]:
+    """What the names in paused/ mean: the whole yard or not, and which kinds."""
+    kinds = set()
+    for name in entries:
+        try:
+            kinds.add(decoded(name))
+        except ValueError:
+            continue  # nothing of ours
+    return PAUSED_ALL in entries, frozenset(kinds - {PAUSED_ALL})
 
 
 def bucket(due: int, now: int) -> str:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.names import Token
     from taskyard.task import Standing
 
-_BY_OTHERS = ("crash", "cancelled")
 _BY_HOLDER = ("done", "error", "released")
 _OUTPUT = ("done", "error")
 _BARE = "bare"
@@ -94,6 +93,10 @@ class Records:
                     history.append({name: entry.get(name) for name in _ENTRY})
                 elif record.get("outcome") in _OUTPUT and not (handle == current and state is State.PROCESSING):
                     stale.append({name: entry.get(name) for name in (*_ENTRY, "result")})
+        for entry in history:
+            folder = f"{self._root}/attempts/{token.id[: ids.SEGMENT]}/{token.id}/{entry['claim']}"
+            entry["workdir"] = folder if self._disk.exists(folder) else None
+        stale.sort(key=lambda entry: (entry["fence"], str(entry["at"])))
         return history, stale
 
     def note(self, handle: Handle, worker: str | None, text: str, at: int) -> None:
@@ -131,7 +134,8 @@ class Records:
     def folder(self, handle: Handle) -> str:
         """The claim's folder, made if need be."""
         folder = self.path(handle)
-        self._ensure(folder)
+        if not self._disk.exists(folder):
+            self._ensure(folder)
         return folder
 
     def _publish(self, id: str, name: str, record: dict[str, Any], sync: bool) -> bool:
@@ -185,11 +189,11 @@ def _counted(records: dict[str, dict[str, Any]], state: State | None, after: tup
         return "error"
     # The claim is over, and a `done` that counted would be in the task's name. Where holder and janitor were about to
     # end it at the same time, the task's counters afterwards tell whose move was made.
-    ways = [kind for kind in ("crash", "cancelled", "error", "released") if kind in records]
+    ways = [kind for kind in ("crash", "cancelled", "resumed", "error", "released") if kind in records]
     if len(ways) > 1 and after is not None:
         tally = _tally(records)
         if tally is not None:
-            steps = {"crash": (0, 1), "error": (1, 0), "released": (0, 0), "cancelled": (0, 0)}
+            steps = {"crash": (0, 1), "error": (1, 0), "released": (0, 0), "cancelled": (0, 0), "resumed": (0, 0)}
             ways.sort(key=lambda kind: after != (tally[0] + steps[kind][0], tally[1] + steps[kind][1]))
     return ways[0] if ways else None
 

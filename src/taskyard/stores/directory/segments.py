@@ -11,9 +11,7 @@ from taskyard.errors import Conflict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from taskyard.stores.directory.disk import Disk
+    from taskyard.stores.directory.ground import Ground
 
 SIZE = 1024
 _RECENT = 16  # markers that are looked at before another segment is opened
@@ -23,12 +21,10 @@ _LAST = 32**ids.SEGMENT - 1
 class Segments:
     """Finds room for new tasks."""
 
-    def __init__(self, disk: Disk, root: str, draft: Callable[[], str], now: Callable[[], int], sync: bool) -> None:
-        self._disk = disk
-        self._root = root
-        self._draft = draft
-        self._now = now
-        self._sync = sync
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._disk = ground.disk
+        self._root = ground.root
         self._current: dict[str, str] = {}
         self._headers: dict[str, int] = {}
 
@@ -80,10 +76,10 @@ class Segments:
         number = ids.number(taken[0]) + 1 if taken else 0
         while number <= _LAST:
             segment = ids.base32(number, ids.SEGMENT)
-            draft = self._draft()
-            self._disk.create(draft, f"{self._now()} {lane}\n".encode(), self._sync)
+            draft = self._ground.draft()
+            self._disk.create(draft, f"{self._ground.clock.now()} {lane}\n".encode(), self._ground.durable)
             if self._disk.publish(draft, self._path(segment)):
-                if self._sync:
+                if self._ground.durable:
                     self._disk.sync(f"{self._root}/segments")
                 return segment
             if self._marker(segment)[1] == lane:

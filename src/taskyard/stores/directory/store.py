@@ -1,30 +1,22 @@
-"""The directory store: tasks as files, states as folders, one rename for each move. PROTOCOL.md tells it to the byte."""
+"""The directory store: tasks as files, states as folders, one rename for each move. PROTOCOL.md tells it to the byte.
+
+This module only puts the parts together: `claims` hands out, `shifts` moves, `adding` and `ingest` take in, `sweeps` and
+`mending` keep the yard going, `looking` and `listing` read.
+"""
 
 from __future__ import annotations
 
-import itertools
+import functools
 import os
-import threading
 import time
 
-from taskyard import ids, moves
-from taskyard.errors import Invalid
-from taskyard.moves import Move
-from taskyard.store import Grant
-from taskyard.stores.directory import body, layout, names, safety
-from taskyard.stores.directory.clock import StoreClock
-from taskyard.stores.directory.disk import Disk
-from taskyard.stores.directory.heads import Heads
-from taskyard.stores.directory.journal import Journal
-from taskyard.stores.directory.lookup import Lookup
-from taskyard.stores.directory.mover import Mover
-from taskyard.stores.directory.names import Lane, Token
-from taskyard.stores.directory.records import Records
-from taskyard.stores.directory.segments import Segments
+from taskyard import ids
+from taskyard.stores.directory import names
+from taskyard.stores.directory.claims import Claims
+from taskyard.stores.directory.ground import Ground
+from taskyard.stores.directory.shifts import Shifts
+from taskyard.stores.directory.sweeps import Sweeps
 from taskyard.stores.directory.trouble import told, unavailable
-from taskyard.stores.directory.waiting import Waiting
-from taskyard.task import Handle, Standing, State, Task
-from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,368 +24,205 @@ if TYPE_CHECKING:
     from typing import Any
 
     from taskyard.draft import Draft
-    from taskyard.store import Query, Report, Want
+    from taskyard.moves import Move
+    from taskyard.store import Grant, Query, Report, Trail, Want
+    from taskyard.stores.directory.adding import Adder
+    from taskyard.stores.directory.aside import Aside
+    from taskyard.stores.directory.disk import Disk
+    from taskyard.stores.directory.ingest import Ingest
     from taskyard.stores.directory.listing import Listing
     from taskyard.stores.directory.looking import Looking
-
-_UNSYNCED = ("released", "due")  # a power cut that undoes one of these costs time, but nothing that was promised
-_AFTER_SLEEP = 20.0  # seconds without reaping after this machine was suspended: its workers need a beat to wake up too
+    from taskyard.stores.directory.mending import Mending
+    from taskyard.stores.directory.pruning import Pruning
+    from taskyard.task import Handle, Standing, Task
 
 
 class DirectoryStore:
     """One yard in one directory, shared by any number of processes."""
 
     def __init__(self, root: str, durability: str | None = None, disk: Disk | None = None) -> None:
-        settings = layout.load(root)
+        self._ground = ground = Ground(root, durability, disk)
         self.url = root
-        self.policy = settings.policy
-        self.durability = durability or settings.durability
-        self._root = root
-        self._processing = f"{root}/processing"
-        self._disk = disk or Disk()
-        self._durable = self.durability != "fast"
-        self._local = safety.is_local(root)
-        self._tag = ids.base32(ids.chance(40), 8)
-        self._lock = threading.Lock()  # for the lists of what may be claimed next
-        self._adding = threading.Lock()  # one adder at a time, while claims go on
-        self._drafts = itertools.count(1)
-        self._mint = ids.Mint()
-        self._clock = StoreClock(self._disk, f"{root}/tmp/clock")
-        self._mover = Mover(self._disk, root, self._local, self._durable)
-        self._lookup = Lookup(self._disk, root)
-        self._heads = Heads(self._disk, f"{root}/todo")
-        self._segments = Segments(self._disk, root, self._draft, self._clock.now, self._durable)
-        self._records = Records(self._disk, root, self._draft, self._mover.ensure)
-        self._waiting = Waiting(self._lookup, self._mover, root)
-        self._journal = Journal(self._disk, f"{root}/events", _kernel() if self._local else f"{_kernel()}-{self._tag}")
-        self._plans: dict[tuple[str, Lane, str, float | None], names.Plan] = {}
-        self._swept: tuple[int, float] | None = None
-        self._no_reaping_before = 0.0
+        self.policy = ground.policy
+        self.durability = ground.durability
+        self._shifts = Shifts(ground)
+        self._claims = Claims(ground, self._shifts)
+        self._sweeps = Sweeps(ground)
 
-    def _draft(self) -> str:
-        """A name in tmp/ that nobody else uses."""
-        return f"{self._root}/tmp/{self._tag}-{os.getpid()}-{next(self._drafts)}"
+    # Parts that a claim does without are loaded when they are first asked for.
 
-    # Adding
+    @functools.cached_property
+    def _adder(self) -> Adder:
+        from taskyard.stores.directory.adding import Adder
+
+        return Adder(self._ground)
+
+    @functools.cached_property
+    def _aside(self) -> Aside:
+        from taskyard.stores.directory.aside import Aside
+
+        return Aside(self._ground)
+
+    @functools.cached_property
+    def _ingest(self) -> Ingest:
+        from taskyard.stores.directory.ingest import Ingest
+
+        return Ingest(self._ground, self._adder, self._aside)
+
+    @functools.cached_property
+    def _listing(self) -> Listing:
+        from taskyard.stores.directory.listing import Listing
+
+        return Listing(self._ground)
+
+    @functools.cached_property
+    def _looking(self) -> Looking:
+        from taskyard.stores.directory.looking import Looking
+
+        return Looking(self._ground, self._listing)
+
+    @functools.cached_property
+    def _mending(self) -> Mending:
+        from taskyard.stores.directory.mending import Mending
+
+        return Mending(self._ground, self._adder, self._ingest, self._aside, self._pruning)
+
+    @functools.cached_property
+    def _pruning(self) -> Pruning:
+        from taskyard.stores.directory.pruning import Pruning
+
+        return Pruning(self._ground, self._looking, self._adder)
+
+    # Putting work in
 
     @told
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Keep new tasks, in this order; at the return all of them are there."""
-        from taskyard.stores.directory.adding import Adder
+        with self._ground.adding:
+            added = self._adder.add(drafts, by)
+        return [self._looking.known(new) if isinstance(new, str) else new.task(self.policy) for new in added]
 
-        adder = Adder(
-            self._disk,
-            self._root,
-            self._mover,
-            self._segments,
-            self._mint,
-            self._clock,
-            self._waiting,
-            self._draft,
-            self._durable,
-        )
-        with self._adding:
-            added = adder.add(drafts)
-        with self._lock:
-            for lane in {new.lane.text for new in added}:
-                self._heads.notice(lane)
-        self._journal.write_added([(new.id, new.lane.kind) for new in added], by)
-        return [self._new_task(new.id, new.draft, new.due) for new in added]
+    @told
+    def intake(self, by: str) -> int:
+        """Take in what lies in the drop box, however much it is."""
+        if not any(map(names.is_dropped, self._ground.disk.listdir(f"{self.url}/todo"))):
+            return 0
+        with self._ground.adding:
+            return self._ingest.take(by)
 
-    def _new_task(self, id: str, draft: Draft, due: int | None) -> Task:
-        not_before = due if draft.not_before is None else draft.not_before
-        fields = {
-            "id": id,
-            "kind": draft.kind,
-            "title": draft.title,
-            "state": State.TODO if due is None else State.WAITING,
-            "priority": draft.priority,
-            "data": draft.data,
-            "not_before": None if not_before is None else rfc3339(not_before),
-            "mission": draft.mission,
-            "assignee": draft.assignee,
-            "max_attempts": draft.max_attempts or self.policy.max_attempts,
-            "fence": 0,
-        }
-        return Task(**fields)
+    @told
+    def set_aside(self) -> list[dict[str, str | None]]:
+        """The files that were refused, each with its name and the reason."""
+        return self._aside.list()
 
-    # Claims
+    @told
+    def give_back(self, name: str) -> None:
+        """Put a file that was set aside back into the drop box."""
+        self._aside.give_back(name)
+
+    # Claims; `claim` and `shift` are the hot path, and do without the wrapper
 
     def claim(self, want: Want, nonce: str) -> Grant | None:
         """Hand out the most urgent, oldest task that serves, or None."""
         try:
-            if want.id is not None:
-                return self._claim_one(want, want.id, nonce)
-            lost, fresh = 0, False
-            while True:
-                with self._lock:
-                    picked = self._heads.pick(want, lost)
-                    if picked is not None:
-                        head, name = picked
-                        folder = head.folder
-                    elif fresh:
-                        return None
-                    else:
-                        # The lists are used up, and a cached list is not the truth: once more from the disk.
-                        fresh = True
-                        self._heads.forget()
-                        continue
-                grant = self._take(want, nonce, folder, name, head.lane)
-                if grant is not None:
-                    return grant
-                lost += 1
+            return self._claims.next(want, nonce) if want.id is None else self._claims.named(want, want.id, nonce)
         except OSError as error:
             raise unavailable(error) from error
-
-    def _claim_one(self, want: Want, id: str, nonce: str) -> Grant | None:
-        found = self._lookup.find(id)
-        moves.claimed(found.token.standing(found.state, found.place, self.policy), want.worker)
-        return self._take(want, nonce, *found.place, found.token.lane)
-
-    def _take(self, want: Want, nonce: str, folder: str, name: str, lane: Lane) -> Grant | None:
-        """Claim by rename; None if somebody else was first."""
-        try:
-            id, fence, rest = name.split(".", 2)
-            number = int(fence) + 1
-        except ValueError:
-            return None  # nothing of ours
-        plan = self._plans.get((rest, lane, want.worker, want.lease)) or self._plan(rest, lane, want)
-        if plan is None:
-            return None
-        counters, lease = plan.counters, plan.lease
-        target = f"{id}.{number}.{plan.middle}{nonce}.json"
-        path = f"{self._processing}/{target}"
-        try:
-            self._disk.rename(f"{folder}/{name}", path)
-        except FileNotFoundError:
-            if not self._mover.was_mine(self._processing, target):
-                return None
-        try:
-            content = self._disk.read(path)
-        except FileNotFoundError:
-            return None  # cancelled, or with a tiny lease reaped, between the two calls: as if somebody else had been first
-        if self.durability == "strict":
-            self._sync_move(self._processing, target)
-        now = self._clock.now()
-        standing = Standing(
-            id, lane.kind, lane.priority, lane.assignee, State.PROCESSING, number, counters.errors, counters.crashes,
-            counters.max_attempts or self.policy.max_attempts, lease, want.worker, nonce, (self._processing, target),
-        )  # fmt: skip
-        if not (content.startswith(body.MARK) and content.endswith(body.END)) and self._broken(standing, content):
-            return None
-        self._journal.write(now, "claimed", id, lane.kind, number, want.worker, want.worker)
-        return Grant(standing, (_held_task, content), now + int(lease * 1000))
-
-    def _plan(self, rest: str, lane: Lane, want: Want) -> names.Plan | None:
-        plan = names.Plan.of(rest, lane, want.worker, want.lease, self.policy)
-        if plan is not None:
-            if len(self._plans) > 1000:
-                self._plans.clear()
-            self._plans[rest, lane, want.worker, want.lease] = plan
-        return plan
-
-    def _broken(self, standing: Standing, content: bytes) -> bool:
-        """Take a task whose file cannot be read out of everybody's way, with the reason, and without losing the file."""
-        try:
-            body.decode(content)
-        except Invalid as error:
-            self.shift(
-                standing,
-                Move(
-                    "failed",
-                    State.FAILED,
-                    standing.fence,
-                    standing.errors,
-                    standing.crashes,
-                    outcome="error",
-                    reason=error.message,
-                ),
-                "taskyard",
-            )
-            return True
-        return False
 
     @told
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
         """Begin the lease anew and give its end, or None if the claim is over."""
-        folder, name = standing.place
-        # On NFS a touch of a name that another client has moved away still succeeds; only a fresh listing tells.
-        if not self._local and name not in self._disk.listdir(folder):
-            return None
-        try:
-            self._disk.touch(f"{folder}/{name}")
-            stamp = self._disk.stamp(f"{folder}/{name}")
-        except FileNotFoundError:
-            return None
-        handle = Handle(standing.id, standing.fence, standing.nonce or "")
-        if progress is not None:
-            self._records.progress(handle, progress)
-        if note is not None:
-            self._records.note(handle, standing.worker, note, stamp)
-            self._journal.write(
-                stamp,
-                "noted",
-                standing.id,
-                standing.kind,
-                standing.fence,
-                standing.worker,
-                standing.worker or "",
-                {"text": note},
-            )
-        return stamp + round(standing.lease * 1000)
+        return self._claims.renew(standing, progress, note)
+
+    @told
+    def held(self, worker: str) -> list[Standing]:
+        """Every claim that a worker of this name holds."""
+        return self._claims.held(worker)
+
+    @told
+    def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
+        """The same claim under a new fence and nonce, or None if it is over."""
+        return self._claims.take_over(standing, move, nonce, by)
 
     @told
     def workdir(self, handle: Handle) -> str:
         """The claim's own folder, made if need be."""
-        return self._records.folder(handle)
+        return self._ground.records.folder(handle)
 
     @told
     def tidy(self, handle: Handle) -> None:
         """Remove the claim's folder if nothing was put there."""
-        folder = self._records.path(handle)
-        self._mover.drop(folder)
-        self._mover.drop(os.path.dirname(folder))
+        folder = self._ground.records.path(handle)
+        self._ground.mover.drop(folder)
+        self._ground.mover.drop(os.path.dirname(folder))
+
+    @told
+    def pause(self, kind: str | None, on: bool) -> None:
+        """Hand out no more tasks of this kind, or of any; or do so again."""
+        self._claims.pause(kind, on)
+
+    @told
+    def paused(self) -> tuple[bool, frozenset[str]]:
+        """Whether the whole yard is paused, and which kinds are."""
+        return self._claims.paused()
 
     # Moves
 
     @told
     def stand(self, id: str) -> Standing:
         """Where the task of this id, or of this unique prefix, stands now."""
-        found = self._lookup.find(id)
+        found = self._ground.lookup.find(id)
         return found.token.standing(found.state, found.place, self.policy)
 
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:
         """Whether the move was made: only if the task still stands exactly there."""
         try:
-            source, name = standing.place
-            if lapsed and not self._is_over(f"{source}/{name}", standing.lease):
-                return False
-            at = self._clock.now()
-            sync = self._durable and move.event not in _UNSYNCED
-            if move.outcome is not None and (move.outcome != "done" or move.result is not None):
-                if not self._disk.exists(f"{source}/{name}"):
-                    return False
-                handle = Handle(standing.id, standing.fence, standing.nonce or "")
-                self._records.write(handle, move, standing, by, at, sync)
-            due = None
-            if move.to is State.DONE:
-                # With a result the name says so, and no later word of the same claim can slip one under a done without.
-                folder = f"{self._root}/done/{standing.id[: ids.SEGMENT]}"
-                target = name if move.result is None else f"{name[:-5]}.r.json"
-            else:
-                folder, target, due = self._target(standing, move, name, at)
-            try:
-                self._disk.rename(f"{source}/{name}", f"{folder}/{target}")
-            except FileNotFoundError:
-                if not self._mover.move(f"{source}/{name}", folder, target):
-                    return False
-            if sync:
-                self._sync_move(folder, target)
+            return self._shifts.shift(standing, move, by, lapsed)
         except OSError as error:
             raise unavailable(error) from error
-        if move.to is State.DONE:
-            self._journal.write(at, "done", standing.id, standing.kind, standing.fence, standing.worker, by)
-        else:
-            self._tell(standing, move, by, at, due)
-        return True
-
-    def _target(self, standing: Standing, move: Move, name: str, at: int) -> tuple[str, str, int | None]:
-        """Folder and name that this move leads to, and the due time if it is to wait."""
-        segment = standing.id[: ids.SEGMENT]
-        stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}{names.own_limits(name)}"
-        lane = Lane.of(standing.priority, standing.kind, standing.assignee)
-        if move.to is State.TODO:
-            return f"{self._root}/todo/{lane.text}/{segment}", f"{stem}.json", None
-        if move.to is State.WAITING:
-            due = at + round(move.delay * 1000)
-            return self._waiting.folder(standing.id, due, at), f"{stem}.{lane.text}.d{due}.json", due
-        claim = names.claim_parts(name) if move.keeps_claim else ""
-        return f"{self._root}/{move.to}/{segment}", f"{stem}.{lane.text}{claim}.json", None
-
-    def _sync_move(self, folder: str, name: str) -> None:
-        """Have a rename survive a power cut: the directory for its new name, the file because btrfs keeps both names else."""
-        try:
-            self._disk.sync(f"{folder}/{name}")
-        except FileNotFoundError:
-            return  # moved on already; whoever did that syncs it
-        self._disk.sync(folder)
-
-    def _tell(self, standing: Standing, move: Move, by: str, at: int, due: int | None) -> None:
-        """Log the move, and let the next claim of this process see what came back to todo."""
-        more: dict[str, Any] | None = None
-        if move.event in {"failed", "reaped"}:
-            more = {"final": move.to is State.FAILED, "reason": move.reason}
-            if due is not None:
-                more["due"] = rfc3339(due)
-        elif move.reason is not None:
-            more = {"reason": move.reason}
-        self._journal.write(at, move.event, standing.id, standing.kind, move.fence, standing.worker, by, more)
-        if move.to is State.TODO:
-            with self._lock:
-                self._heads.forget(Lane.of(standing.priority, standing.kind, standing.assignee).text)
 
     @told
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Write down that a verb came too late, and keep its output for a person to read."""
-        found = self._lookup.find(handle.id)
-        at = self._clock.now()
-        if move is not None:
-            self._records.keep_stale(handle, move, None, by, at)
-        self._journal.write(at, "refused", handle.id, found.token.lane.kind, handle.fence, by, by, {"verb": verb})
+        self._shifts.refuse(handle, verb, move, by)
 
-    # Overdue
+    @told
+    def drafted(self, standing: Standing) -> Draft | None:
+        """What was asked for when the task was added or last edited; None if it has moved on."""
+        return self._shifts.drafted(standing)
+
+    @told
+    def rewrite(self, standing: Standing, draft: Draft, move: Move, by: str, *, due_anew: bool) -> bool:
+        """Whether the task, if it still stands exactly there, is now what the draft says."""
+        return self._shifts.rewrite(standing, draft, move, by, due_anew)
+
+    # Upkeep
+
+    @told
+    def tallies(self) -> dict[str, int]:
+        """Races for a task that were lost."""
+        return {"lost_races": self._claims.lost_races()}
 
     @told
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
-        now = self._clock.exact()
-        late: list[Standing] = []
-        if self._may_reap(now):
-            for name in self._disk.listdir(self._processing):
-                token = Token.parse(name)
-                if token is None or token.lease is None or len(late) >= limit:
-                    continue
-                try:
-                    if now - self._disk.stamp(f"{self._processing}/{name}") > token.lease:
-                        late.append(token.standing(State.PROCESSING, (self._processing, name), self.policy))
-                except FileNotFoundError:
-                    continue
-        for found in self._waiting.due(now):
-            if len(late) >= limit:
-                break
-            late.append(found.token.standing(found.state, found.place, self.policy))
-        return late
-
-    def _may_reap(self, now: int) -> bool:
-        """Not right after this machine slept: its claims look dead, but their workers are only just waking up."""
-        ticks = time.monotonic()
-        if self._swept is not None:
-            slept = (now - self._swept[0]) / 1000 - (ticks - self._swept[1])
-            if slept > _AFTER_SLEEP / 2:
-                self._no_reaping_before = ticks + _AFTER_SLEEP
-        self._swept = (now, ticks)
-        return ticks >= self._no_reaping_before
-
-    def _is_over(self, path: str, lease: float) -> bool:
-        try:
-            return self._clock.exact() - self._disk.stamp(path) > lease * 1000
-        except FileNotFoundError:
-            return False
+        return self._sweeps.overdue(limit)
 
     @told
     def turn(self, every: float) -> bool:
-        """Whether it is the caller's turn to sweep; the turn is taken by a rename, so one caller gets it."""
-        folder = f"{self._root}/turns"
-        last = max((int(name) for name in self._lookup.names(folder) if name.isdigit()), default=None)
-        if last is None:
-            self._disk.append(f"{folder}/0", b"")  # somebody tidied too well: begin anew
-            return False
-        try:
-            if self._clock.exact() - self._disk.stamp(f"{folder}/{last}") < every * 1000:
-                return False
-        except FileNotFoundError:
-            return False
-        return self._mover.move(f"{folder}/{last}", folder, str(last + 1))
+        """Whether it is the caller's turn to sweep."""
+        return self._sweeps.turn(every)
+
+    @told
+    def mend(self, by: str) -> int:
+        """Put right what processes that died in mid-move have left."""
+        with self._ground.adding:
+            return self._mending.mend(by)
+
+    @told
+    def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:
+        """Let ended tasks that are too old or too many go to the archive, or tell what would."""
+        return self._pruning.plan(age, count, apply, by)
 
     # Looking
 
@@ -404,20 +233,9 @@ class DirectoryStore:
 
     @told
     def find(self, query: Query) -> tuple[list[Task], str | None]:
-        """One page of tasks and the cursor of the next."""
-        return self._looking.page(query)
-
-    @property
-    def _looking(self) -> Looking:
-        from taskyard.stores.directory.looking import Looking
-
-        return Looking(self._disk, self._lookup, self._records, self._listing, self.policy)
-
-    @property
-    def _listing(self) -> Listing:
-        from taskyard.stores.directory.listing import Listing
-
-        return Listing(self._lookup, self._segments, self._root)
+        """One page of tasks and the cursor of the next; what is paused is not there for a taker."""
+        everything, some = self.paused() if query.taker is not None else (False, frozenset())
+        return ([], None) if everything else self._looking.page(query, some)
 
     @told
     def shorten(self, ids: Sequence[str]) -> list[str]:
@@ -429,34 +247,25 @@ class DirectoryStore:
         """Tasks by kind and state."""
         return self._listing.counts()
 
+    @told
+    def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
+        """What happened, merged from all files of the log."""
+        from taskyard.stores.directory.trails import Trails
+
+        return Trails(self._ground.disk, f"{self.url}/events").read(trail)
+
+    def _flush(self) -> None:
+        try:
+            self._claims.flush()
+        except OSError:
+            return  # a count that cannot be kept is no reason to fail at the end
+
     def wait(self, seconds: float) -> None:
         """Return after so many seconds, a little less each time, so that pollers drift apart."""
         time.sleep(seconds * (0.75 + ids.chance(8) / 1024))
 
     def close(self) -> None:
-        """Let go of the event file."""
-        self._journal.close()
-
-
-def _held_task(grant: Grant, content: bytes) -> Task:
-    """The task that a claim holds: the fields of its file are a task's own, and the rest is where it stands."""
-    standing = grant.standing
-    fields = body.decode(content)
-    fields["state"] = State.PROCESSING
-    fields["attempts"] = standing.errors + standing.crashes
-    fields["max_attempts"] = standing.max_attempts
-    fields["fence"] = standing.fence
-    fields["worker"] = standing.worker
-    fields["lease_ends"] = grant.lease_until
-    task = Task.__new__(Task)
-    task.__dict__ = fields
-    return task
-
-
-def _kernel() -> str:
-    """A short name of the running kernel: the same in all containers on it, another after every boot."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read(8)
-    except OSError:
-        return f"pid{os.getpid()}"
+        """Let go of the log, and take down the note of what was intended."""
+        self._flush()
+        self._ground.journal.close()
+        self._ground.writer.close()

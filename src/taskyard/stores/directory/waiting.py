@@ -25,10 +25,6 @@ class Waiting:
         self._mover = mover
         self._root = f"{root}/waiting"
 
-    def folder(self, id: str, due: int, now: int) -> str:
-        """Where a task belongs that is due then."""
-        return f"{self._root}/{bucket(due, now)}/{id[: ids.SEGMENT]}"
-
     def due(self, now: int) -> Iterator[Found]:
         """Tasks whose time has come, soonest bucket first."""
         for name in sorted(self._lookup.names(self._root)):
@@ -50,7 +46,7 @@ class Waiting:
             if token.due <= now:
                 yield Found(State.WAITING, (folder, name), token)
                 continue
-            finer = self.folder(token.id, token.due, now)
+            finer = f"{self._root}/{bucket(token.due, now)}/{token.id[: ids.SEGMENT]}"
             if finer != folder and refined < _REFINED:
                 refined += 1
                 self._mover.move(f"{folder}/{name}", finer, name)

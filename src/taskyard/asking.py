@@ -1,0 +1,73 @@
+"""What users ask a yard for, checked; and the lists that it answers with."""
+
+from __future__ import annotations
+
+from taskyard import draft, ids, words
+from taskyard.errors import Invalid, NotFound
+from taskyard.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from taskyard.task import Task
+
+LIST_MOST = 10_000
+EVENTS_MOST = 100_000
+
+
+class Page(list["Task"]):
+    """Tasks of one list, and the cursor to go on from (`next`, None at the end)."""
+
+    next: str | None = None
+
+
+class Added(list[str]):
+    """The ids of tasks that were added, and how many of them are new: a known key gives the task that has it."""
+
+    created: int = 0
+
+
+class Events(list[dict[str, "Any"]]):
+    """Events in their order, and the cursor to go on from."""
+
+    cursor: str = ""
+
+
+def kinds(value: Iterable[str] | str) -> frozenset[str]:
+    """One kind or several."""
+    return frozenset(words.kind(kind) for kind in ([value] if isinstance(value, str) else value))
+
+
+def state(value: str) -> State:
+    """A state by its name."""
+    try:
+        return State(value)
+    except ValueError:
+        raise Invalid(f"not a state: {value!a}", hint=f"states are {', '.join(State)}") from None
+
+
+def limit(value: int) -> int:
+    """How many tasks of a list."""
+    return draft.integer(value, "limit", 1, LIST_MOST)
+
+
+def cursor(value: str | None) -> str | None:
+    """Where to go on with a list."""
+    if value is not None and not ids.is_id(value):
+        raise Invalid(f"not a cursor: {ascii(value)[:60]}", hint="give the 'next' of the page before")
+    return value
+
+
+def task_id(value: object) -> str:
+    """An id or the beginning of one; what can be neither names no task."""
+    if not isinstance(value, str):
+        raise Invalid(f"a task id must be a text, not {type(value).__name__}")
+    text = value.lower()
+    if not ids.is_prefix(text):
+        raise NotFound(
+            f"no task has the id {ascii(value)[:80]}",
+            hint=f"an id has {ids.LENGTH} characters; a beginning of at least {ids.SEGMENT} will do",
+        )
+    return text

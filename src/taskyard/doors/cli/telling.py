@@ -1,0 +1,193 @@
+"""`log`: what happened, in order, and what happens from now on."""
+
+from __future__ import annotations
+
+import time
+
+from taskyard import times
+from taskyard.doors.cli import paper, replies
+from taskyard.doors.cli.grammar import Command, Option
+from taskyard.doors.cli.replies import Call, Reply, remark
+from taskyard.errors import Invalid, Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from threading import Event
+    from typing import Any
+
+    from taskyard.asking import Events
+
+LIMIT = 1000
+_LOOK_EVERY = 0.2
+
+
+def log(call: Call) -> Reply | None:
+    """Show what happened, or follow what happens."""
+    filters = _filters(call)
+    limit = call.given.integer("limit")
+    cursor = call.given.text("cursor")
+    if call.given.flag("follow"):
+        _follow_until_told(call, filters, cursor, limit)
+        return None
+    events = call.yard.events(**filters, cursor=cursor, limit=LIMIT if limit is None else limit)
+    return Reply({"events": list(events), "cursor": events.cursor}, lambda: _page(events, limit))
+
+
+def _filters(call: Call) -> dict[str, Any]:
+    given = call.given
+    return {
+        "task": given.text("task"),
+        "worker": given.text("worker"),
+        "kind": given.text("kind"),
+        "since": _since(given.text("since")),
+    }
+
+
+def _since(text: str | None) -> str | None:
+    """A moment as it was given, or that of a duration back from now."""
+    if text is None:
+        return None
+    try:
+        back = times.seconds(text, "--since")
+    except Invalid:
+        try:
+            times.moment(text, "--since")
+        except Invalid as error:
+            hint = "write a moment such as 2026-01-31T12:00:00Z, or how long ago: 90, 10m, 2h, 1d"
+            raise Invalid(error.message, hint=hint) from None
+        return text
+    return times.rfc3339(max(0, int((time.time() - back) * 1000)))
+
+
+def _page(events: Events, limit: int | None) -> str:
+    if not events:
+        remark("nothing happened")
+        return ""
+    lines = Lines()
+    for event in events:
+        lines.measure(event)
+    text = "\n".join(lines.line(event) for event in events)
+    return f"{text}\nmore: --cursor {events.cursor}" if len(events) == (limit or LIMIT) else text
+
+
+class Lines:
+    """Events as lines in columns that are as wide as their widest cell so far."""
+
+    def __init__(self) -> None:
+        self._widths = [20, 9, 21, 2, 0, 0]  # what nearly every line has
+
+    def measure(self, event: dict[str, Any]) -> None:
+        """Make room for this event."""
+        self._widths = [max(known, paper.width(cell)) for known, cell in zip(self._widths, _cells(event), strict=True)]
+
+    def line(self, event: dict[str, Any]) -> str:
+        """The event on one line; its name is coloured where colour is wanted."""
+        self.measure(event)
+        cells = [
+            cell + " " * (wide - paper.width(cell)) for cell, wide in zip(_cells(event), self._widths, strict=True)
+        ]
+        cells[1] = paper.paint(cells[1], event["event"])
+        return paper.GAP.join((*cells, _details(event))).rstrip()
+
+
+def _cells(event: dict[str, Any]) -> list[str]:
+    texts = (
+        f"{event['at'][:19]}Z",
+        event["event"],
+        event["task"],
+        str(event["fence"] or "-"),
+        event["kind"],
+        event["worker"] or "-",
+    )
+    return [_one_line(text) for text in texts]
+
+
+def _details(event: dict[str, Any]) -> str:
+    """Whatever else there is to tell."""
+    parts = []
+    if event.get("final"):
+        parts.append("for good")
+    if event.get("resumed"):
+        parts.append("resumed")
+    if event.get("verb"):
+        parts.append(f"{event['verb']} came too late")
+    if event.get("due"):
+        parts.append(f"due again {event['due'][:19]}Z")
+    parts += [event[name] for name in ("reason", "text") if event.get(name)]
+    if event["by"] != event["worker"]:
+        parts.append(f"(by {event['by']})")
+    return _one_line("  ".join(parts))
+
+
+def _one_line(text: str) -> str:
+    return paper.plain(text).replace("\n", " ")
+
+
+def _follow_until_told(call: Call, filters: dict[str, Any], cursor: str | None, limit: int | None) -> None:
+    import signal
+    from threading import Event
+
+    told = Event()
+    before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        _follow(call, filters, cursor, limit, told)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _follow(call: Call, filters: dict[str, Any], cursor: str | None, limit: int | None, told: Event) -> None:
+    """Print what there is and then what comes, until told to stop or so many events were printed."""
+    lines = Lines()
+    left = limit
+    away = False
+    while not told.is_set():
+        most = LIMIT if left is None else min(left, LIMIT)
+        try:
+            events = call.yard.events(**filters, cursor=cursor, limit=most)
+        except Unavailable as error:  # a disk that is away may come back; but one that never was there is an error
+            if cursor is None:
+                raise
+            if not away:
+                remark(f"taskyard: warning: {error.message}; trying again")
+            away = True
+            told.wait(1.0)
+            continue
+        away = False
+        if events:
+            replies.say("\n".join(replies.encoded(event) if call.as_json else lines.line(event) for event in events))
+        cursor = events.cursor
+        if left is not None:
+            left -= len(events)
+            if left <= 0:
+                return
+        if len(events) < most:
+            told.wait(_LOOK_EVERY)
+
+
+COMMANDS = {
+    "log": Command(
+        log,
+        "Tell what happened, oldest first: one line for each thing that was done to a task, by whom, and under which fence. The cursor of the "
+        "answer is where the next call goes on. --follow goes on by itself until Ctrl-C or SIGTERM; with --json it prints one event a line.",
+        (
+            ("taskyard log --task 0001a2b3", "the story of one task"),
+            ("taskyard log --since 10m --kind build", "what happened to the builds in the last ten minutes"),
+            (
+                "taskyard log --follow --json > events.jsonl",
+                "all events from the first on, as they come, one JSON object a line",
+            ),
+        ),
+        options=(
+            Option("--task", "ID", "only what happened to this task"),
+            Option("--worker", "NAME", "only what this worker did, or what was done to its claims"),
+            Option("--kind", "KIND", "only tasks of this kind"),
+            Option(
+                "--since", "TIME|S", "only from this moment on (2026-01-31T12:00:00Z), or from so long ago (10m, 2h)"
+            ),
+            Option("--limit", "N", f"at most so many (default {LIMIT}; with --follow no end)"),
+            Option("--cursor", "CURSOR", "go on after the answer that gave this cursor"),
+            Option("--follow", None, "print what happens as it happens"),
+        ),
+    ),
+}

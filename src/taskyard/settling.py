@@ -1,0 +1,91 @@
+"""What a claim's verbs do: each a compare-and-swap on the handle, with the same answer to the same ending said again.
+
+`Claim` is the public side of these.
+"""
+
+from __future__ import annotations
+
+import time
+
+from taskyard import draft, times
+from taskyard.errors import ClaimLost, Conflict
+from taskyard.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.claim import Claim
+    from taskyard.moves import Move
+    from taskyard.task import Handle, Standing
+    from taskyard.yard import Yard
+
+_ENDINGS = {"done": State.DONE, "fail": State.FAILED}
+_GIVEN_UP = {"release": "released", "fail": "error"}
+
+
+def renew(yard: Yard, claim: Claim, progress: float | None, note: str | None) -> str:
+    """Begin the lease anew and give its end."""
+    handle = claim._parsed()
+    current = claim._standing or yard._store.stand(handle.id)
+    if current.is_under(handle) and current.state is State.PROCESSING:
+        until = yard._store.renew(current, progress, note)
+        if until is not None:
+            yard._tend()  # after the renewal: a holder that slept past its lease must not reap its own claim
+            return times.rfc3339(until)
+    raise _refused(yard, handle, "heartbeat" if note is None else "note", None)
+
+
+def settle(yard: Yard, claim: Claim, verb: str, decide: Callable[[Standing], Move]) -> None:
+    """End the claim as decided, if it still holds its task."""
+    store, standing = yard._store, claim._standing
+    if standing is None:
+        handle = claim._parsed()
+        standing = store.stand(handle.id)
+        if not standing.is_under(handle) or standing.state is not State.PROCESSING:
+            return _repeat(yard, handle, standing, verb, decide)
+    if store.shift(standing, decide(standing), yard.worker):
+        if claim._has_workdir or claim._standing is None:
+            store.tidy(claim._parsed())
+        if time.monotonic() >= yard._look_at:
+            yard._tend()  # after the ending, for the same reason
+        return None
+    return _repeat(yard, claim._parsed(), store.stand(standing.id), verb, decide)
+
+
+def _repeat(yard: Yard, handle: Handle, current: Standing, verb: str, decide: Callable[[Standing], Move]) -> None:
+    """Answer a verb on a claim that is over: the same answer to the same ending, a refusal to all else."""
+    store = yard._store
+    move = decide(_as_held(current, handle))
+    if current.is_under(handle):
+        if _ENDINGS.get(verb) is current.state:
+            if move.result is not None and draft.kept(move.result) != store.get(handle.id).task.result:
+                store.refuse(handle, verb, move, yard.worker)
+            return
+        if verb in _ENDINGS:
+            store.refuse(handle, verb, move, yard.worker)
+            raise Conflict(
+                f"this claim has ended task {handle.id} already: it is {current.state}",
+                hint="the first ending stands; what came now is kept as a stale result ('taskyard show')",
+            )
+    elif any(
+        entry["claim"] == str(handle) and _GIVEN_UP.get(verb) == entry["outcome"]
+        for entry in store.get(handle.id).history
+    ):
+        return
+    raise _refused(yard, handle, verb, move if verb in _ENDINGS else None)
+
+
+def _refused(yard: Yard, handle: Handle, verb: str, move: Move | None) -> ClaimLost:
+    yard._store.refuse(handle, verb, move, yard.worker)
+    task = yard._store.get(handle.id).task
+    by = f" by {task.worker} under fence {task.fence}" if task.state is State.PROCESSING else ""
+    kept = "; what this claim brought is kept as a stale result" if move is not None else ""
+    return ClaimLost(f"the claim {handle} is over: the task is {task.state}{by} now{kept}")
+
+
+def _as_held(standing: Standing, handle: Handle) -> Standing:
+    """The standing as this handle last knew it, for deciding what its late verb would have brought."""
+    held = standing.copy()
+    held.state, held.fence, held.nonce = State.PROCESSING, handle.fence, handle.nonce
+    return held

@@ -1,0 +1,114 @@
+"""Files that were refused: `failed/<stem>.json` as it came, and `failed/<stem>.reason` beside it in words.
+
+Nothing is ever thrown away: put right by hand, a file goes back to the drop box with `retry <stem>`.
+"""
+
+from __future__ import annotations
+
+from taskyard.errors import Conflict, NotFound
+from taskyard.ids import base32, chance
+from taskyard.stores.directory.names import SUFFIX
+from taskyard.times import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.stores.directory.ground import Ground
+
+BOX = ".drop"
+_STEM_MOST = 190  # bytes: room for the endings within a file name
+
+
+class Aside:
+    """Sets files aside, lists them and gives them back."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._disk = ground.disk
+        self._root = ground.root
+
+    def put(self, path: str, stem: str, reason: str) -> str | None:
+        """Move the file to failed/ under its own stem, or one like it; None if somebody else was first."""
+        taken = self.box(stem)
+        try:
+            self._disk.rename(path, taken)
+        except FileNotFoundError:
+            return None
+        name = stem = stem_of(taken)
+        while self._disk.exists(f"{self._root}/failed/{name}{SUFFIX}") or not self._place(taken, name, reason):
+            name = f"{stem}~{base32(chance(20), 4)}"
+        return name
+
+    def box(self, stem: str) -> str:
+        """A name in tmp/ for a file from the drop box while it is worked on; should we die, it goes back under its stem."""
+        while len(stem.encode("utf-8", "surrogateescape")) > _STEM_MOST:
+            stem = stem[:-1]
+        return f"{self._ground.draft()}.{stem}{BOX}"
+
+    def _place(self, taken: str, name: str, reason: str) -> bool:
+        """First the reason, then the file; exclusively, because a rename would overwrite what was set aside before."""
+        draft = self._ground.draft()
+        self._disk.create(draft, f"{reason}\n".encode("utf-8", "backslashreplace"), sync=False)
+        self._disk.rename(draft, f"{self._root}/failed/{name}.reason")
+        if not self._disk.is_file(taken):
+            self._disk.rename(taken, f"{self._root}/failed/{name}{SUFFIX}")
+            return True
+        return self._disk.move_new(taken, f"{self._root}/failed/{name}{SUFFIX}")
+
+    def is_placed(self, box: str) -> bool:
+        """Whether the file under this name has another one already, in failed/ or back in the drop box."""
+        stem = stem_of(box)
+        for folder in ("failed", "todo"):
+            for name in self._ground.lookup.names(f"{self._root}/{folder}"):
+                if name.startswith(stem) and self._disk.same_file(box, f"{self._root}/{folder}/{name}"):
+                    return True
+        return False
+
+    def list(self) -> list[dict[str, str | None]]:
+        """What is set aside: name, reason and time, by name."""
+        entries = []
+        for name in sorted(self._ground.lookup.names(f"{self._root}/failed")):
+            if name.endswith(SUFFIX):
+                stem = name[: -len(SUFFIX)]
+                entries.append({"name": stem, "reason": self._reason(stem), "at": self._at(name)})
+        return entries
+
+    def give_back(self, stem: str) -> str:
+        """Move the file back to the drop box and tell its path there."""
+        path = f"{self._root}/todo/{stem}{SUFFIX}"
+        if "/" in stem or not self._disk.exists(f"{self._root}/failed/{stem}{SUFFIX}"):
+            raise NotFound(f"no task has the id {stem!a}, and no file of that name is set aside")
+        try:
+            if not self.back(f"{self._root}/failed/{stem}{SUFFIX}", path):
+                raise Conflict(
+                    f"the drop box has a file of this name already: {path}", hint="wait until it is taken in"
+                )
+        except FileNotFoundError:
+            raise NotFound(f"{stem!a} was given back by somebody else just now") from None
+        self._disk.remove(f"{self._root}/failed/{stem}.reason")
+        return path
+
+    def back(self, path: str, target: str) -> bool:
+        """Whether the file is in the drop box again; not if another of its name is there."""
+        if self._disk.is_file(path):
+            return self._disk.move_new(path, target)
+        if self._disk.exists(target):
+            return False
+        self._disk.rename(path, target)
+        return True
+
+    def _reason(self, stem: str) -> str | None:
+        try:
+            return self._disk.read(f"{self._root}/failed/{stem}.reason").decode("utf-8", "replace").strip()
+        except OSError:
+            return None
+
+    def _at(self, name: str) -> str | None:
+        try:
+            return rfc3339(self._disk.changed_at(f"{self._root}/failed/{name}"))
+        except OSError:
+            return None
+
+
+def stem_of(box: str) -> str:
+    """The stem of the file that is worked on under this name."""
+    return box.rpartition("/")[2].split(".", 2)[2][: -len(BOX)]

@@ -1,0 +1,245 @@
+"""Claiming: one rename into processing/ under a name that nobody else can make."""
+
+from __future__ import annotations
+
+import errno
+
+from taskyard import ids, moves
+from taskyard.errors import Invalid
+from taskyard.moves import Move
+from taskyard.store import Grant
+from taskyard.stores.directory import body, names
+from taskyard.stores.directory.names import Lane, Token
+from taskyard.task import Handle, Standing, State, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.store import Want
+    from taskyard.stores.directory.ground import Ground
+    from taskyard.stores.directory.shifts import Shifts
+
+_LOST_AT_ONCE = 64
+_NO_FILE = frozenset((errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO))
+
+
+class Claims:
+    """Hands tasks out, and keeps them in their holders' hands."""
+
+    def __init__(self, ground: Ground, shifts: Shifts) -> None:
+        self._ground = ground
+        self._shifts = shifts
+        self._disk = ground.disk
+        self._journal = ground.journal
+        self._processing = ground.processing
+        self._now = ground.clock.now
+        self._lost = 0
+        self._lost_file = f"{ground.root}/writers/lost_races"
+        self._plans: dict[tuple[str, Lane, str, float | None], names.Plan] = {}
+
+    def next(self, want: Want, nonce: str) -> Grant | None:
+        """The most urgent, oldest task that serves, or None."""
+        lost, fresh = 0, False
+        heads, lock = self._ground.heads, self._ground.claiming
+        while True:
+            with lock:
+                picked = heads.pick(want, lost)
+                if picked is not None:
+                    head, name = picked
+                    folder = head.folder
+                elif fresh:
+                    return None
+                else:
+                    # The lists are used up, and a cached list is not the truth: once more from the disk.
+                    fresh = True
+                    heads.forget()
+                    continue
+            grant = self._take(want, nonce, folder, name, head.lane)
+            if grant is not None:
+                if lost:
+                    self._count_lost(lost)
+                return grant
+            lost += 1
+
+    def _count_lost(self, lost: int) -> None:
+        """Lost races are counted, and written down many at a time: they are common, and no news."""
+        self._lost += lost
+        if self._lost >= _LOST_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write down the races that were lost since."""
+        lost, self._lost = self._lost, 0
+        if lost:
+            self._disk.append(self._lost_file, b"%d\n" % lost)
+
+    def lost_races(self) -> int:
+        """How many races were lost in this yard, as far as they are written down."""
+        self.flush()
+        if not self._disk.exists(self._lost_file):
+            return 0
+        return sum(int(line) for line in self._disk.read(self._lost_file).split() if line.isdigit())
+
+    def named(self, want: Want, id: str, nonce: str) -> Grant | None:
+        """That very task, or `Conflict` if it cannot be had."""
+        found = self._ground.lookup.find(id)
+        standing = found.token.standing(found.state, found.place, self._ground.policy)
+        moves.claimed(standing, want.worker)
+        everything, some = self.paused()
+        if everything or standing.kind in some:
+            raise moves.paused(standing, everything)
+        return self._take(want, nonce, *found.place, found.token.lane)
+
+    def _take(self, want: Want, nonce: str, folder: str, name: str, lane: Lane) -> Grant | None:
+        """Claim by rename; None if somebody else was first."""
+        id, fence, rest = name.split(".", 2)
+        number = int(fence) + 1
+        plan = self._plans.get((rest, lane, want.worker, want.lease)) or self._plan(rest, lane, want)
+        if plan is None:
+            return None
+        counters, ground = plan.counters, self._ground
+        target = f"{id}.{number}.{plan.middle}{nonce}.json"
+        path = f"{self._processing}/{target}"
+        now = self._now()
+        line = self._journal.line(now, "claimed", id, lane.kind, number, want.worker, want.worker)
+        try:
+            self._disk.rename(f"{folder}/{name}", path)
+        except FileNotFoundError:
+            if not ground.mover.was_mine(self._processing, target):
+                self._journal.forget()
+                return None
+        if ground.durability == "strict":
+            ground.sync_move(self._processing, target)
+        self._journal.append(line)
+        standing = Standing(
+            id, lane.kind, lane.priority, lane.assignee, State.PROCESSING, number, counters.errors, counters.crashes,
+            plan.max_attempts, plan.lease, want.worker, nonce, (self._processing, target),
+        )  # fmt: skip
+        return self._grant(standing, counters, path, now + plan.lease_ms)
+
+    def _grant(self, standing: Standing, counters: names.Counters, path: str, until: int) -> Grant | None:
+        """The claim with its task; None if the task has no content that can be handed out."""
+        if counters.body is not None:
+            path = self._ground.bodies.path(standing.id, counters.body)
+        try:
+            content = self._disk.read(path)
+            if not counters.dropped and not content.startswith(body.MARK):
+                raise Invalid("the task's file was not written by Taskyard")
+            return Grant(standing, _held_task(standing, content, until), until)
+        except FileNotFoundError:
+            if counters.body is not None and self._disk.exists(f"{standing.place[0]}/{standing.place[1]}"):
+                self._fail(standing, "the edit that replaced its file is gone")
+            return None  # cancelled, or with a tiny lease reaped, between the two calls: as if another had been first
+        except OSError as error:
+            if error.errno not in _NO_FILE:
+                raise
+            self._fail(standing, f"its file cannot be read: {error.strerror}")
+        except Invalid as error:
+            if counters.dropped:
+                # It may only be in somebody's editor, and whole again in a moment.
+                self._shifts.back_to_the_box(standing, error.message)
+            else:
+                self._fail(standing, f"its file is broken: {error.message}")
+        return None
+
+    def _plan(self, rest: str, lane: Lane, want: Want) -> names.Plan | None:
+        """The plan for a task in todo/ whose name ends so, or None if that is no task's name."""
+        counters = names.Counters.parse(rest)
+        if counters is None:
+            return None
+        if len(self._plans) > 1000:
+            self._plans.clear()
+        plan = names.Plan(counters, lane, want.worker, want.lease, self._ground.policy)
+        self._plans[rest, lane, want.worker, want.lease] = plan
+        return plan
+
+    def _fail(self, standing: Standing, reason: str) -> None:
+        """Take a task that nobody can work on out of everybody's way, without losing its file."""
+        counted = (standing.fence, standing.errors, standing.crashes)
+        self._shifts.shift(standing, Move("failed", State.FAILED, *counted, outcome="error", reason=reason), "taskyard")
+
+    def renew(self, standing: Standing, progress: float | None, note: str | None) -> int | None:
+        """Begin the lease anew and give its end, or None if the claim is over."""
+        folder, name = standing.place
+        # On NFS a touch of a name that another client has moved away still succeeds; only a fresh listing tells.
+        if not self._ground.local and name not in self._disk.listdir(folder):
+            return None
+        try:
+            self._disk.touch(f"{folder}/{name}")
+            stamp = self._disk.stamp(f"{folder}/{name}")
+        except FileNotFoundError:
+            return None
+        handle = Handle(standing.id, standing.fence, standing.nonce or "")
+        worker = standing.worker or ""
+        if progress is not None:
+            self._ground.records.progress(handle, progress)
+        if note is not None:
+            self._ground.records.note(handle, worker, note, stamp)
+            self._journal.write(
+                stamp, "noted", standing.id, standing.kind, standing.fence, worker, worker, {"text": note}
+            )
+        return stamp + round(standing.lease * 1000)
+
+    def held(self, worker: str) -> list[Standing]:
+        """Every claim that a worker of this name holds, oldest task first."""
+        claims = []
+        for name in self._disk.listdir(self._processing):
+            token = Token.parse(name)
+            if token is not None and token.worker == worker:
+                claims.append(token.standing(State.PROCESSING, (self._processing, name), self._ground.policy))
+        return sorted(claims, key=lambda standing: ids.age_key(standing.id))
+
+    def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
+        """The same claim under a new name, which the older incarnation does not know."""
+        ground = self._ground
+        folder, name = standing.place
+        counters = names.Counters.parse(f"e{move.errors}.c{move.crashes}{names.own_parts(name)}.json")
+        if counters is None or standing.worker is None or not self._disk.exists(f"{folder}/{name}"):
+            return None
+        at = ground.clock.now()
+        ground.records.write(Handle(standing.id, standing.fence, standing.nonce or ""), move, standing, by, at, False)
+        lane = Lane.of(standing.priority, standing.kind, standing.assignee)
+        plan = names.Plan(counters, lane, standing.worker, standing.lease, ground.policy)
+        again = standing.copy()
+        again.fence, again.nonce = move.fence, nonce
+        again.place = (folder, f"{standing.id}.{move.fence}.{plan.middle}{nonce}.json")
+        line = self._journal.line(
+            at, move.event, again.id, again.kind, again.fence, again.worker, by, {"resumed": True}
+        )
+        if not ground.mover.move(f"{folder}/{name}", *again.place):
+            self._journal.forget()
+            return None
+        if ground.durability == "strict":
+            ground.sync_move(*again.place)
+        self._journal.append(line)
+        return self._grant(again, counters, f"{folder}/{again.place[1]}", at + plan.lease_ms)
+
+    def pause(self, kind: str | None, on: bool) -> None:
+        """A file in paused/ for each kind, or for the whole yard."""
+        path = f"{self._ground.root}/paused/{names.paused_name(kind)}"
+        if on:
+            self._disk.append(path, b"")
+        else:
+            self._disk.remove(path)
+        with self._ground.claiming:
+            self._ground.heads.forget()
+
+    def paused(self) -> tuple[bool, frozenset[str]]:
+        """Whether the whole yard is paused, and which kinds are."""
+        return names.paused(self._ground.lookup.names(f"{self._ground.root}/paused"))
+
+
+def _held_task(standing: Standing, content: bytes, until: int) -> Task:
+    """The task that a claim holds: the fields of its file are a task's own, and the rest is where it stands."""
+    fields = body.decode(content)
+    if "id" not in fields:  # a dropped file knows nothing of where it was put
+        fields["id"], fields["kind"] = standing.id, standing.kind
+        fields["priority"], fields["assignee"] = standing.priority, standing.assignee
+    fields["state"] = State.PROCESSING
+    fields["attempts"] = standing.errors + standing.crashes
+    fields["max_attempts"] = standing.max_attempts
+    fields["fence"] = standing.fence
+    fields["worker"] = standing.worker
+    fields["lease_ends"] = until
+    task = Task.__new__(Task)
+    task.__dict__ = fields
+    return task

@@ -1,0 +1,68 @@
+"""What a file in the drop box means: any JSON object is a task, and the keys that Taskyard knows steer it."""
+
+from __future__ import annotations
+
+import json
+
+from taskyard import words
+from taskyard.draft import Draft
+from taskyard.errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_STEERING = {
+    "taskId": "key",
+    "title": "title",
+    "priority": "priority",
+    "notBefore": "not_before",
+    "not_before": "not_before",
+    "maxAttempts": "max_attempts",
+    "max_attempts": "max_attempts",
+    "lease": "lease",
+    "assignee": "assignee",
+    "mission": "mission",
+}
+_NOT_YET = ("after", "uses")
+DEFAULT_KIND = "default"
+
+
+class NotWhole(Invalid):
+    """The file is not a JSON object; it may still be on its way in."""
+
+
+def parse(content: bytes) -> dict[str, Any]:
+    """The object in the file. No beginning of an object parses, so what does parse has arrived whole."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise NotWhole(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise NotWhole(f"a task must be a JSON object, and this is {_CALLED[type(value)]}")
+    return value
+
+
+_CALLED = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "true or false", type(None): "null"}
+
+
+def draft(fields: dict[str, Any]) -> Draft:
+    """The task that the object describes, or `Invalid` with the reason."""
+    if "taskyard" in fields:
+        raise Invalid("this is a task's own file, of this yard or another; drop the data, not the file")
+    options = {option: fields[key] for key, option in _STEERING.items() if fields.get(key) is not None}
+    if isinstance(options.get("key"), int) and not isinstance(options["key"], bool):
+        options["key"] = str(options["key"])
+    for name in _NOT_YET:
+        if fields.get(name):
+            raise Invalid(f"{name!r} in a dropped file is not understood by this version")
+    return Draft(_kind(fields), fields.get("data", fields), options)
+
+
+def _kind(fields: dict[str, Any]) -> object:
+    if fields.get("kind") is not None:
+        return fields["kind"]
+    try:
+        return words.kind(fields["operation"])
+    except (KeyError, Invalid):
+        return DEFAULT_KIND

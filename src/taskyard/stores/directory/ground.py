@@ -1,0 +1,86 @@
+"""What every part of the directory store stands on: one yard's disk, clock, log and settings."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+
+from taskyard import forks, ids
+from taskyard.stores.directory import layout, safety
+from taskyard.stores.directory.bodies import Bodies
+from taskyard.stores.directory.clock import StoreClock
+from taskyard.stores.directory.disk import Disk
+from taskyard.stores.directory.heads import Heads
+from taskyard.stores.directory.journal import Journal
+from taskyard.stores.directory.lookup import Lookup
+from taskyard.stores.directory.mover import Mover
+from taskyard.stores.directory.records import Records
+from taskyard.stores.directory.writers import Writer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.stores.directory.names import Lane
+
+_SETTLE, _SETTLE_NETWORK = 5_000, 60_000  # milliseconds that a dropped file which does not parse is left in peace
+
+
+class Ground:
+    """Shared by the parts of one open store."""
+
+    def __init__(self, root: str, durability: str | None, disk: Disk | None) -> None:
+        settings = layout.load(root)
+        self.root = root
+        self.processing = f"{root}/processing"
+        self.policy = settings.policy
+        self.retention = settings.retention
+        self.local = safety.is_local(root)
+        self.settle = settings.settle if settings.settle is not None else _SETTLE if self.local else _SETTLE_NETWORK
+        self.durability = durability or settings.durability
+        self.durable = self.durability != "fast"
+        self.disk = disk or Disk()
+        self.clock = StoreClock(self.disk, f"{root}/tmp/clock")
+        self.mover = Mover(self.disk, root, self.local, self.durable)
+        self.lookup = Lookup(self.disk, root)
+        self.writer = Writer(self.disk, f"{root}/writers")
+        self.records = Records(self.disk, root, self.draft, self.mover.ensure)
+        self.bodies = Bodies(self.disk, root, self.draft, self.mover.ensure)
+        # On a network filesystem two clients must never append to one file, and containers share their kernel's name.
+        kernel = _kernel()
+        self.journal = Journal(self.disk, root, kernel if self.local else f"{kernel}-{self.writer.open()}", self.writer)
+        self.heads = Heads(self.disk, root)
+        self._drafts = itertools.count(1)
+        self.renew()
+        forks.renew_in_child(self)
+
+    def renew(self) -> None:
+        """Locks that nobody holds, and ids that no other process goes on from."""
+        self.claiming = threading.Lock()  # for the lists of what may be claimed next
+        self.adding = threading.Lock()  # one adder at a time, while claims go on
+        self.mint = ids.Mint()
+
+    def draft(self) -> str:
+        """A name in tmp/ that nobody else uses, and that tells whose it is."""
+        return f"{self.root}/tmp/{self.writer.open()}.{next(self._drafts)}"
+
+    def came_back(self, lane: Lane) -> None:
+        """Have the next claim of this process look at this lane: something older than what it knows was put there."""
+        with self.claiming:
+            self.heads.forget(lane.text)
+
+    def sync_move(self, folder: str, name: str) -> None:
+        """Have a rename survive a power cut: the directory for its new name, the file because btrfs keeps both names else."""
+        try:
+            self.disk.sync(f"{folder}/{name}")
+            self.disk.sync(folder)
+        except FileNotFoundError:
+            self.disk.sync_all(self.root)  # moved on already; wherever the task is now, it has to survive
+
+
+def _kernel() -> str:
+    """A short name of the running kernel: the same in all containers on it, another after every boot."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read(8)
+    except OSError:
+        return f"pid{os.getpid()}"

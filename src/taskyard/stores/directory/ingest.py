@@ -1,0 +1,129 @@
+"""The drop box: a JSON object that is copied or moved into todo/ becomes a task, also while `cp` is still writing it."""
+
+from __future__ import annotations
+
+import errno
+import json
+
+from taskyard.errors import Conflict, Invalid
+from taskyard.stores.directory import dropped
+from taskyard.stores.directory.names import DROPPED, SUFFIX, is_dropped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.draft import Draft
+    from taskyard.stores.directory.adding import Adder, New
+    from taskyard.stores.directory.aside import Aside
+    from taskyard.stores.directory.ground import Ground
+
+_UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO, errno.ENXIO)
+FILE_MOST = 4 << 20  # bytes: several times the largest legal task
+
+
+class Ingest:
+    """Takes files out of the drop box; each file is one rename, so any number may do it at once."""
+
+    def __init__(self, ground: Ground, adder: Adder, aside: Aside) -> None:
+        self._ground = ground
+        self._disk = ground.disk
+        self._root = ground.root
+        self._adder = adder
+        self._aside = aside
+        self._settle = ground.settle
+
+    def take(self, by: str) -> int:
+        """Take in all that has arrived whole, oldest first, and set aside what never will; how many tasks that made."""
+        now = self._ground.clock.exact()
+        added: list[New] = []
+        dropped_names = filter(is_dropped, self._disk.listdir(f"{self._root}/todo"))
+        for name in sorted(dropped_names, key=lambda name: (self._age(name), name)):
+            path = f"{self._root}/todo/{name}"
+            try:
+                draft = self._read(path, now)
+            except Invalid as error:
+                self._set_aside(path, name, error.message, by)
+                continue
+            if draft is not None:
+                new = self._take_plain(path, draft, by) if draft.key is None else self._take_keyed(path, draft, by)
+                if new is not None:
+                    added.append(new)
+        if self._ground.durable:
+            self._adder.sync({new.folder for new in added})
+        return len(added)
+
+    def _age(self, name: str) -> int:
+        try:
+            return self._disk.changed_at(f"{self._root}/todo/{name}")
+        except FileNotFoundError:
+            return 0
+
+    def _take_plain(self, path: str, draft: Draft, by: str) -> New | None:
+        """The file becomes the task's, as it is."""
+        new = self._adder.place(draft, f".{DROPPED}")
+        try:
+            if self._ground.durable:
+                self._disk.sync(path)
+        except FileNotFoundError:
+            return None
+        line = self._ground.journal.lines_added([(new.id, new.lane.kind)], by)
+        if not self._ground.mover.move(path, new.folder, new.name):
+            self._ground.journal.forget()
+            return None
+        self._adder.announce([new], line)
+        return new
+
+    def _take_keyed(self, path: str, draft: Draft, by: str) -> New | None:
+        """Out of the box first, then added as any task with a key: of two files with one taskId one is the task."""
+        name = path.rpartition("/")[2]
+        box = self._aside.box(name[: -len(SUFFIX)])
+        try:
+            self._disk.rename(path, box)
+        except FileNotFoundError:
+            return None
+        return self.add_keyed(box, name, draft, by)
+
+    def add_keyed(self, box: str, name: str, draft: Draft, by: str) -> New | None:
+        """Add what was taken out of the box; a second file of the same taskId is set aside."""
+        try:
+            added = self._adder.add([draft], by)[0]
+        except Conflict as error:
+            self._set_aside(box, name, error.message, by)
+            return None
+        if isinstance(added, str):
+            self._set_aside(box, name, f"its taskId {draft.key!r} belongs to task {added} already", by)
+            return None
+        self._disk.unlink(box)
+        return added
+
+    def _set_aside(self, path: str, name: str, reason: str, by: str) -> None:
+        kept = self._aside.put(path, name[: -len(SUFFIX)], reason)
+        if kept is not None:
+            at = self._ground.clock.now()
+            name = json.dumps(kept)[1:-1]  # whatever its name holds, the log stays JSON
+            self._ground.journal.write(at, "set_aside", name, dropped.DEFAULT_KIND, 0, None, by, {"reason": reason})
+
+    def _read(self, path: str, now: int) -> Draft | None:
+        """The task in the file, or None if it has to wait; `Invalid` if it is to be set aside."""
+        try:
+            look = self._disk.examine(path, FILE_MOST)
+            if look.is_folder:
+                return None
+            if look.oddity:
+                raise Invalid(look.oddity)
+            return dropped.draft(dropped.parse(look.content))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno not in _UNREADABLE:
+                raise
+            reason = Invalid(f"it cannot be read: {error.strerror}")
+        except dropped.NotWhole as error:
+            reason = error
+        # It may still be on its way in, so it is left until nobody has touched it for a while.
+        try:
+            settled = now - self._disk.changed_at(path) > self._settle
+        except FileNotFoundError:
+            return None
+        if settled:
+            raise reason
+        return None

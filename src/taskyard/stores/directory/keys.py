@@ -1,0 +1,114 @@
+"""Idempotency keys: `keys/<2>/<digest>.json` is a second name of the file of the task that was added under the key.
+
+One inode, so a key can never be without its task's content: whoever finds a key whose adder died before the task was in
+its place can put it there, and whoever finds a key whose file has no other name left knows that its task is gone.
+"""
+
+from __future__ import annotations
+
+from taskyard.draft import same
+from taskyard.errors import Conflict, NotFound
+from taskyard.ids import base32, chance
+from taskyard.stores.directory import body
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.draft import Draft
+    from taskyard.stores.directory.ground import Ground
+
+_DIGEST = 40  # characters of the key's SHA-256
+
+
+class Keys:
+    """Finds and takes keys."""
+
+    def __init__(self, ground: Ground, help_in: Callable[[str, bytes], bool]) -> None:
+        self._ground = ground
+        self._disk = ground.disk
+        self._root = ground.root
+        self._help_in = help_in
+
+    def path(self, key: str) -> str:
+        """The file that stands for this key."""
+        from hashlib import sha256
+
+        digest = sha256(key.encode()).hexdigest()[:_DIGEST]
+        return f"{self._root}/keys/{digest[:2]}/{digest}.json"
+
+    def take(self, key: str, written: str) -> bool:
+        """Whether the key is this new file's now; from here on the task will be, whatever happens to its adder."""
+        path = self.path(key)
+        folder = path.rpartition("/")[0]
+        try:
+            taken = self._disk.link(written, path)
+        except FileNotFoundError:
+            self._ground.mover.ensure(folder)
+            taken = self._disk.link(written, path)
+        if taken and self._ground.durable:
+            self._disk.sync(folder)
+        return taken
+
+    def holder(self, draft: Draft) -> str | None:
+        """The id of the task that has this key, put in its place if need be; None if the key is free.
+
+        `Conflict` if that task is another one: the same key must mean the same kind and data.
+        """
+        assert draft.key is not None  # asked for tasks with a key only
+        path = self.path(draft.key)
+        while True:
+            try:
+                content = self._disk.read(path)
+            except FileNotFoundError:
+                return None
+            fields = body.decode(content)
+            if self._is_there(fields["id"], content):
+                break
+            if self._bury(path):
+                return None
+        if fields["kind"] != draft.kind or not same(fields["data"], draft.data):
+            raise Conflict(
+                f"the key {draft.key!r} belongs to task {fields['id']}, which is not the same",
+                hint="the same key must come with the same kind and data; use another key for another task",
+            )
+        return str(fields["id"])
+
+    def release(self, content: bytes) -> None:
+        """Let go of the key of a task that is being pruned."""
+        key = body.decode(content).get("key")
+        if key is not None:
+            self._disk.remove(self.path(key))
+
+    def _is_there(self, id: str, content: bytes) -> bool:
+        try:
+            self._ground.lookup.find(id)
+        except NotFound:
+            return self._help_in(id, content)
+        return True
+
+    def _bury(self, path: str) -> bool:
+        """Remove a key whose file has no other name left: its task was pruned.
+
+        The last look is at a file that no adder can reach; if it was another's key after all, it goes back.
+        """
+        grave = f"{self._root}/dead/{path.rpartition('/')[2]}.{base32(chance(40), 8)}"
+        try:
+            if self._disk.links(path) > 1:
+                return False
+            self._disk.rename(path, grave)
+        except FileNotFoundError:
+            return False
+        try:
+            if self._disk.links(grave) > 1:
+                self._disk.link(grave, path)
+            self._disk.unlink(grave)
+        except FileNotFoundError:
+            return True  # a sweep has done the same
+        return True
+
+    def restore(self, path: str, name: str) -> None:
+        """Put a key back that somebody has taken away and died over, if its task is still there."""
+        digest = name.split(".", 1)[0]
+        if len(digest) == _DIGEST and self._disk.links(path) > 1:
+            self._disk.link(path, f"{self._root}/keys/{digest[:2]}/{digest}.json")

@@ -1,0 +1,232 @@
+"""Putting right what the dead have left: everything here may be done by anybody, at any time, any number of times.
+
+Nothing is removed on the evidence of one look. What has an owner is left alone while the owner lives; what has none
+is first moved to dead/, where nobody else can reach it, and looked at once more there.
+"""
+
+from __future__ import annotations
+
+import re
+
+from taskyard import ids
+from taskyard.errors import Conflict, Invalid, NotFound
+from taskyard.stores.directory import dropped
+from taskyard.stores.directory.aside import BOX, stem_of
+from taskyard.stores.directory.ingest import FILE_MOST
+from taskyard.stores.directory.names import SUFFIX, Token
+from taskyard.stores.directory.patrol import PATIENCE, Patrol
+from taskyard.stores.directory.writers import Writers
+from taskyard.times import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.stores.directory.adding import Adder
+    from taskyard.stores.directory.aside import Aside
+    from taskyard.stores.directory.ground import Ground
+    from taskyard.stores.directory.ingest import Ingest
+    from taskyard.stores.directory.pruning import Pruning
+
+_DRAFT = re.compile(
+    r"(?:[0-9]+-[0-9a-hjkmnp-tv-z]{8}\.[0-9]+|init-[0-9a-hjkmnp-tv-z]{8})"
+)  # what we name files while they are written; others are not ours
+_LAST_LOOK = 10_000  # milliseconds in dead/ before a file is removed: whoever put it there may still look at it
+_SHARE = 500  # leftovers that one mend puts right
+_HOUR = len("2026-01-31T12")
+
+
+class Mending:
+    """Looks through the places where a killed process leaves things."""
+
+    def __init__(self, ground: Ground, adder: Adder, ingest: Ingest, aside: Aside, pruning: Pruning) -> None:
+        self._ground = ground
+        self._disk = ground.disk
+        self._root = ground.root
+        self._adder = adder
+        self._ingest = ingest
+        self._aside = aside
+        self._pruning = pruning
+        self._patrol = Patrol(ground)
+        self._writers = Writers(ground.disk, f"{ground.root}/writers", ground.local)
+
+    def mend(self, by: str) -> int:
+        """One bounded round; how many things were put right."""
+        now = self._ground.clock.exact()
+        mended = self._finish_adds(now, by)
+        mended += self._bury(now)
+        mended += self._log_for_the_dead(now)
+        mended += self._patrol.walk(now)
+        self._pruning.by_retention(by)
+        return mended
+
+    # Events that a killed process could not log any more
+
+    def _log_for_the_dead(self, now: int) -> int:
+        logged = 0
+        own = self._ground.writer.open()
+        for tag in self._writers.dead(own, now, PATIENCE)[:_SHARE]:
+            intent = self._writers.intent(tag)
+            for event in [] if intent is None else self._missing(intent):
+                logged += 1
+                self._ground.journal.log_again(event, now)
+            self._writers.forget(tag)
+        return logged
+
+    def _missing(self, intent: dict[str, Any]) -> list[dict[str, Any]]:
+        """The events of this intent that took place and are not in the log."""
+        if "tasks" not in intent:
+            return [intent] if self._happened(intent) and not self._is_logged(intent) else []
+        missing = []
+        for task in intent["tasks"]:
+            at = rfc3339(ids.created(task))
+            event = {"at": at, "event": "added", "task": task, "fence": 0, "worker": None, "by": intent.get("by")}
+            kind = self._kind(task)
+            if kind is not None:
+                event["kind"] = kind
+                if not self._is_logged(event):
+                    missing.append(event)
+        return missing
+
+    def _kind(self, task: str) -> str | None:
+        try:
+            return self._ground.lookup.find(task).token.lane.kind
+        except NotFound:
+            return None
+
+    def _happened(self, event: dict[str, Any]) -> bool:
+        """Whether the move of this event was made, by the task's own name and by what its claims have left."""
+        if event.get("event") in ("noted", "refused", "set_aside") or not ids.is_id(str(event.get("task"))):
+            return False
+        try:
+            token = self._ground.lookup.find(event["task"]).token
+        except NotFound:
+            return False
+        fence = int(event["fence"])
+        if token.fence != fence:
+            return token.fence > fence
+        if event["event"] == "claimed":
+            return bool(token.worker == event["worker"])
+        # A claim's own ending keeps the number that the claim has, so only the place tells whether it was made.
+        return not _is_ending(event) or not self._is_processing(token)
+
+    def _is_processing(self, token: Token) -> bool:
+        return any(
+            name.startswith(f"{token.id}.{token.fence}.") for name in self._disk.listdir(self._ground.processing)
+        )
+
+    def _is_logged(self, event: dict[str, Any]) -> bool:
+        """Whether the log tells of the move that led to this fence; a claim and its ending share one."""
+        folder = f"{self._root}/events"
+        marks = [
+            f'"event":"{name}","task":"{event["task"]}","fence":{event["fence"]},'.encode() for name in _alike(event)
+        ]
+        since = str(event.get("at") or "")[:_HOUR]
+        for name in self._disk.listdir(folder):
+            if name[:_HOUR] < since:
+                continue
+            offset, tail = 0, b""
+            while chunk := self._disk.read_at(f"{folder}/{name}", offset):
+                if any(mark in tail + chunk for mark in marks):
+                    return True
+                offset += len(chunk)
+                tail = chunk[-200:]
+        return False
+
+    # Files on their way in
+
+    def _finish_adds(self, now: int, by: str) -> int:
+        finished = 0
+        for name in self._disk.listdir(f"{self._root}/tmp")[: 20 * _SHARE]:
+            if finished >= _SHARE:
+                break
+            path = f"{self._root}/tmp/{name}"
+            try:
+                if ids.is_id(name[: -len(SUFFIX)]) and name.endswith(SUFFIX):
+                    finished += self._finish_add(path, name[: -len(SUFFIX)], now)
+                elif name.endswith(BOX):
+                    finished += self._finish_drop(path, name.split(".", 1)[0], now, by)
+                elif _DRAFT.fullmatch(name):
+                    finished += self._discard(path, name.split(".", 1)[0], now)
+            except (FileNotFoundError, Invalid):
+                continue  # its owner, or another janitor, was quicker; or it is nothing that we could finish
+        return finished
+
+    def _finish_add(self, path: str, id: str, now: int) -> int:
+        """A file whose key is taken is as good as added; any other that nobody has touched for long was given up."""
+        if self._disk.links(path) > 1:
+            return int(self._adder.help_in(id, self._disk.read(path)))
+        if now - self._disk.changed_at(path) < PATIENCE:
+            return 0
+        self._disk.rename(path, f"{self._root}/dead/{id}{SUFFIX}")
+        return 1
+
+    def _finish_drop(self, path: str, owner: str, now: int, by: str) -> int:
+        """A dropped file that was being added under its taskId by somebody who died."""
+        if not self._is_left(path, owner, now):
+            return 0
+        stem = stem_of(path)
+        mine = self._aside.box(stem)
+        self._disk.rename(path, mine)
+        if self._aside.is_placed(mine):
+            self._disk.unlink(mine)
+            return 1
+        try:
+            draft = dropped.draft(dropped.parse(self._disk.examine(mine, FILE_MOST).content))
+            if draft.key is not None and self._adder.keys.holder(draft) is not None:
+                self._disk.unlink(mine)  # its own task: the key, the kind and the data are the same
+                return 1
+        except (Invalid, Conflict, PermissionError):
+            pass  # whatever it is, it is looked at again where it came from
+        while not self._aside.back(mine, f"{self._root}/todo/{stem}{SUFFIX}"):
+            stem += "~"
+        self._ingest.take(by)
+        return 1
+
+    def _discard(self, path: str, owner: str, now: int) -> int:
+        """A draft of a record or note that was never given its name; its writer was not told that it is kept."""
+        if not self._is_left(path, owner, now):
+            return 0
+        self._disk.unlink(path)
+        return 1
+
+    def _is_left(self, path: str, owner: str, now: int) -> bool:
+        """Whether the owner of this file is dead; of an owner that has left no sign of itself, whether it is long ago."""
+        if self._writers.is_known(owner):
+            return not self._writers.is_alive(owner, now, PATIENCE)
+        return now - self._disk.changed_at(path) > PATIENCE
+
+    def _bury(self, now: int) -> int:
+        """The last look at what was given up: a file that has another name after all is put in its place."""
+        buried = 0
+        for name in self._disk.listdir(f"{self._root}/dead")[:_SHARE]:
+            path = f"{self._root}/dead/{name}"
+            try:
+                self._bury_one(path, name, now)
+                buried += 1
+            except (FileNotFoundError, IsADirectoryError, PermissionError, Invalid):
+                continue  # another janitor was quicker; or it is nothing of ours
+        return buried
+
+    def _bury_one(self, path: str, name: str, now: int) -> None:
+        id = name[: -len(SUFFIX)]
+        if Token.parse(name) is not None:
+            self._pruning.finish(name)
+        elif ids.is_id(id) and self._disk.links(path) > 1:
+            self._adder.help_in(id, self._disk.read(path), path)
+        elif now - self._disk.changed_at(path) > _LAST_LOOK:
+            self._adder.keys.restore(path, name)
+            self._disk.unlink(path)
+
+
+def _is_ending(event: dict[str, Any]) -> bool:
+    return bool(event["event"] == "done" or (event["event"] == "failed" and event.get("final")))
+
+
+def _alike(event: dict[str, Any]) -> tuple[str, ...]:
+    """The events that can stand for the same move."""
+    if _is_ending(event):
+        return ("done", "failed")
+    others = ("added", "released", "reaped", "due", "cancelled", "retried", "edited", "set_aside")
+    # A claim's final failure has the claim's own number, so a failure says nothing of whether the claim was logged.
+    return (*others, "claimed") if event["event"] == "claimed" else (*others, "claimed", "failed")

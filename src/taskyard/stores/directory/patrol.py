@@ -1,0 +1,135 @@
+"""A walk through one segment at a time: what belongs to no task any more, names that came back, folders that are empty."""
+
+from __future__ import annotations
+
+from taskyard import ids
+from taskyard.errors import NotFound
+from taskyard.stores.directory.lookup import NO_FOLDER
+from taskyard.stores.directory.names import Lane, Token
+from taskyard.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.stores.directory.ground import Ground
+    from taskyard.stores.directory.lookup import Found
+
+PATIENCE = 600_000  # milliseconds that something must have been left alone before it counts as left behind
+_PER_ROUND = 5_000  # milliseconds: the next segment's turn comes with the next sweep
+_NEWEST = 16  # segments that may still be filled
+
+
+class Patrol:
+    """Tidies one segment, chosen by the clock, so that all who sweep get around together."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._disk = ground.disk
+        self._root = ground.root
+
+    def walk(self, now: int) -> int:
+        """How many things were put right in this round's segment."""
+        segments = sorted(filter(ids.is_segment, self._disk.listdir(f"{self._root}/segments")))
+        if not segments:
+            return 0
+        segment = segments[now // _PER_ROUND % len(segments)]
+        tasks = self._ground.lookup.matching(segment)
+        mended = self._orphans(segment, tasks, now) + self._twins(segment)
+        self._drop_empty(segment, now)
+        if not tasks and segment in segments[:-_NEWEST] and not self._ground.lookup.matching(segment):
+            self._disk.remove(f"{self._root}/segments/{segment}")
+        return mended
+
+    def _orphans(self, segment: str, tasks: dict[str, Found], now: int) -> int:
+        """Records, edits and folders of tasks that are gone, and edits that no name selects."""
+        removed = 0
+        for place in ("results", "edits", "attempts"):
+            folder = f"{self._root}/{place}/{segment}"
+            for name in self._ground.lookup.names(folder):
+                if not ids.is_id(name[: ids.LENGTH]) or self._belongs(place, name, tasks):
+                    continue  # in use, or nothing of ours
+                if not self._is_left(f"{folder}/{name}", now):
+                    continue
+                if self._belongs(place, name, self._looked_up(name[: ids.LENGTH])):
+                    continue  # missed by the first look, because it was on the move
+                self._disk.remove_tree(f"{folder}/{name}")
+                removed += 1
+        return removed
+
+    def _looked_up(self, id: str) -> dict[str, Found]:
+        """The task, after as many looks as it takes to be sure."""
+        try:
+            return {id: self._ground.lookup.find(id)}
+        except NotFound:
+            return {}
+
+    def _belongs(self, place: str, name: str, tasks: dict[str, Found]) -> bool:
+        found = tasks.get(name[: ids.LENGTH])
+        if place == "edits":
+            return found is not None and found.token.body == name[ids.LENGTH + 1 : -5]
+        return found is not None
+
+    def _is_left(self, path: str, now: int) -> bool:
+        try:
+            return now - self._disk.changed_at(path) > PATIENCE
+        except OSError as error:
+            if error.errno not in NO_FOLDER:
+                raise
+            return False
+
+    def _twins(self, segment: str) -> int:
+        """Two names of one file, as a power cut may bring back: the older name goes.
+
+        Only if both are one inode at this moment, and always the one that a move leads away from: the lower fence, or of a
+        claim and its own ending the claim. Had the task just moved, the name that is removed would be gone already.
+        """
+        removed = 0
+        seen: dict[str, tuple[int, str]] = {}
+        for folder, lane in self._folders(segment):
+            for name in self._ground.lookup.names(folder):
+                token = Token.parse(name, lane) if name.startswith(segment) else None
+                if token is None:
+                    continue
+                path = f"{folder}/{name}"
+                known = seen.get(token.id)
+                if known is not None:
+                    low, high = known, (token.fence, path)
+                    if low[0] > high[0]:
+                        low, high = high, low
+                    if self._disk.same_file(low[1], high[1]):
+                        self._disk.remove(low[1])
+                        removed += 1
+                        seen[token.id] = high
+                        continue
+                seen[token.id] = (token.fence, path)
+        return removed
+
+    def _folders(self, segment: str) -> list[tuple[str, Lane | None]]:
+        lookup = self._ground.lookup
+        folders: list[tuple[str, Lane | None]] = []
+        for text in lookup.names(f"{self._root}/todo"):
+            lane = Lane.parse(text)
+            if lane is not None:
+                folders.append((f"{self._root}/todo/{text}/{segment}", lane))
+        folders += [(f"{self._root}/waiting/{name}/{segment}", None) for name in lookup.names(f"{self._root}/waiting")]
+        folders.append((self._ground.processing, None))
+        folders += [
+            (f"{self._root}/{state}/{segment}", None)
+            for state in (State.BLOCKED, State.DONE, State.FAILED, State.CANCELLED)
+        ]
+        return folders
+
+    def _drop_empty(self, segment: str, now: int) -> None:
+        """Folders of this segment that have been empty for a while, and lanes without a segment."""
+        for folder, lane in self._folders(segment):
+            if folder != self._ground.processing and self._is_left(folder, now):
+                self._ground.mover.drop(folder)
+                if lane is not None:
+                    self._ground.mover.drop(folder.rpartition("/")[0])
+        attempts = f"{self._root}/attempts/{segment}"
+        for task in self._ground.lookup.names(attempts):
+            for claim in self._ground.lookup.names(f"{attempts}/{task}"):
+                if self._is_left(f"{attempts}/{task}/{claim}", now):
+                    self._ground.mover.drop(f"{attempts}/{task}/{claim}")
+            self._ground.mover.drop(f"{attempts}/{task}")
+        for place in ("results", "edits", "attempts"):
+            self._ground.mover.drop(f"{self._root}/{place}/{segment}")

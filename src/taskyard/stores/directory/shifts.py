@@ -1,0 +1,158 @@
+"""Every other move: one rename of the exact name that was decided on, to a name that was never used before."""
+
+from __future__ import annotations
+
+from taskyard import ids
+from taskyard.stores.directory import body, names
+from taskyard.stores.directory.names import Lane, Token
+from taskyard.task import Handle, State
+from taskyard.times import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.draft import Draft
+    from taskyard.moves import Move
+    from taskyard.stores.directory.ground import Ground
+    from taskyard.task import Standing
+
+_UNSYNCED = ("released", "due")  # a power cut that undoes one of these costs time, but nothing that was promised
+_REASON_MOST = 1000  # characters in the log; the record has all of it
+
+
+class Shifts:
+    """Makes moves that `moves` has decided."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._disk = ground.disk
+        self._journal = ground.journal
+        self._now = ground.clock.now
+
+    def shift(self, standing: Standing, move: Move, by: str, lapsed: bool = False) -> bool:
+        """Whether the move was made: only if the task still stands exactly there."""
+        ground = self._ground
+        source, name = standing.place
+        path = f"{source}/{name}"
+        if lapsed and not self._is_over(path, standing.lease):
+            return False
+        at = self._now()
+        sync = ground.durable and move.event not in _UNSYNCED
+        if move.outcome is not None and (move.outcome != "done" or move.result is not None):
+            if not self._disk.exists(path):
+                return False
+            handle = Handle(standing.id, standing.fence, standing.nonce or "")
+            ground.records.write(handle, move, standing, by, at, sync)
+            if lapsed and not self._is_over(path, standing.lease):
+                return False  # a heartbeat while the record was written: it lives
+        if move.to is State.DONE:
+            # With a result the name says so, and no later word of the same claim can slip one under a done without.
+            folder = f"{ground.root}/done/{standing.id[: ids.SEGMENT]}"
+            target = name if move.result is None else f"{name[:-5]}.r.json"
+            line = self._journal.line(at, "done", standing.id, standing.kind, standing.fence, standing.worker, by)
+        else:
+            folder, target, due = self._target(standing, move, name, at)
+            line = self._line(standing, move, by, at, due)
+        try:
+            self._disk.rename(path, f"{folder}/{target}")
+        except FileNotFoundError:
+            if not ground.mover.move(path, folder, target):
+                self._journal.forget()
+                return False
+        if sync:
+            ground.sync_move(folder, target)
+        self._journal.append(line)
+        if move.to is State.TODO:
+            ground.came_back(Lane.of(standing.priority, standing.kind, standing.assignee))
+        return True
+
+    def _is_over(self, path: str, lease: float) -> bool:
+        try:
+            return self._ground.clock.exact() - self._disk.stamp(path) > lease * 1000
+        except FileNotFoundError:
+            return False
+
+    def _line(self, standing: Standing, move: Move, by: str, at: int, due: int | None) -> bytes:
+        """The event of the move, noted and ready to be logged."""
+        more: dict[str, Any] = {}
+        if move.event in {"failed", "reaped"}:
+            more["final"] = move.to is State.FAILED
+        if move.reason is not None:
+            more["reason"] = move.reason[:_REASON_MOST]
+        if due is not None:
+            more["due"] = rfc3339(due)
+        return self._journal.line(at, move.event, standing.id, standing.kind, move.fence, standing.worker, by, more)
+
+    def _target(self, standing: Standing, move: Move, name: str, at: int) -> tuple[str, str, int | None]:
+        """Folder and name that this move leads to, and the due time if it is to wait."""
+        stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}{names.own_parts(name)}"
+        lane = Lane.of(standing.priority, standing.kind, standing.assignee)
+        due = at + round(move.delay * 1000) if move.to is State.WAITING else None
+        claim = names.claim_parts(name) if move.keeps_claim else ""
+        return *self._placed(standing.id, move.to, stem, lane, due, at, claim), due
+
+    def _placed(
+        self, id: str, state: State, stem: str, lane: Lane, due: int | None, now: int, claim: str = ""
+    ) -> tuple[str, str]:
+        """Folder and name of a task in this state."""
+        segment = id[: ids.SEGMENT]
+        if state is State.TODO:
+            return f"{self._ground.root}/todo/{lane.text}/{segment}", f"{stem}.json"
+        if state is State.WAITING and due is not None:
+            return f"{self._ground.root}/waiting/{names.bucket(due, now)}/{segment}", f"{stem}.{lane.text}.d{due}.json"
+        return f"{self._ground.root}/{state}/{segment}", f"{stem}.{lane.text}{claim}.json"
+
+    def drafted(self, standing: Standing) -> Draft | None:
+        """What the task's file, or its newest edit, asks for."""
+        try:
+            return body.draft(self._ground.bodies.read(*standing.place))
+        except FileNotFoundError:
+            return None
+
+    def rewrite(self, standing: Standing, draft: Draft, move: Move, by: str, due_anew: bool) -> bool:
+        """The new body is written beside the task; one rename selects it and puts the task where it belongs."""
+        ground = self._ground
+        folder, name = standing.place
+        at = ground.clock.now()
+        old = Token.parse(name, Lane.of(standing.priority, standing.kind, standing.assignee))
+        if old is None:
+            return False
+        due = (draft.due(at) or at) if due_anew else old.due
+        lane = Lane.of(draft.priority, draft.kind, draft.assignee)
+        content = body.encode(standing.id, draft, due if due_anew and move.to is State.WAITING else None)
+        token = ground.bodies.write(standing.id, content, ground.durable)
+        own = names.Counters.limits(draft.max_attempts, draft.lease)
+        stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}.b{token}{own}"
+        target = self._placed(standing.id, move.to, stem, lane, due, at)
+        line = self._line(standing, move, by, at, due if due_anew and move.to is State.WAITING else None)
+        if not ground.mover.move(f"{folder}/{name}", *target):
+            self._journal.forget()
+            ground.bodies.remove(standing.id, token)
+            return False
+        if ground.durable:
+            ground.sync_move(*target)
+        self._journal.append(line)
+        if old.body is not None:
+            ground.bodies.remove(standing.id, old.body)
+        ground.came_back(lane)
+        return True
+
+    def back_to_the_box(self, standing: Standing, reason: str) -> None:
+        """A file from the drop box that somebody has written to since goes back there: it may be whole in a moment."""
+        folder, name = standing.place
+        at = self._ground.clock.now()
+        more = {"reason": reason[:_REASON_MOST]}
+        line = self._journal.line(
+            at, "set_aside", standing.id, standing.kind, standing.fence + 1, standing.worker, "taskyard", more
+        )
+        if self._ground.mover.move(f"{folder}/{name}", f"{self._ground.root}/todo", f"{standing.id}.json"):
+            self._journal.append(line)
+
+    def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
+        """Write down that a verb came too late, and keep its output for a person to read."""
+        found = self._ground.lookup.find(handle.id)
+        at = self._ground.clock.now()
+        if move is not None:
+            self._ground.records.keep_stale(handle, move, None, by, at)
+        self._journal.write(at, "refused", handle.id, found.token.lane.kind, handle.fence, by, by, {"verb": verb})

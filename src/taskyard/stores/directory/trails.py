@@ -1,0 +1,122 @@
+"""Reading the event log: one merged stream out of the files of all kernels and writers."""
+
+from __future__ import annotations
+
+import json
+from heapq import merge
+
+from taskyard import ids
+from taskyard.errors import Invalid
+from taskyard.times import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from taskyard.store import Trail
+    from taskyard.stores.directory.disk import Disk
+
+_SUFFIX = ".jsonl"
+_HOUR = len("2026-01-31T12")
+# Within one fence a claim comes first and its ending last; every other move has a number of its own.
+_RANK = {"claimed": 0, "noted": 1}
+
+Line = tuple[str, str, int, "dict[str, Any]"]
+
+
+class Trails:
+    """Merges files by time; within a file the order of appending stands."""
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+
+    def read(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
+        """The events that are asked for, in order, and the cursor to go on from."""
+        offsets = _offsets(trail.cursor)
+        events: list[dict[str, Any]] = []
+        for hour, names in self._hours(trail, offsets):
+            files = [self._lines(name, offsets.get(name, 0)) for name in names]
+            for _, name, end, event in merge(*files, key=lambda line: line[0]):
+                if len(events) == trail.limit:
+                    return _in_order(events), _cursor(offsets, hour)
+                offsets[name] = end
+                if _asked(trail, event):
+                    events.append(event)
+        return _in_order(events), _cursor(offsets, max((name[:_HOUR] for name in offsets), default=""))
+
+    def _hours(self, trail: Trail, offsets: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
+        """The files that may hold events from here on, by hour."""
+        begin = "" if trail.since is None else rfc3339(trail.since)
+        if trail.task is not None:
+            begin = max(begin, rfc3339(ids.created(trail.task) - 3_600_000))
+        begin = max(begin[:_HOUR], min((name[:_HOUR] for name in offsets), default=""))
+        hours: dict[str, list[str]] = {}
+        for name in sorted(self._disk.listdir(self._folder)):
+            if name.endswith(_SUFFIX) and name[:_HOUR] >= begin:
+                hours.setdefault(name[:_HOUR], []).append(name)
+        yield from hours.items()
+
+    def _lines(self, name: str, offset: int) -> Iterator[Line]:
+        """Whole lines from here on, each with where it ends; what is no event is passed over."""
+        rest = b""
+        while chunk := self._disk.read_at(f"{self._folder}/{name}", offset + len(rest)):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                offset += len(line) + 1
+                try:
+                    event = json.loads(line)
+                    yield event["at"], name, offset, event
+                except (ValueError, KeyError, TypeError):
+                    continue  # torn by a full disk; the next line is whole again
+
+
+def _asked(trail: Trail, event: dict[str, Any]) -> bool:
+    if trail.task is not None and event.get("task") != trail.task:
+        return False
+    if trail.worker is not None and trail.worker not in (event.get("worker"), event.get("by")):
+        return False
+    if trail.kind is not None and event.get("kind") != trail.kind:
+        return False
+    return trail.since is None or str(event["at"]) >= rfc3339(trail.since)
+
+
+def _in_order(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """By time, and each task's own events by their fence: a move is logged after it is made, and the next may be quicker.
+
+    A task's events trade places among themselves only, so nothing else moves.
+    """
+    places: dict[str, list[int]] = {}
+    for place, event in enumerate(events):
+        if event["event"] == "refused":
+            continue  # a late word on an old fence belongs where it was said
+        places.setdefault(str(event.get("task")), []).append(place)
+    for mine in places.values():
+        story = sorted(
+            (events[place] for place in mine), key=lambda event: (event.get("fence", 0), _RANK.get(event["event"], 2))
+        )
+        for place, event in zip(mine, story, strict=True):
+            events[place] = event
+    return events
+
+
+def _cursor(offsets: dict[str, int], hour: str) -> str:
+    """Where reading stopped: the files of the last two hours and how far each was read."""
+    from base64 import urlsafe_b64encode
+
+    hours = sorted({name[:_HOUR] for name in offsets if name[:_HOUR] <= hour})[-2:]
+    kept = {name: offset for name, offset in offsets.items() if name[:_HOUR] in hours}
+    return urlsafe_b64encode(json.dumps(kept).encode()).decode()
+
+
+def _offsets(cursor: str | None) -> dict[str, int]:
+    if not cursor:
+        return {}
+    from base64 import urlsafe_b64decode
+
+    try:
+        offsets = json.loads(urlsafe_b64decode(cursor.encode()))
+        return {str(name): max(0, int(offset)) for name, offset in offsets.items()}
+    except (ValueError, AttributeError, TypeError):
+        raise Invalid("not a cursor of the log", hint="give the 'cursor' of the answer before") from None

@@ -1,0 +1,106 @@
+"""What a process is about to do, written where its death cannot reach it: `writers/<tag>`, one small file a process.
+
+Before every move the process puts the move's event there, where it can without a system call, and the kernel keeps it
+when the process is killed. The file is locked for as long as the process lives. So whoever
+finds it unlocked knows that its writer is dead, and the event that it may have failed to log: the newest, where several
+threads made moves at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from taskyard import forks, ids
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mmap import mmap
+    from typing import Any
+
+    from taskyard.stores.directory.disk import Disk, Shared
+
+SIZE = 16_384
+
+
+class Writer:
+    """The file of the process itself."""
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._shared: Shared | None = None
+        self.memory: mmap | None = None
+        self.forks = -1
+        self.tag = ""
+
+    def intend(self, line: bytes) -> None:
+        """Note the event of a move that is about to be made; `Journal.line` does the same without the call."""
+        if self.forks != forks.count:
+            self.open()
+        if self._shared is not None:
+            try:
+                self._shared.put(line if len(line) <= SIZE else b"\n")
+            except OSError:
+                return  # the disk is full; the move itself will say so
+
+    def open(self) -> str:
+        """Make sure that this process has its file, and give the tag that names it."""
+        if self.forks != forks.count:
+            self.forks = forks.count
+            self.tag = f"{os.getpid()}-{ids.base32(ids.chance(40), 8)}"
+            try:
+                self._shared = self._disk.share(f"{self._folder}/{self.tag}", SIZE)
+                self.memory = self._shared.memory
+            except OSError:
+                self._shared = self.memory = None  # no memory is shared with files here: an event may be lost, no more
+        return self.tag
+
+    def close(self) -> None:
+        """Everything is logged; the file is not needed any more."""
+        shared, self._shared, self.memory = self._shared, None, None
+        if shared is not None and self.forks == forks.count:
+            shared.close()
+            self._disk.remove(f"{self._folder}/{self.tag}")
+        self.forks = -1
+
+
+class Writers:
+    """The files of all processes, for whoever cleans up after the dead."""
+
+    def __init__(self, disk: Disk, folder: str, local: bool) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._local = local
+
+    def is_alive(self, tag: str, now: int, patience: int) -> bool:
+        """Whether the process of this tag lives, as far as can be told from here."""
+        path = f"{self._folder}/{tag}"
+        try:
+            if self._local:
+                return self._disk.is_locked(path)
+            return now - self._disk.changed_at(path) < patience
+        except FileNotFoundError:
+            return False
+
+    def is_known(self, tag: str) -> bool:
+        """Whether the process of this tag has left a file to judge it by."""
+        return self._local and self._disk.exists(f"{self._folder}/{tag}")
+
+    def dead(self, own: str, now: int, patience: int) -> list[str]:
+        """The tags of processes that are gone."""
+        tags = [tag for tag in self._disk.listdir(self._folder) if tag != own and "-" in tag]
+        return [tag for tag in tags if not self.is_alive(tag, now, patience)]
+
+    def intent(self, tag: str) -> dict[str, Any] | None:
+        """The event that this process noted last."""
+        try:
+            line = self._disk.read(f"{self._folder}/{tag}").split(b"\n", 1)[0]
+            event = json.loads(line)
+            return event if isinstance(event, dict) and "task" in event else None
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def forget(self, tag: str) -> None:
+        """All that this process left is put right."""
+        self._disk.remove(f"{self._folder}/{tag}")

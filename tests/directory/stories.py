@@ -1,0 +1,55 @@
+"""Is a yard as the promise says? Every task in exactly one place, and the log with one line for every move."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from taskyard.stores.directory.names import Lane, Token
+from taskyard.task import State
+
+if TYPE_CHECKING:
+    import taskyard
+
+MOVES = frozenset(
+    ("added", "claimed", "released", "reaped", "retried", "due", "cancelled", "edited", "failed", "done", "set_aside")
+)
+
+
+def places(root: str) -> dict[str, list[tuple[State, Token]]]:
+    """Every name of every task, by its id."""
+    found: dict[str, list[tuple[State, Token]]] = {}
+    for state in State:
+        for folder, _, names in os.walk(f"{root}/{state}"):
+            lane = Lane.parse(os.path.basename(os.path.dirname(folder))) if state is State.TODO else None
+            for name in names:
+                token = Token.parse(name, lane)
+                if token is not None:
+                    found.setdefault(token.id, []).append((state, token))
+    return found
+
+
+def check_places(root: str) -> dict[str, tuple[State, Token]]:
+    """Where every task is, after making sure that it is there only."""
+    found = places(root)
+    twice = {id: entries for id, entries in found.items() if len(entries) > 1}
+    assert not twice, f"in two places: {twice}"
+    return {id: entries[0] for id, entries in found.items()}
+
+
+def check_log(yard: taskyard.Yard) -> None:
+    """The log tells every task's whole story: no gap, no double, in order."""
+    events = yard.events(limit=100_000)
+    for id, (state, token) in check_places(yard.url).items():
+        story = [event for event in events if event["task"] == id and event["event"] in MOVES]
+        numbers = [event["fence"] for event in story]
+        assert numbers == sorted(numbers), f"out of order: {story}"
+        endings = [event for event in story if event["event"] == "done" or event.get("final")]
+        moves = Counter(event["fence"] for event in story if event not in endings or event["event"] == "reaped")
+        assert set(moves) == set(range(token.fence + 1)), (
+            f"a gap in {[(e['event'], e['fence']) for e in story]}, at {state} {token.fence}"
+        )
+        assert max(moves.values()) == 1, f"a double in {[(e['event'], e['fence']) for e in story]}"
+        if state is State.DONE:
+            assert [event["event"] for event in endings][-1:] == ["done"], f"ended as {endings}"

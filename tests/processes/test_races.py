@@ -1,0 +1,94 @@
+"""One winner: however many processes race for a task, under whatever names, one gets it, and every task is done once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import taskyard
+from tests.processes import tools
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Crew = Callable[..., subprocess.Popen[str]]
+
+MANY, SOME, FEW = 2000, 300, 60
+RACERS = 8
+
+
+@pytest.fixture
+def durable(tmp_path: Path) -> str:
+    """A yard as people make it."""
+    path = str(tmp_path / "durable")
+    taskyard.init(path).close()
+    return path
+
+
+def fill(yard: str, number: int) -> list[str]:
+    with taskyard.open(yard) as opened:
+        return opened.add_many([{"kind": "build", "data": n} for n in range(number)])
+
+
+def everything_was_done_once(yard: str, ids: list[str], won: list[dict[str, Any]]) -> None:
+    """Each task was claimed by one racer, once, under fence 1, and its result is that racer's."""
+    claims = [entry["claim"] for entry in won]
+    assert sorted(claim.split(".")[0] for claim in claims) == sorted(ids)
+    assert {claim.split(".")[1] for claim in claims} == {"1"}
+    assert tools.places(yard) == dict.fromkeys(ids, "done")
+    with taskyard.open(yard) as opened:
+        assert all(opened.get(claim.split(".")[0]).result == {"by": claim} for claim in claims[::40])
+    for event in ("claimed", "done"):
+        assert Counter(entry["task"] for entry in tools.events(yard, event)) == Counter(ids)
+
+
+def test_eight_processes_race_for_two_thousand_tasks(durable: str, crew: Crew) -> None:
+    ids = fill(durable, MANY)
+    won = tools.race([crew(durable, "drain") for _ in range(RACERS)])
+    everything_was_done_once(durable, ids, won)
+    assert len({entry["worker"] for entry in won}) > 1, "nobody raced"
+
+
+def test_eight_processes_of_one_name_race_for_two_thousand_tasks(place: str, crew: Crew) -> None:
+    ids = fill(place, MANY)
+    won = tools.race([crew(place, "drain", "same-name") for _ in range(RACERS)])
+    everything_was_done_once(place, ids, won)
+    assert {entry["worker"] for entry in won} == {"same-name"}
+    assert len({entry["pid"] for entry in won}) > 1, "nobody raced"
+
+
+@pytest.mark.parametrize("name", ["", "same-name"], ids=["own-names", "one-name"])
+def test_processes_of_containers_with_equal_pids_and_hosts_race(place: str, crew: Crew, name: str) -> None:
+    inside = tools.container("twin")
+    ids = fill(place, MANY)
+    won = tools.race([crew(place, "drain", name, prefix=inside) for _ in range(RACERS)])
+    everything_was_done_once(place, ids, won)
+    assert {(entry["pid"], entry["host"]) for entry in won} == {(1, "twin")}
+    assert len({entry["claim"].split(".")[2][:8] for entry in won}) > 1, "nobody raced"
+
+
+def test_eight_command_lines_race_for_three_hundred_tasks(durable: str, crew: Crew) -> None:
+    ids = fill(durable, SOME)
+    won = tools.race([crew(durable, "drain_by_command") for _ in range(RACERS)])
+    everything_was_done_once(durable, ids, won)
+
+
+def test_eight_command_lines_of_one_name_race(place: str, crew: Crew) -> None:
+    ids = fill(place, FEW)
+    won = tools.race([crew(place, "drain_by_command", "same-name") for _ in range(RACERS)])
+    everything_was_done_once(place, ids, won)
+    assert {entry["worker"] for entry in won} == {"same-name"}
+
+
+def test_command_lines_of_containers_with_equal_pids_and_hosts_race(place: str, crew: Crew) -> None:
+    inside = tools.container("twin")
+    ids = fill(place, FEW)
+    won = tools.race([crew(place, "drain_by_command", prefix=inside) for _ in range(RACERS)])
+    everything_was_done_once(place, ids, won)
+    twins = {entry["worker"].rsplit("-", 1)[0] for entry in won}
+    assert all(name.startswith("twin-") for name in twins)
+    assert len(twins) < FEW, "no two processes had the same pid"
