@@ -122,10 +122,10 @@ answer([taskyard("add", "x", "--yard", yard), taskyard("claim", "--yard", yard)]
 
 FILLS_A_DISK = """
 root = sys.argv[1]
-mount("-t", "tmpfs", "-o", "size=256k", "tmpfs", root)
+mount("-t", "tmpfs", "-o", "size=320k", "tmpfs", root)
 yard = root + "/yard"
 ballast = Path(root, "ballast")
-ballast.write_bytes(b"x" * 32768)
+ballast.write_bytes(b"x" * 65536)
 taskyard("init", yard)
 data = json.dumps("x" * 9000)
 said = [taskyard("add", "build", "--data", data, "--yard", yard)]
@@ -151,7 +151,7 @@ answer({"said": said, "full": full, "repeated": repeated, "fuller": fuller, "lis
 
 @pytest.fixture(scope="module")
 def full_disk(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What happened on a disk of 256 KiB, until it was full, while it was, and after room was made."""
+    """What happened on a disk of 320 KiB, until it was full, while it was, and after room was made."""
     return inside(tools.unshared("--mount"), FILLS_A_DISK, str(tmp_path_factory.mktemp("full")))
 
 
