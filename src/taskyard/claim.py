@@ -112,7 +112,7 @@ class Claim:
 
     def note(self, text: str) -> None:
         """Leave a word for whoever works on this task next; renews the lease too."""
-        self.heartbeat(note=text)
+        self.heartbeat(note=legal_text(text, "note"))
 
     def done(self, result: Any = None) -> None:
         """End the task with a result; once, however often it is said."""

@@ -133,9 +133,15 @@ def retried(standing: Standing) -> Move:
 def edited(standing: Standing, due: bool | None) -> Move:
     """Somebody changes a task that nobody holds; `due` says whether its time was changed to later, to now, or not."""
     if standing.state not in (State.TODO, State.WAITING, State.BLOCKED):
+        hints = {
+            State.PROCESSING: "a worker holds it; it can be edited if it comes back to todo",
+            State.DONE: "it is done; add another task",
+            State.FAILED: "'taskyard retry' puts it back into todo; then it can be edited",
+            State.CANCELLED: "'taskyard retry' puts it back into todo; then it can be edited",
+        }
         raise Conflict(
             f"task {standing.id} is {standing.state}: only tasks that nobody holds and that have not ended can be edited",
-            hint="cancel it and add another, or wait until it is back in todo",
+            hint=hints[standing.state],
         )
     to = standing.state
     if due is not None and to is not State.BLOCKED:

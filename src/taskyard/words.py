@@ -35,12 +35,21 @@ def decoded(part: str) -> str:
 def kind(value: object) -> str:
     """A legal kind: letters or digits of any script and `_ - . :`, the first a letter or digit."""
     word = _word(value, "kind")
-    if not word[0].isalnum() or not all(letter.isalnum() or letter in _KIND_MARKS for letter in word):
+    if not word[0].isalnum() or not all(
+        letter.isalnum() or letter in _KIND_MARKS or _is_mark(letter) for letter in word
+    ):
         raise Invalid(
             f"kind {_shown(word)} is not allowed",
             hint="use letters, digits, and _ - . : after the first character",
         )
     return word
+
+
+def _is_mark(letter: str) -> bool:
+    """Whether this is a part of the letter before it, as vowel signs and accents are in many scripts."""
+    from unicodedata import category  # only asked where a letter is none by itself
+
+    return category(letter).startswith("M")
 
 
 def worker(value: object, name: str = "worker") -> str:

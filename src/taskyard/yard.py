@@ -8,7 +8,7 @@ import time
 
 from taskyard import asking, draft, forks, ids, janitor, moves, times, words
 from taskyard.claim import Claim, legal_text
-from taskyard.errors import Conflict, Invalid, TimedOut
+from taskyard.errors import Ambiguous, Conflict, Invalid, NotFound, TimedOut, Unavailable
 from taskyard.store import Query, Trail, Want
 from taskyard.task import Handle, State
 
@@ -187,7 +187,10 @@ class Yard:
         cursor: str | None = None,
     ) -> asking.Page:
         """What this worker could be handed now, oldest first."""
-        janitor.sweep(self._store, self.worker)
+        try:
+            janitor.sweep(self._store, self.worker)
+        except Unavailable:
+            pass  # what is due shows when the yard can be written again
         taker = self.worker if worker is None else words.worker(worker)
         kinds = None if kind is None else asking.kinds(kind)
         return self._page(
@@ -259,14 +262,28 @@ class Yard:
         The name of a file that was set aside puts it back into the drop box; the answer is then None, because what
         becomes of it shows when it is taken in.
         """
-        if not ids.is_prefix(id.lower()) or self._is_aside(id):
+        if self._names_a_file(id):
             self._store.give_back(id)
             janitor.sweep(self._store, self.worker)
+            again = next((entry for entry in self._store.set_aside() if str(entry["name"]).split("~")[0] == id), None)
+            if again is not None:
+                raise Conflict(
+                    f"{id} was set aside again: {again['reason']}",
+                    hint=f"put failed/{again['name']}.json right, then retry",
+                )
             return None
         return self._revise(id, moves.retried)
 
-    def _is_aside(self, name: str) -> bool:
-        return any(entry["name"] == name for entry in self._store.set_aside())
+    def _names_a_file(self, name: str) -> bool:
+        """Whether this is the name of a file that is set aside, and not the id of a task."""
+        aside = any(entry["name"] == name for entry in self._store.set_aside())
+        try:
+            self._store.stand(asking.task_id(name))
+        except NotFound:
+            return aside
+        if aside and not ids.is_id(name.lower()):
+            raise Ambiguous(f"{name!a} begins a task's id and names a file that is set aside", hint="give the whole id")
+        return False
 
     def set_aside(self) -> list[dict[str, str | None]]:
         """Files that came in through the drop box and are no tasks: name, reason and time of each."""
@@ -369,8 +386,11 @@ class Yard:
         return janitor.sweep(self._store, self.worker, limit, mend=True)
 
     def _look(self) -> None:
-        """Before the whole yard is looked at: what was dropped a moment ago belongs to the picture."""
-        self._store.intake(self.worker)
+        """Before the whole yard is looked at: what was dropped a moment ago belongs to the picture, if it can be taken in."""
+        try:
+            self._store.intake(self.worker)
+        except Unavailable:
+            pass  # a yard that cannot be written can still be read
         self._tend()
 
     def _tend(self) -> None:
@@ -378,8 +398,11 @@ class Yard:
         if now < self._look_at:
             return
         self._look_at = now + _LOOK_EVERY
-        if self._store.turn(self._store.policy.sweep_every):
-            janitor.sweep(self._store, self.worker, mend=True)
+        try:
+            if self._store.turn(self._store.policy.sweep_every):
+                janitor.sweep(self._store, self.worker, mend=True)
+        except Unavailable:
+            pass  # the janitor's share is not what was asked for; what was asked for tells by itself
 
     def close(self) -> None:
         """Let go of what the yard holds open; claims are not touched."""

@@ -172,7 +172,7 @@ def test_files_that_were_set_aside_are_listed_counted_and_given_back(
     assert (alone.out.splitlines()[0].split()[:2], alone.err) == (["Set", "aside"], "")
     assert run("list", "--state", "done").err == "no such tasks\n"
 
-    assert run("retry", "order 17").out.startswith("order 17 was set aside again: ")
+    assert ask("retry", "order 17", code=7)["message"].startswith("order 17 was set aside again: ")
     (yard / "failed" / "order 17.json").write_text('{"kind": "sharpen"}')
     assert ask("retry", "order 17") == {"task": None, "given_back": "order 17"}
     assert ask("list")["set_aside"] == []

@@ -226,10 +226,10 @@ class MemoryStore:
         """Put the output of a verb that came too late aside, once however often it comes."""
         with self._open() as shelf:
             record = shelf.named(handle.id)
-            shelf.tell(self._clock(), "refused", record.standing, by, fence=handle.fence, worker=by, verb=verb)
+            worker = next((entry["worker"] for entry in record.history if entry["claim"] == str(handle)), by)
+            shelf.tell(self._clock(), "refused", record.standing, by, fence=handle.fence, worker=worker, verb=verb)
             if move is None:
                 return
-            worker = next((entry["worker"] for entry in record.history if entry["claim"] == str(handle)), by)
             late = {
                 "claim": str(handle),
                 "fence": handle.fence,

@@ -37,7 +37,9 @@ def listed(call: Call) -> Reply:
         _limit(call),
         given.text("cursor"),
     )
-    aside = call.yard.set_aside() if states is None or State.FAILED in states else None
+    aside = None
+    if (states is None or State.FAILED in states) and not any(map(given.flag, ("kind", "mission", "worker", "cursor"))):
+        aside = call.yard.set_aside()[: _limit(call)]
     return _reply(call, page, "no such tasks", aside)
 
 

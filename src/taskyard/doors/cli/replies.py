@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from taskyard.doors.cli.grammar import Given
     from taskyard.yard import Yard
 
+# What to do next where the error itself has nothing better to say.
+HINTS = {
+    "invalid": "put it right and say it again; 'taskyard VERB --help' tells what is allowed",
+    "timed_out": "wait longer, or look what holds it up with 'taskyard show ID'",
+    "not_found": "'taskyard list' shows the tasks there are",
+    "conflict": "'taskyard show ID' tells where the task stands",
+    "unavailable": "check that the yard is there and can be written, and try again",
+    "internal": "try again with TASKYARD_DEBUG=1, which shows where it happened",
+}
 VERSION = 1  # of the JSON envelope
 BROKEN_PIPE = 141  # as if SIGPIPE had ended us, which is what happens to other programs
 EXITS = {
@@ -120,15 +129,12 @@ def answer(reply: Reply, as_json: bool) -> int:
 
 
 def refuse(error: TaskyardError, as_json: bool) -> int:
-    """Say the error, as JSON on stdout or for people on stderr, and give the exit code."""
+    """Say the error and what to do next, as JSON on stdout or for people on stderr, and give the exit code."""
+    hint = error.hint or HINTS.get(error.code)
     if as_json:
-        say(
-            encoded(
-                {"v": VERSION, "ok": False, "error": {"code": error.code, "message": error.message, "hint": error.hint}}
-            )
-        )
+        say(encoded({"v": VERSION, "ok": False, "error": {"code": error.code, "message": error.message, "hint": hint}}))
     else:
-        remark(f"taskyard: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
+        remark(f"taskyard: {error.message}" + (f"\n  {hint}" if hint else ""))
     return EXITS.get(error.code, 1)
 
 

@@ -18,16 +18,8 @@ def retry(call: Call) -> Reply:
     name = call.given.words[0]
     task = call.yard.retry(name)
     if task is None:
-        return Reply({"task": None, "given_back": name}, lambda: _given_back(call, name))
+        return Reply({"task": None, "given_back": name}, lambda: f"{name} was taken in")
     return Reply({"task": task.as_dict()}, lambda: f"{task.id} is {task.state}")
-
-
-def _given_back(call: Call, name: str) -> str:
-    from taskyard.doors.cli import paper
-
-    again = next((entry["reason"] for entry in call.yard.set_aside() if entry["name"] == name), None)
-    text = f"{name} is in the drop box again" if again is None else f"{name} was set aside again: {again}"
-    return paper.plain(text)
 
 
 def wait(call: Call) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from errno import ENOENT
 
 from taskyard import ids
@@ -52,7 +53,7 @@ class New:
             title=draft.title,
             state=State.TODO if self.due is None else State.WAITING,
             priority=draft.priority,
-            data=draft.data,
+            data=json.loads(draft.payload),
             not_before=None if not_before is None else rfc3339(not_before),
             key=draft.key,
             mission=draft.mission,

@@ -53,12 +53,15 @@ class Records:
         written = self._read(handle.id, f"{handle}.{move.outcome}.json")
         if written is not None and (written.get("result"), written.get("reason")) == (move.result, move.reason):
             return
-        if worker is None:  # who calls may be another process than the one that held the claim
-            worker = next((record.get("worker") for claim, _, record in self._all(handle.id) if claim == handle), by)
+        worker = worker or self.holder(handle) or by
         from hashlib import sha256
 
         digest = sha256(json.dumps([move.outcome, move.result, move.reason], sort_keys=True).encode()).hexdigest()[:12]
         self._publish(handle.id, f"{handle}.stale-{digest}.json", _record(handle, move, worker, by, at), sync=True)
+
+    def holder(self, handle: Handle) -> str | None:
+        """Who held the claim, if a record of it tells; whoever calls now may be somebody else."""
+        return next((record.get("worker") for claim, _, record in self._all(handle.id) if claim == handle), None)
 
     def result(self, token: Token) -> Any:
         """The result of a done task: its own claim's, or None if that brought none."""

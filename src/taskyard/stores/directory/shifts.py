@@ -155,4 +155,6 @@ class Shifts:
         at = self._ground.clock.now()
         if move is not None:
             self._ground.records.keep_stale(handle, move, None, by, at)
-        self._journal.write(at, "refused", handle.id, found.token.lane.kind, handle.fence, by, by, {"verb": verb})
+        token = found.token
+        holder = token.worker if token.nonce == handle.nonce else self._ground.records.holder(handle)
+        self._journal.write(at, "refused", handle.id, token.lane.kind, handle.fence, holder or by, by, {"verb": verb})

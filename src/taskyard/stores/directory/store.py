@@ -127,7 +127,7 @@ class DirectoryStore:
         try:
             return self._claims.next(want, nonce) if want.id is None else self._claims.named(want, want.id, nonce)
         except OSError as error:
-            raise unavailable(error) from error
+            raise unavailable(error, self.url) from error
 
     @told
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
@@ -179,7 +179,7 @@ class DirectoryStore:
         try:
             return self._shifts.shift(standing, move, by, lapsed)
         except OSError as error:
-            raise unavailable(error) from error
+            raise unavailable(error, self.url) from error
 
     @told
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:

@@ -10,10 +10,13 @@ from taskyard.errors import Unavailable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import ParamSpec, TypeVar
+    from typing import Concatenate, ParamSpec, TypeVar
+
+    from taskyard.store import Store
 
     P = ParamSpec("P")
     R = TypeVar("R")
+    S = TypeVar("S", bound=Store)
 
 _HINTS = {
     errno.ENOSPC: "make room on the disk (df -h, df -i); nothing was half done, so just say it again afterwards",
@@ -29,22 +32,27 @@ _HINTS = {
 }
 
 
-def unavailable(error: OSError) -> Unavailable:
+_UNWRITABLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM))
+
+
+def unavailable(error: OSError, root: str) -> Unavailable:
     """What to raise for what the filesystem refused."""
-    where = f": {error.filename}" if error.filename else ""
+    what = "cannot be written" if error.errno in _UNWRITABLE else "cannot be used right now"
+    where = f" ({error.filename})" if error.filename else ""
     return Unavailable(
-        f"the yard cannot be used right now: {error.strerror or error}{where}", hint=_HINTS.get(error.errno or 0)
+        f"the yard {root} {what}: {error.strerror or error}{where}",
+        hint=_HINTS.get(error.errno or 0, "look at the system's log, and try again"),
     )
 
 
-def told(verb: Callable[P, R]) -> Callable[P, R]:
+def told(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Let what the filesystem refuses come out as `Unavailable`."""
 
     @functools.wraps(verb)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+    def wrapped(store: S, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return verb(*args, **kwargs)
+            return verb(store, *args, **kwargs)
         except OSError as error:
-            raise unavailable(error) from error
+            raise unavailable(error, store.url) from error
 
-    return wrapped
+    return wrapped  # type: ignore[return-value]

@@ -1,0 +1,80 @@
+"""What cannot be done is refused with a way on, and what is only looked at is never refused."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+import taskyard
+from tests.conftest import taken
+
+if TYPE_CHECKING:
+    from taskyard import Yard
+
+
+@pytest.mark.parametrize("state", ["processing", "done", "failed", "cancelled"])
+def test_an_edit_that_is_refused_never_suggests_to_take_the_task_from_anybody(yard: Yard, state: str) -> None:
+    id = yard.add("build").id
+    if state == "cancelled":
+        yard.cancel(id)
+    else:
+        claim = taken(yard.claim())
+        if state == "done":
+            claim.done()
+        elif state == "failed":
+            claim.fail("no", retry=False)
+    with pytest.raises(taskyard.Conflict) as refusal:
+        yard.edit(id, title="other")
+    assert "cancel" not in str(refusal.value.hint)
+
+
+def test_what_was_added_comes_back_as_any_store_keeps_it(yard: Yard) -> None:
+    task = yard.add("build", {"pair": (1, 2)})
+    assert task.data == yard.get(task.id).data == {"pair": [1, 2]}
+
+
+def test_a_kind_may_be_written_in_any_script(yard: Yard) -> None:
+    for kind in ("हिन्दी", "a\u0301b", "größe", "日本語"):
+        assert yard.get(yard.add(kind).id).kind == kind
+        taken(yard.claim(kinds=kind)).done()
+
+
+def test_a_late_verb_is_told_as_the_holders_whoever_says_it(yard: Yard, yard_url: str) -> None:
+    id = yard.add("build").id
+    handle = taken(yard.claim()).handle
+    yard.cancel(id)
+    with taskyard.open(yard_url, worker="somebody") as other, pytest.raises(taskyard.ClaimLost):
+        other.held(handle).done("late")
+    (refused,) = [event for event in yard.events(task=id) if event["event"] == "refused"]
+    assert (refused["worker"], refused["by"]) == ("ada", "somebody")
+
+
+def test_a_file_that_is_set_aside_never_hides_a_task(yard: Yard) -> None:
+    id = yard.cancel(yard.add("build").id).id
+    if yard.url.startswith("memory:"):
+        return  # there is no drop box
+    for name in (id, id[:4]):
+        with open(f"{yard.url}/todo/{name}.json", "w") as file:
+            file.write('{"kind": "no good"}')
+    yard.sweep()
+    assert len(yard.set_aside()) == 2
+    with pytest.raises(taskyard.Ambiguous):
+        yard.retry(id[:4])
+    assert yard.retry(id).state == "todo"  # type: ignore[union-attr]
+
+
+def test_a_file_that_is_still_wrong_is_refused_again(yard: Yard) -> None:
+    if yard.url.startswith("memory:"):
+        return
+    with open(f"{yard.url}/todo/order.json", "w") as file:
+        file.write('{"kind": "no good"}')
+    yard.sweep()
+    with pytest.raises(taskyard.Conflict, match="set aside again"):
+        yard.retry("order")
+    with open(f"{yard.url}/failed/order.json", "w") as file:
+        file.write('{"kind": "good"}')
+    assert yard.retry("order") is None
+    assert [task.kind for task in yard.find()] == ["good"]
+    assert os.listdir(f"{yard.url}/failed") == []
