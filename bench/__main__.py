@@ -1,13 +1,13 @@
-"""Measure this machine: `make bench`, or `python -m bench operations processes flat` for some of it."""
+"""Measure this machine: `make bench`, or `python -m bench operations processes flat day` for some of it."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import flat, operations, processes
+from bench import day, flat, operations, processes
 from bench.yards import scratch
 
-PARTS = {"operations": operations.report, "processes": processes.report, "flat": flat.report}
+PARTS = {"operations": operations.report, "processes": processes.report, "flat": flat.report, "day": day.report}
 
 
 def main() -> int:

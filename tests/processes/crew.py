@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import subprocess
 import sys
 import time
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import taskyard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from random import Random
 
 
 def say(value: Any) -> None:
@@ -32,8 +34,6 @@ def line_up() -> None:
 
 def drain(yard: str, worker: str = "", lease: str = "60") -> None:
     """Claim and end tasks until nothing is ready; says every handle, and who held it."""
-    import os
-
     with taskyard.open(yard, worker=worker or None) as opened:
         line_up()
         while (claim := opened.claim(lease=float(lease))) is not None:
@@ -132,8 +132,149 @@ def sweep_for_ever(yard: str) -> None:
     say(swept)
 
 
+def drop(yard: str, name: str, good: str, bad: str, how: str) -> None:
+    """Put so many good and bad files into the drop box, as people and programs do; says what each good one is called."""
+    line_up()
+    wrong = _bad_files(yard, name)
+    for number in range(int(good)):
+        content: dict[str, Any] = {"operation": "sharpen", "n": f"{name}-{number}", "parameters": {"filler": "x" * 200}}
+        if number % 5 == 0:
+            content["taskId"] = f"{name}-{number}"
+        _put(f"{yard}/todo/{name}-{number}.json", json.dumps(content, indent=2), how)
+        if number % (int(good) // int(bad)) == 0 and number // (int(good) // int(bad)) < int(bad):
+            next(wrong)
+        say(content["n"])
+
+
+def _put(path: str, text: str, how: str) -> None:
+    folder, _, name = path.rpartition("/")
+    hidden = f"{folder}/.{name}.part"
+    if how == "slowly":
+        with open(path, "w") as file:
+            for part in (text[: len(text) // 2], text[len(text) // 2 :]):
+                file.write(part)
+                file.flush()
+                time.sleep(0.003)
+        return
+    with open(hidden, "w") as file:
+        file.write(text)
+    if how == "cp":
+        subprocess.run(["cp", hidden, path], check=True)
+        os.unlink(hidden)
+    else:
+        os.rename(hidden, path)
+
+
+def _bad_files(yard: str, name: str) -> Iterator[None]:
+    """One after the other a file that can never be a task, each of another sort."""
+    sorts: dict[str, Any] = {
+        "no-json": "this is not JSON",
+        "truncated": '{"kind": "sharpen", "data": {"a": ',
+        "list": "[1, 2, 3]",
+        "kind": '{"kind": "no good"}',
+        "priority": '{"priority": 17}',
+        "twice": None,
+        "large": None,
+        "unreadable": None,
+        "link": None,
+    }
+    for number, sort in enumerate(itertools.cycle(sorts)):
+        path = f"{yard}/todo/bad-{name}-{number}-{sort}.json"
+        if sort == "twice":
+            # The same n as a file that was dropped before: whichever of the two is taken in first, it is done once.
+            first = number * 25 // 5 * 5
+            text = json.dumps(
+                {"taskId": f"{name}-{first}", "operation": "sharpen", "n": f"{name}-{first}", "twice": True}
+            )
+            _put(path, text, "rename")
+        elif sort == "large":
+            with open(f"{path}.part", "wb") as file:
+                file.truncate(5 << 20)
+            os.rename(f"{path}.part", path)
+        elif sort == "unreadable":
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0)
+            os.write(descriptor, b'{"n": "unreadable"}')
+            os.close(descriptor)
+        elif sort == "link":
+            os.symlink("/etc/hostname", path)
+        else:
+            _put(path, sorts[sort], "rename")
+        yield
+
+
+def work_until_told(yard: str) -> None:
+    """Claim and end tasks of any kind; says the data's `n` of each; goes on until told to end."""
+    import threading
+
+    told = threading.Thread(target=sys.stdin.readline, daemon=True)
+    with taskyard.open(yard) as opened:
+        line_up()
+        told.start()
+        while told.is_alive():
+            claim = opened.claim(wait=0.1)
+            if claim is not None:
+                claim.done({"n": claim.task.data["n"]})
+                say([claim.handle, claim.task.kind, claim.task.data["n"]])
+
+
+def add_keys(yard: str, number: str, seed: str) -> None:
+    """Add a task for each of so many keys, in an order of its own; says every key and id."""
+    import random
+
+    keys = [f"key-{number}" for number in range(int(number))]
+    random.Random(int(seed)).shuffle(keys)
+    with taskyard.open(yard) as opened:
+        say("ready")
+        for key in keys:
+            say([key, opened.add("build", {"key": key}, key=key).id])
+
+
+def live(yard: str, worker: str, seed: str) -> None:
+    """All that a worker and its owner do, at random, until killed."""
+    import random
+
+    chance = random.Random(int(seed))
+    with taskyard.open(yard, worker=worker) as opened:
+        say("ready")
+        if int(seed) % 2:
+            for claim in opened.resume():
+                claim.release()
+        while True:
+            with contextlib.suppress(taskyard.Conflict, taskyard.ClaimLost):
+                _live_once(opened, chance)
+
+
+def _live_once(opened: taskyard.Yard, chance: Random) -> None:
+    verb = chance.choice(("add", "add", *["work"] * 12, "cancel", "edit", "edit", "retry", "retry", "resume"))
+    if verb == "add":
+        opened.add_many([{"kind": chance.choice("abc"), "data": chance.random()}] * chance.randint(1, 5))
+    elif verb == "work":
+        claim = opened.claim(lease=chance.choice((0.05, 60)))
+        if claim is not None:
+            chance.choice(
+                (claim.done, lambda: claim.done({"r": 1}), lambda: claim.fail("why"), claim.release, claim.heartbeat)
+            )()
+    elif verb == "resume":
+        for claim in opened.resume():
+            claim.done("resumed")
+    else:
+        states = {
+            "cancel": ["todo", "processing"],
+            "edit": ["todo", "waiting"],
+            "retry": ["failed", "cancelled", "waiting"],
+        }
+        tasks = opened.find(state=states[verb], limit=20)
+        if tasks:
+            id = chance.choice(tasks).id
+            if verb == "edit":
+                opened.edit(id, title="edited", priority=chance.randint(0, 9))
+            else:
+                getattr(opened, verb)(id)
+
+
 VERBS: tuple[Callable[..., None], ...] = (
     drain, drain_by_command, add, add_for_ever, work_for_ever, claim_late, work_with_heartbeat, sweep_for_ever,
+    drop, work_until_told, add_keys, live,
 )  # fmt: skip
 
 if __name__ == "__main__":

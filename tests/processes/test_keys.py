@@ -1,0 +1,65 @@
+"""Two processes add under the same thousand keys and are killed at random: one task a key, and never none."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from typing import TYPE_CHECKING
+
+import taskyard
+from taskyard.stores.directory import mending
+from tests.directory.stories import check_log, check_places
+from tests.processes import tools
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+    import pytest
+
+    Crew = Callable[..., subprocess.Popen[str]]
+
+KEYS, KILLS = 1000, 12
+
+
+def last_words(adder: subprocess.Popen[str]) -> list[list[str]]:
+    """All that the adder said, up to the moment when it is killed."""
+    adder.kill()
+    assert adder.stdout is not None
+    said = tools.whole_lines(adder.stdout.read())  # not communicate(), which forgets what was read ahead
+    adder.wait()
+    return said
+
+
+def test_two_adders_of_the_same_thousand_keys_that_are_killed_at_random_add_one_task_a_key(
+    place: str, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(7)
+    said: list[list[str]] = []
+    adders = [crew(place, "add_keys", str(KEYS), str(number)) for number in (1, 2)]
+    for adder in adders:
+        assert tools.said(adder) == "ready"
+    for kill in range(KILLS):
+        time.sleep(chance.uniform(0.01, 0.08))
+        at = kill % 2
+        said += last_words(adders[at])
+        adders[at] = crew(place, "add_keys", str(KEYS), str(kill + 10))
+        assert tools.said(adders[at]) == "ready"
+    said += tools.told(adders)
+    ids: dict[str, set[str]] = {}
+    for key, id in said:
+        ids.setdefault(key, set()).add(id)
+    assert len(ids) == KEYS
+    assert all(len(acknowledged) == 1 for acknowledged in ids.values()), "one key, one task, whoever asked"
+    # Files without a key that their adder had no time to link are left alone for long; here nobody is at work any more.
+    monkeypatch.setattr(mending, "PATIENCE", -1)
+    with taskyard.open(place) as yard:
+        yard.sweep()
+        assert sorted(check_places(place)) == sorted(id for found in ids.values() for id in found)
+        assert sum(len(names) for _, _, names in os.walk(f"{place}/keys")) == KEYS
+        assert os.listdir(f"{place}/tmp") == ["clock"]
+        assert yard.counts()["todo"] == KEYS
+        check_log(yard)
+        again = yard.add_many([{"kind": "build", "data": {"key": key}, "key": key} for key in ids])
+        assert again.created == 0
