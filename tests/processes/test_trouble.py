@@ -52,7 +52,7 @@ def test_a_yard_that_cannot_be_written_says_so(sealed: str) -> None:
         timeout=60,
     )
     assert (said.returncode, said.stdout) == (8, "")
-    assert said.stderr.startswith("taskyard: the yard cannot be used right now: Permission denied")
+    assert said.stderr.startswith(f"taskyard: the yard {sealed} cannot be written: Permission denied")
 
 
 def test_a_yard_that_cannot_be_read_says_so(place: str) -> None:

@@ -109,11 +109,16 @@ class Adder:
     def _add_batch(self, drafts: Sequence[Draft], by: str) -> list[New]:
         one_by_one = self._durable and len(drafts) <= _FEW
         batch = self._placed(drafts)
-        for new in batch:
-            self._disk.create(new.written, body.encode(new.id, new.draft, new.due), sync=one_by_one)
-        if self._durable and not one_by_one:
-            self._disk.sync_all(self._root)
-        self._put(batch, by)
+        try:
+            for new in batch:
+                self._disk.create(new.written, body.encode(new.id, new.draft, new.due), sync=one_by_one)
+            if self._durable and not one_by_one:
+                self._disk.sync_all(self._root)
+            self._put(batch, by)
+        except OSError:
+            for new in batch:
+                self._disk.remove(new.written)
+            raise
         if one_by_one:
             self.sync({new.folder for new in batch})
         elif self._durable:
@@ -130,7 +135,11 @@ class Adder:
             new = self.place(draft)
             self._disk.create(new.written, body.encode(new.id, new.draft, new.due), self._durable)
             if self.keys.take(draft.key, new.written):
-                self._put([new], by)
+                try:
+                    self._put([new], by)
+                except OSError:
+                    self.keys.give_up(draft.key, new.written)
+                    raise
                 if self._durable:
                     self.sync({new.folder})
                 return new

@@ -34,25 +34,30 @@ class Aside:
         except FileNotFoundError:
             return None
         name = stem = stem_of(taken)
-        while self._disk.exists(f"{self._root}/failed/{name}{SUFFIX}") or not self._place(taken, name, reason):
-            name = f"{stem}~{base32(chance(20), 4)}"
+        try:
+            while not self.renamed(taken, f"{self._root}/failed/{name}{SUFFIX}"):
+                name = f"{stem}~{base32(chance(20), 4)}"
+        except OSError:
+            self.undo(taken, path)
+            raise
+        draft = self._ground.draft()
+        try:
+            self._disk.create(draft, f"{reason}\n".encode("utf-8", "backslashreplace"), sync=False)
+            self._disk.rename(draft, f"{self._root}/failed/{name}.reason")
+        except OSError:
+            self._disk.remove(draft)  # no room even for the reason; the file itself is safe, and the log has it
         return name
+
+    def undo(self, box: str, path: str) -> None:
+        """Nowhere to put it: it stays where it was. By a plain rename, which needs no room."""
+        if self._disk.exists(box) and not self._disk.exists(path):
+            self._disk.rename(box, path)
 
     def box(self, stem: str) -> str:
         """A name in tmp/ for a file from the drop box while it is worked on; should we die, it goes back under its stem."""
         while len(stem.encode("utf-8", "surrogateescape")) > _STEM_MOST:
             stem = stem[:-1]
         return f"{self._ground.draft()}.{stem}{BOX}"
-
-    def _place(self, taken: str, name: str, reason: str) -> bool:
-        """First the reason, then the file; exclusively, because a rename would overwrite what was set aside before."""
-        draft = self._ground.draft()
-        self._disk.create(draft, f"{reason}\n".encode("utf-8", "backslashreplace"), sync=False)
-        self._disk.rename(draft, f"{self._root}/failed/{name}.reason")
-        if not self._disk.is_file(taken):
-            self._disk.rename(taken, f"{self._root}/failed/{name}{SUFFIX}")
-            return True
-        return self._disk.move_new(taken, f"{self._root}/failed/{name}{SUFFIX}")
 
     def is_placed(self, box: str) -> bool:
         """Whether the file under this name has another one already, in failed/ or back in the drop box."""
@@ -78,7 +83,7 @@ class Aside:
         if "/" in stem or not self._disk.exists(f"{self._root}/failed/{stem}{SUFFIX}"):
             raise NotFound(f"no task has the id {stem!a}, and no file of that name is set aside")
         try:
-            if not self.back(f"{self._root}/failed/{stem}{SUFFIX}", path):
+            if not self.renamed(f"{self._root}/failed/{stem}{SUFFIX}", path):
                 raise Conflict(
                     f"the drop box has a file of this name already: {path}", hint="wait until it is taken in"
                 )
@@ -87,8 +92,8 @@ class Aside:
         self._disk.remove(f"{self._root}/failed/{stem}.reason")
         return path
 
-    def back(self, path: str, target: str) -> bool:
-        """Whether the file is in the drop box again; not if another of its name is there."""
+    def renamed(self, path: str, target: str) -> bool:
+        """Whether the file has this name now; not if another has it, which a rename would overwrite."""
         if self._disk.is_file(path):
             return self._disk.move_new(path, target)
         if self._disk.exists(target):

@@ -131,6 +131,7 @@ class Claims:
             return None  # cancelled, or with a tiny lease reaped, between the two calls: as if another had been first
         except OSError as error:
             if error.errno not in _NO_FILE:
+                self._give_back(standing)
                 raise
             self._fail(standing, f"its file cannot be read: {error.strerror}")
         except Invalid as error:
@@ -151,6 +152,14 @@ class Claims:
         plan = names.Plan(counters, lane, want.worker, want.lease, self._ground.policy)
         self._plans[rest, lane, want.worker, want.lease] = plan
         return plan
+
+    def _give_back(self, standing: Standing) -> None:
+        """A claim that cannot be answered is none: too many open files, say. Without a record, which would need one more."""
+        counted = (standing.fence + 1, standing.errors, standing.crashes)
+        try:
+            self._shifts.shift(standing, Move("released", State.TODO, *counted), standing.worker or "")
+        except OSError:
+            return  # the lease will
 
     def _fail(self, standing: Standing, reason: str) -> None:
         """Take a task that nobody can work on out of everybody's way, without losing its file."""

@@ -212,6 +212,23 @@ class Disk:
             os.close(descriptor)
         return False
 
+    def lock(self, path: str) -> int | None:
+        """A descriptor that holds the file until it is closed; None if somebody else holds it, or it is gone."""
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+            if os.path.exists(path):
+                return descriptor
+        except BlockingIOError:
+            pass
+        os.close(descriptor)
+        return None
+
     def remove_tree(self, path: str) -> None:
         """Take a file or a folder with all in it away, if it is there; links are not followed."""
         try:

@@ -80,7 +80,15 @@ class Ingest:
             self._disk.rename(path, box)
         except FileNotFoundError:
             return None
-        return self.add_keyed(box, name, draft, by)
+        try:
+            # Read once more, now that it is ours: somebody may have written to it since.
+            draft = dropped.draft(dropped.parse(self._disk.examine(box, FILE_MOST).content))
+            return self.add_keyed(box, name, draft, by)
+        except (Invalid, OSError) as error:
+            self._aside.undo(box, path)
+            if isinstance(error, Invalid):
+                return None  # looked at again where it came from
+            raise
 
     def add_keyed(self, box: str, name: str, draft: Draft, by: str) -> New | None:
         """Add what was taken out of the box; a second file of the same taskId is set aside."""

@@ -10,6 +10,7 @@ from taskyard.draft import same
 from taskyard.errors import Conflict, NotFound
 from taskyard.ids import base32, chance
 from taskyard.stores.directory import body
+from taskyard.stores.directory.names import Token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     from taskyard.draft import Draft
     from taskyard.stores.directory.ground import Ground
 
+_LOOKS = 100  # at a key whose task is always somewhere else
 _DIGEST = 40  # characters of the key's SHA-256
 
 
 class Keys:
     """Finds and takes keys."""
 
-    def __init__(self, ground: Ground, help_in: Callable[[str, bytes], bool]) -> None:
+    def __init__(self, ground: Ground, help_in: Callable[..., bool]) -> None:
         self._ground = ground
         self._disk = ground.disk
         self._root = ground.root
@@ -50,6 +52,12 @@ class Keys:
             self._disk.sync(folder)
         return taken
 
+    def give_up(self, key: str, written: str) -> None:
+        """The task cannot be put in its place (a full disk, say): nothing was added, and the key is free again."""
+        if self._disk.same_file(written, self.path(key)):
+            self._disk.remove(self.path(key))
+            self._disk.remove(written)
+
     def holder(self, draft: Draft) -> str | None:
         """The id of the task that has this key, put in its place if need be; None if the key is free.
 
@@ -57,7 +65,7 @@ class Keys:
         """
         assert draft.key is not None  # asked for tasks with a key only
         path = self.path(draft.key)
-        while True:
+        for _ in range(_LOOKS):
             try:
                 content = self._disk.read(path)
             except FileNotFoundError:
@@ -65,8 +73,10 @@ class Keys:
             fields = body.decode(content)
             if self._is_there(fields["id"], content):
                 break
-            if self._bury(path):
+            if self._bury(path) or self._let_go(fields["id"], path):
                 return None
+        else:
+            raise Conflict(f"the task of the key {draft.key!r} keeps moving under other hands", hint="try again")
         if fields["kind"] != draft.kind or not same(fields["data"], draft.data):
             raise Conflict(
                 f"the key {draft.key!r} belongs to task {fields['id']}, which is not the same",
@@ -84,7 +94,8 @@ class Keys:
         try:
             self._ground.lookup.find(id)
         except NotFound:
-            return self._help_in(id, content)
+            # Its adder died before it was in its place; or a janitor has just given it up, too early.
+            return self._help_in(id, content) or self._help_in(id, content, f"{self._root}/dead/{id}.json")
         return True
 
     def _bury(self, path: str) -> bool:
@@ -106,6 +117,18 @@ class Keys:
         except FileNotFoundError:
             return True  # a sweep has done the same
         return True
+
+    def _let_go(self, id: str, path: str) -> bool:
+        """Whether the key's task is being pruned by somebody who has not come to its key yet; the key is free then."""
+        for name in self._ground.lookup.names(f"{self._root}/dead"):
+            if (
+                name.startswith(f"{id}.")
+                and Token.parse(name)
+                and self._disk.same_file(f"{self._root}/dead/{name}", path)
+            ):
+                self._disk.remove(path)
+                return True
+        return False
 
     def restore(self, path: str, name: str) -> None:
         """Put a key back that somebody has taken away and died over, if its task is still there."""

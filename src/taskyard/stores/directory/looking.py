@@ -67,13 +67,24 @@ class Looking:
         for found in self._listing.oldest_first(query, hidden):
             if len(page) == query.limit:
                 return page, page[-1].id
-            try:
-                task = self._task(found, self._bodies.read(*found.place))
-            except FileNotFoundError:
-                continue  # moved on since it was listed; its new place may be listed too
+            task = self._still(found, query)
+            if task is None:
+                continue
             if query.mission is None or task.mission == query.mission:
                 page.append(task)
         return page, None
+
+    def _still(self, found: Found, query: Query) -> Task | None:
+        """The task that was listed, wherever it has moved since; None if it is not what the query wants any more."""
+        for _ in range(_LOOKS):
+            try:
+                return self._task(found, self._bodies.read(*found.place))
+            except FileNotFoundError:
+                again = self._lookup.matching(found.token.id).get(found.token.id)
+                if again is None or (query.states is not None and again.state not in query.states):
+                    return None
+                found = again
+        return None
 
     def _task(self, found: Found, content: bytes) -> Task:
         try:

@@ -66,27 +66,31 @@ class Mending:
         logged = 0
         own = self._ground.writer.open()
         for tag in self._writers.dead(own, now, PATIENCE)[:_SHARE]:
-            intent = self._writers.intent(tag)
-            for event in [] if intent is None else self._missing(intent):
-                logged += 1
-                self._ground.journal.log_again(event, now)
-            self._writers.forget(tag)
+            hold = self._writers.take(tag)
+            if hold is None:
+                continue  # another janitor is at it
+            try:
+                intent = self._writers.intent(tag)
+                for event in [] if intent is None else self._missing(intent):
+                    logged += 1
+                    self._ground.journal.log_again(event, now)
+                self._writers.forget(tag)
+            finally:
+                self._disk.close(hold)
         return logged
 
     def _missing(self, intent: dict[str, Any]) -> list[dict[str, Any]]:
         """The events of this intent that took place and are not in the log."""
         if "tasks" not in intent:
-            return [intent] if self._happened(intent) and not self._is_logged(intent) else []
-        missing = []
+            return self._unlogged([intent]) if self._happened(intent) else []
+        events = []
         for task in intent["tasks"]:
-            at = rfc3339(ids.created(task))
-            event = {"at": at, "event": "added", "task": task, "fence": 0, "worker": None, "by": intent.get("by")}
             kind = self._kind(task)
             if kind is not None:
-                event["kind"] = kind
-                if not self._is_logged(event):
-                    missing.append(event)
-        return missing
+                at = rfc3339(ids.created(task))
+                event = {"at": at, "event": "added", "task": task, "fence": 0, "kind": kind}
+                events.append({**event, "worker": None, "by": intent.get("by")})
+        return self._unlogged(events)
 
     def _kind(self, task: str) -> str | None:
         try:
@@ -115,23 +119,26 @@ class Mending:
             name.startswith(f"{token.id}.{token.fence}.") for name in self._disk.listdir(self._ground.processing)
         )
 
-    def _is_logged(self, event: dict[str, Any]) -> bool:
-        """Whether the log tells of the move that led to this fence; a claim and its ending share one."""
+    def _unlogged(self, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those that the log does not tell of, by the fence that their move led to; the log is read once for all."""
+        marks = {
+            f'"event":"{name}","task":"{event["task"]}","fence":{event["fence"]},'.encode(): position
+            for position, event in enumerate(events)
+            for name in _alike(event)
+        }
+        since = min((str(event.get("at") or "")[:_HOUR] for event in events), default="")
         folder = f"{self._root}/events"
-        marks = [
-            f'"event":"{name}","task":"{event["task"]}","fence":{event["fence"]},'.encode() for name in _alike(event)
-        ]
-        since = str(event.get("at") or "")[:_HOUR]
+        logged: set[int] = set()
         for name in self._disk.listdir(folder):
             if name[:_HOUR] < since:
                 continue
             offset, tail = 0, b""
             while chunk := self._disk.read_at(f"{folder}/{name}", offset):
-                if any(mark in tail + chunk for mark in marks):
-                    return True
+                text = tail + chunk
+                logged |= {position for mark, position in marks.items() if position not in logged and mark in text}
                 offset += len(chunk)
                 tail = chunk[-200:]
-        return False
+        return [event for position, event in enumerate(events) if position not in logged]
 
     # Files on their way in
 
@@ -178,7 +185,7 @@ class Mending:
                 return 1
         except (Invalid, Conflict, PermissionError):
             pass  # whatever it is, it is looked at again where it came from
-        while not self._aside.back(mine, f"{self._root}/todo/{stem}{SUFFIX}"):
+        while not self._aside.renamed(mine, f"{self._root}/todo/{stem}{SUFFIX}"):
             stem += "~"
         self._ingest.take(by)
         return 1

@@ -7,9 +7,11 @@ state at one stroke; then its key, records, notes and edits; at last the file. W
 from __future__ import annotations
 
 import json
+import re
 import time
 
 from taskyard import ids
+from taskyard.errors import Invalid
 from taskyard.stores.directory.names import Token
 from taskyard.task import State
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 ENDED = (State.DONE, State.FAILED, State.CANCELLED)
 SHARE = 2000  # tasks that leave with one sweep
+_LOG = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\..+\.jsonl")
 _WORTHWHILE = 500  # an unasked prune waits until there are so many, so that archives don't come in crumbs
 
 
@@ -152,6 +155,8 @@ class Pruning:
                 self._adder.keys.release(self._disk.read(path))
         except FileNotFoundError:
             return
+        except Invalid:
+            pass  # a broken file tells no key; the key is let go of when somebody asks for it
         for place in ("results", "edits"):
             folder = f"{self._root}/{place}/{segment}"
             for entry in self._ground.lookup.names(folder):
@@ -167,7 +172,9 @@ class Pruning:
         if age is None:
             return 0
         limit = time.strftime("%Y-%m-%dT%H", time.gmtime(self._ground.clock.exact() // 1000 - int(age) - 3600))
-        old = [name for name in self._ground.lookup.names(f"{self._root}/events") if name < limit]
+        old = [
+            name for name in self._ground.lookup.names(f"{self._root}/events") if _LOG.fullmatch(name) and name < limit
+        ]
         for name in old if apply else []:
             from gzip import compress
 

@@ -90,7 +90,18 @@ class Writers:
     def dead(self, own: str, now: int, patience: int) -> list[str]:
         """The tags of processes that are gone."""
         tags = [tag for tag in self._disk.listdir(self._folder) if tag != own and "-" in tag]
-        return [tag for tag in tags if not self.is_alive(tag, now, patience)]
+        return [tag for tag in tags if not self._is_young(tag, now, patience) and not self.is_alive(tag, now, patience)]
+
+    def _is_young(self, tag: str, now: int, patience: int) -> bool:
+        """Whether this is a file that is only just being made, and is not locked yet."""
+        try:
+            return tag.endswith(".new") and now - self._disk.changed_at(f"{self._folder}/{tag}") < patience
+        except FileNotFoundError:
+            return True
+
+    def take(self, tag: str) -> int | None:
+        """Hold the file of a dead process, so that one janitor alone logs for it; None if another holds it."""
+        return self._disk.lock(f"{self._folder}/{tag}")
 
     def intent(self, tag: str) -> dict[str, Any] | None:
         """The event that this process noted last."""
