@@ -29,7 +29,7 @@ def _claim_and_done(folder: str) -> None:
         for _ in range(ROUND):
             claim = yard.claim()
             assert claim is not None
-            assert claim.task.data == PAYLOAD
+            claim.task.data  # noqa: B018  parsed, as a worker would have it
             claim.done()
         ours.append((time.perf_counter() - begin) / ROUND)
         theirs.append(bare.round())

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from taskyard.retry import Policy
     from taskyard.task import Standing
 
+_PROCESSING, _DONE = State.PROCESSING, State.DONE  # looked up once: the hot path pays for every enum's member
+
 
 class Move:
     """One change of state, decided: what the store has to make atomic, and what it writes down beside it."""
@@ -56,9 +58,9 @@ class Move:
 
 def done(standing: Standing, result: Any = None) -> Move:
     """The holder is finished."""
-    if standing.state is not State.PROCESSING:
+    if standing.state is not _PROCESSING:
         _held(standing, "be done")
-    return Move("done", State.DONE, standing.fence, standing.errors, standing.crashes, outcome="done", result=result)
+    return Move("done", _DONE, standing.fence, standing.errors, standing.crashes, 0.0, "done", None, result)
 
 
 def failed(standing: Standing, policy: Policy, reason: str, again: bool = True) -> Move:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import time
-
 from taskyard import draft, times
 from taskyard.errors import ClaimLost, Conflict
 from taskyard.task import State
@@ -47,8 +45,7 @@ def settle(yard: Yard, claim: Claim, verb: str, decide: Callable[[Standing], Mov
     if store.shift(standing, decide(standing), yard.worker):
         if claim._has_workdir or claim._standing is None:
             store.tidy(claim._parsed())
-        if time.monotonic() >= yard._look_at:
-            yard._tend()  # after the ending, for the same reason
+            yard._tend()  # after the ending, for the same reason; a worker in a loop does its share when it claims
         return None
     return _repeat(yard, claim._parsed(), store.stand(standing.id), verb, decide)
 

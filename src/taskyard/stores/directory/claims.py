@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.shifts import Shifts
 
 _LOST_AT_ONCE = 64
+_PROCESSING = State.PROCESSING  # looked up once: an enum's member costs a tenth of a microsecond each time
 _NO_FILE = frozenset((errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO))
 
 
@@ -111,7 +112,7 @@ class Claims:
             ground.sync_move(self._processing, target)
         self._journal.append(line)
         standing = Standing(
-            id, lane.kind, lane.priority, lane.assignee, State.PROCESSING, number, counters.errors, counters.crashes,
+            id, lane.kind, lane.priority, lane.assignee, _PROCESSING, number, counters.errors, counters.crashes,
             plan.max_attempts, plan.lease, want.worker, nonce, (self._processing, target),
         )  # fmt: skip
         return self._grant(standing, counters, path, now + plan.lease_ms)
@@ -124,7 +125,20 @@ class Claims:
             content = self._disk.read(path)
             if not counters.dropped and not content.startswith(body.MARK):
                 raise Invalid("the task's file was not written by Taskyard")
-            return Grant(standing, _held_task(standing, content, until), until)
+            # The fields of its file are a task's own; the rest is where it stands.
+            fields = body.decode(content)
+            if "id" not in fields:  # a dropped file knows nothing of where it was put
+                fields["id"], fields["kind"] = standing.id, standing.kind
+                fields["priority"], fields["assignee"] = standing.priority, standing.assignee
+            fields["state"] = _PROCESSING
+            fields["attempts"] = standing.errors + standing.crashes
+            fields["max_attempts"] = standing.max_attempts
+            fields["fence"] = standing.fence
+            fields["worker"] = standing.worker
+            fields["lease_ends"] = until
+            task = Task.__new__(Task)
+            task.__dict__ = fields
+            return Grant(standing, task, until)
         except FileNotFoundError:
             if counters.body is not None and self._disk.exists(f"{standing.place[0]}/{standing.place[1]}"):
                 self._fail(standing, "the edit that replaced its file is gone")
@@ -235,20 +249,3 @@ class Claims:
     def paused(self) -> tuple[bool, frozenset[str]]:
         """Whether the whole yard is paused, and which kinds are."""
         return names.paused(self._ground.lookup.names(f"{self._ground.root}/paused"))
-
-
-def _held_task(standing: Standing, content: bytes, until: int) -> Task:
-    """The task that a claim holds: the fields of its file are a task's own, and the rest is where it stands."""
-    fields = body.decode(content)
-    if "id" not in fields:  # a dropped file knows nothing of where it was put
-        fields["id"], fields["kind"] = standing.id, standing.kind
-        fields["priority"], fields["assignee"] = standing.priority, standing.assignee
-    fields["state"] = State.PROCESSING
-    fields["attempts"] = standing.errors + standing.crashes
-    fields["max_attempts"] = standing.max_attempts
-    fields["fence"] = standing.fence
-    fields["worker"] = standing.worker
-    fields["lease_ends"] = until
-    task = Task.__new__(Task)
-    task.__dict__ = fields
-    return task
