@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     S = TypeVar("S", bound=Store)
 
 _HINTS = {
-    errno.ENOSPC: "make room on the disk (df -h, df -i); nothing was half done, so just say it again afterwards",
-    errno.EDQUOT: "make room within your quota; nothing was half done, so just say it again afterwards",
+    errno.ENOSPC: "make room on the disk (df -h, df -i), then try again; of a batch some may be there already: 'taskyard list' tells",
+    errno.EDQUOT: "make room within your quota, then try again; of a batch some may be there already: 'taskyard list' tells",
     errno.EROFS: "the filesystem is read-only; mount it for writing",
     errno.EACCES: "check who owns the yard and its permissions",
     errno.EPERM: "check who owns the yard and its permissions",
