@@ -35,7 +35,7 @@ WRITES = frozenset(
         "touch",
         "append",
     )
-) | {"write", "sync", "sync_all", "share"}
+) | {"write", "sync", "sync_all", "share", "hold"}
 _ID = rf"[0-9a-hjkmnp-tv-z]{{{ids.LENGTH}}}"
 _SHAPES = (
     (r"tmp/\d+-[0-9a-z]{8}\.\d+", "tmp/DRAFT"),

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard import ClaimLost, State, ids, times
+from taskyard import ClaimLost, State, draft, ids, times
 from taskyard.retry import Policy
-from taskyard.store import Store
+from taskyard.store import Store, Terms
 from taskyard.stores.directory import dropped, ground, layout, names
 from taskyard.stores.directory.names import Lane, Token
 from taskyard.task import Handle
@@ -126,7 +126,8 @@ def test_the_longest_name_is_as_long_as_told_and_fits(tmp_path: Path) -> None:
     lane = Lane.of(9, "k" * ENCODED_MOST, "a" * ENCODED_MOST)
     counters = names.Counters.parse("e999999999.c999999999.bzzzzzzzz.m999.t2592000000.json")
     assert counters is not None
-    plan = names.Plan(counters, lane, "a" * ENCODED_MOST, 999_999_999, Policy())
+    terms = Terms("a" * ENCODED_MOST, draft.LEASE_MOST, None, True)
+    plan = names.Plan(counters, lane, "a" * ENCODED_MOST, terms, Policy())
     nonce = "z" * 8 + "9" * 16
     longest = f"{'z' * ids.LENGTH}.999999999.{plan.middle}{nonce}.{names.RESULT}.json"
     assert len(longest) == told
@@ -135,7 +136,7 @@ def test_the_longest_name_is_as_long_as_told_and_fits(tmp_path: Path) -> None:
     assert (token.nonce, token.worker, token.has_result, token.body) == (nonce, lane.assignee, True, "z" * 8)
     assert len(str(Handle.parse(f"{token.id}.{token.fence}.{token.nonce}"))) == 56
     (tmp_path / longest).touch()
-    bare = names.Plan(counters, Lane.of(9, lane.kind, None), "a" * ENCODED_MOST, 999_999_999, Policy())
+    bare = names.Plan(counters, Lane.of(9, lane.kind, None), "a" * ENCODED_MOST, terms, Policy())
     assert len(bare.middle) <= len(plan.middle)
 
 

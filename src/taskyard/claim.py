@@ -130,9 +130,18 @@ class Claim:
         settling.settle(self._yard, self, "fail", lambda standing: moves.failed(standing, policy, text, retry))
         self._over = True
 
-    def release(self) -> None:
-        """Hand the task back untouched; it counts as no attempt."""
-        settling.settle(self._yard, self, "release", moves.released)
+    def release(self, after: float = 0.0, reason: str | None = None) -> None:
+        """Hand the task back, to be tried again after so many seconds; it counts as no attempt."""
+        delay = times.seconds(after, "after") if after else 0.0
+        text = None if reason is None else legal_text(reason, "reason")
+        settling.settle(self._yard, self, "release", lambda standing: moves.released(standing, delay, text))
+        self._over = True
+
+    def crash(self, reason: str) -> None:
+        """Give the task back as if this worker had died with it: what ran it is gone, and the worker is not."""
+        text = legal_text(reason, "reason")
+        policy = self._yard.policy
+        settling.settle(self._yard, self, "crash", lambda standing: moves.crashed(standing, policy, text))
         self._over = True
 
     def __enter__(self) -> Self:

@@ -11,6 +11,7 @@ from taskyard.task import State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.store import Store
+    from taskyard.task import Standing
 
 SHARE = 200  # moves in one unasked sweep, so that nobody's command stalls on another's mess
 
@@ -42,9 +43,15 @@ def sweep(store: Store, by: str, limit: int = SHARE, *, mend: bool = False) -> S
     swept.taken = store.intake(by)
     for standing in store.overdue(limit):
         if standing.state is State.PROCESSING:
-            reason = f"the lease of {standing.lease:g} s ended without a heartbeat from {standing.worker}"
+            reason = _reason(standing)
             if store.shift(standing, moves.crashed(standing, store.policy, reason), by, lapsed=True):
                 swept.reaped += 1
         elif store.shift(standing, moves.woken(standing), by):
             swept.woken += 1
     return swept
+
+
+def _reason(standing: Standing) -> str:
+    if standing.dead:
+        return f"the worker {standing.worker} died"
+    return f"the lease of {standing.lease:g} s ended without a heartbeat from {standing.worker}"

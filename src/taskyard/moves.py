@@ -73,10 +73,10 @@ def failed(standing: Standing, policy: Policy, reason: str, again: bool = True) 
     return _back("failed", standing, delay, errors, standing.crashes, "error", reason)
 
 
-def released(standing: Standing) -> Move:
-    """The holder hands the task back; nothing is counted."""
+def released(standing: Standing, delay: float = 0.0, reason: str | None = None) -> Move:
+    """The holder hands the task back, for now or for later; nothing is counted."""
     _held(standing, "be released")
-    return _back("released", standing, 0.0, standing.errors, standing.crashes, "released", None)
+    return _back("released", standing, delay, standing.errors, standing.crashes, "released", reason)
 
 
 def crashed(standing: Standing, policy: Policy, reason: str) -> Move:

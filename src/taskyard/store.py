@@ -9,7 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Protocol
+    from typing import Any, Protocol, Self
 
     from taskyard.draft import Draft
     from taskyard.moves import Move
@@ -22,15 +22,40 @@ else:
 class Want:
     """What a worker asks for; the same for many claims."""
 
-    __slots__ = ("id", "kinds", "lease", "worker")
+    __slots__ = ("id", "kinds", "terms", "worker")
 
     def __init__(
-        self, worker: str, kinds: frozenset[str] | None = None, lease: float | None = None, id: str | None = None
+        self,
+        worker: str,
+        kinds: frozenset[str] | None = None,
+        lease: float | None = None,
+        id: str | None = None,
+        usual: float | None = None,
+        vouched: bool = False,
     ) -> None:
         self.worker = worker
         self.kinds = kinds
-        self.lease = lease
         self.id = id
+        self.terms = Terms(worker, lease, usual, vouched)
+
+
+class Terms(tuple[str, float | None, float | None, bool]):
+    """On what terms a claim is made: by whom, for how long, for how long where the task does not say, and whether vouched for."""
+
+    __slots__ = ()
+
+    def __new__(cls, worker: str, lease: float | None, usual: float | None, vouched: bool) -> Self:
+        """A tuple, because every claim looks one up."""
+        return tuple.__new__(cls, (worker, lease, usual, vouched))
+
+    def lease(self, own: float | None, default: float) -> float:
+        """The lease of a claim of a task with, or without, a lease of its own."""
+        return self[1] or own or self[2] or default
+
+    @property
+    def vouched(self) -> bool:
+        """Whether the kernel tells others when the claimer is dead (`Store.vouch`)."""
+        return self[3]
 
 
 class Grant:
@@ -168,6 +193,13 @@ class Store(Protocol):
 
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """What happened, in order, and the cursor to go on from."""
+
+    def vouch(self, worker: str, incarnation: str) -> int | None:
+        """Have others see at once when this process is dead, by a lock that the kernel drops then.
+
+        Gives the descriptor that holds the lock: a process that is to outlive this one, and to be done before the
+        claims are free, gets it too. None where nobody could tell, and leases alone count.
+        """
 
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
         """Begin the lease anew and give its end, or None if the claim is over."""

@@ -152,7 +152,7 @@ class Standing:
     """
 
     __slots__ = (
-        "assignee", "crashes", "errors", "fence", "id", "kind", "lease", "max_attempts", "nonce", "place", "priority",
+        "assignee", "crashes", "dead", "errors", "fence", "id", "kind", "lease", "max_attempts", "nonce", "place", "priority",
         "state", "worker",
     )  # fmt: skip
 
@@ -185,6 +185,8 @@ class Standing:
         self.worker = worker
         self.nonce = nonce
         self.place = place
+        self.dead = False
+        """Whether it is known that the process which holds the task is gone."""
 
     def copy(self) -> Standing:
         """The same standing, to be changed."""

@@ -50,6 +50,8 @@ class Yard:
         self._incarnation = ids.base32(ids.chance(40), 8)
         self._count = itertools.count(1)
         self.worker = self._named or _own_name(self._incarnation)
+        self._usual: float | None = None
+        self._vouched = False
         self._anything = Want(self.worker)
 
     @property
@@ -108,6 +110,8 @@ class Yard:
                 None if kinds is None else asking.kinds(kinds),
                 None if lease is None else draft.lease(lease),
                 None if id is None else asking.task_id(id),
+                self._usual,
+                self._vouched and worker is None,
             )
         nonce = f"{self._incarnation}{next(self._count)}"
         if time.monotonic() >= self._look_at:
@@ -138,6 +142,18 @@ class Yard:
                 return grant
             self._store.wait(min(nap, left))
             nap = min(nap * 1.5, _NAP_MOST)
+
+    def vouch(self, lease: float) -> int | None:
+        """For a worker that heartbeats by itself: claims have this lease where the task has none, and end with the process.
+
+        Gives the descriptor of the lock that tells others of its death, or None where only leases tell (`Store.vouch`).
+        """
+        if self._forks != forks.count:
+            self._identify()
+        lock = self._store.vouch(self.worker, self._incarnation)
+        self._usual, self._vouched = draft.lease(lease), lock is not None
+        self._anything = Want(self.worker, usual=self._usual, vouched=self._vouched)
+        return lock
 
     def held(self, handle: str) -> Claim:
         """The claim of this handle, for a process that was told the handle and nothing else."""

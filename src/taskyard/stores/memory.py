@@ -98,13 +98,16 @@ class MemoryStore:
             if shelf.is_paused(standing.kind):
                 raise moves.paused(standing, whole=shelf.paused)
             standing.state, standing.worker, standing.nonce = State.PROCESSING, want.worker, nonce
-            standing.lease = record.lease if want.lease is None else want.lease
+            standing.lease = want.terms.lease(record.draft.lease, self.policy.lease)
             record.standing = standing
             record.until = self._lease_end(standing)
             record.progress = None
             shelf.place(record)
             shelf.tell(self._clock(), "claimed", standing, want.worker)
             return Grant(standing.copy(), record.task(), record.until)
+
+    def vouch(self, worker: str, incarnation: str) -> int | None:
+        """Nobody outlives this process to see it dead."""
 
     def stand(self, id: str) -> Standing:
         """Where the task of this id, or of this unique prefix, stands now."""

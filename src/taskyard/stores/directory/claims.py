@@ -7,7 +7,7 @@ import errno
 from taskyard import ids, moves
 from taskyard.errors import Invalid
 from taskyard.moves import Move
-from taskyard.store import Grant
+from taskyard.store import Grant, Terms
 from taskyard.stores.directory import body, names
 from taskyard.stores.directory.names import Lane, Token
 from taskyard.task import Handle, Standing, State, Task
@@ -35,7 +35,7 @@ class Claims:
         self._now = ground.clock.now
         self._lost = 0
         self._lost_file = f"{ground.root}/writers/lost_races"
-        self._plans: dict[tuple[str, Lane, str, float | None], names.Plan] = {}
+        self._plans: dict[tuple[str, Lane, Terms], names.Plan] = {}
 
     def next(self, want: Want, nonce: str) -> Grant | None:
         """The most urgent, oldest task that serves, or None."""
@@ -94,7 +94,7 @@ class Claims:
         """Claim by rename; None if somebody else was first."""
         id, fence, rest = name.split(".", 2)
         number = int(fence) + 1
-        plan = self._plans.get((rest, lane, want.worker, want.lease)) or self._plan(rest, lane, want)
+        plan = self._plans.get((rest, lane, want.terms)) or self._plan(rest, lane, want)
         if plan is None:
             return None
         counters, ground = plan.counters, self._ground
@@ -163,8 +163,8 @@ class Claims:
             return None
         if len(self._plans) > 1000:
             self._plans.clear()
-        plan = names.Plan(counters, lane, want.worker, want.lease, self._ground.policy)
-        self._plans[rest, lane, want.worker, want.lease] = plan
+        plan = names.Plan(counters, lane, want.worker, want.terms, self._ground.policy)
+        self._plans[rest, lane, want.terms] = plan
         return plan
 
     def _give_back(self, standing: Standing) -> None:
@@ -205,10 +205,13 @@ class Claims:
     def held(self, worker: str) -> list[Standing]:
         """Every claim that a worker of this name holds, oldest task first."""
         claims = []
+        dead = self._ground.liveness.census()
         for name in self._disk.listdir(self._processing):
             token = Token.parse(name)
             if token is not None and token.worker == worker:
-                claims.append(token.standing(State.PROCESSING, (self._processing, name), self._ground.policy))
+                standing = token.standing(State.PROCESSING, (self._processing, name), self._ground.policy)
+                standing.dead = token.vouched and dead(token.worker, token.nonce)
+                claims.append(standing)
         return sorted(claims, key=lambda standing: ids.age_key(standing.id))
 
     def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
@@ -221,7 +224,9 @@ class Claims:
         at = ground.clock.now()
         ground.records.write(Handle(standing.id, standing.fence, standing.nonce or ""), move, standing, by, at, False)
         lane = Lane.of(standing.priority, standing.kind, standing.assignee)
-        plan = names.Plan(counters, lane, standing.worker, standing.lease, ground.policy)
+        plan = names.Plan(
+            counters, lane, standing.worker, Terms(standing.worker, standing.lease, None, False), ground.policy
+        )
         again = standing.copy()
         again.fence, again.nonce = move.fence, nonce
         again.place = (folder, f"{standing.id}.{move.fence}.{plan.middle}{nonce}.json")

@@ -13,6 +13,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from mmap import mmap
 
 _NO_HARD_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL))
@@ -198,6 +199,36 @@ class Disk:
             os.unlink(hidden)
             raise
         return Shared(descriptor, memory)
+
+    def hold(self, draft: str, path: str, content: Callable[[os.stat_result], bytes]) -> int:
+        """A new file, locked for as long as its descriptor is open in any process; it tells of itself."""
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
+        # Writable, so that its last close is an event of its own; locked before anybody can see it.
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+            os.write(descriptor, content(os.fstat(descriptor)))
+            os.rename(draft, path)
+        except OSError:
+            os.close(descriptor)
+            os.unlink(draft)
+            raise
+        return descriptor
+
+    def held(self, path: str) -> tuple[bool, os.stat_result, bytes]:
+        """Whether a living process on this kernel holds the file, which file that is, and what it says."""
+        from fcntl import LOCK_NB, LOCK_SH, flock
+
+        descriptor = os.open(path, _READ)
+        try:
+            status, content = os.fstat(descriptor), os.read(descriptor, 1 << 16)
+            flock(descriptor, LOCK_SH | LOCK_NB)
+        except BlockingIOError:
+            return True, status, content
+        finally:
+            os.close(descriptor)
+        return False, status, content
 
     def is_locked(self, path: str) -> bool:
         """Whether a living process on this kernel holds the file."""

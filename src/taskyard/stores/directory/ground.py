@@ -13,6 +13,7 @@ from taskyard.stores.directory.clock import StoreClock
 from taskyard.stores.directory.disk import Disk
 from taskyard.stores.directory.heads import Heads
 from taskyard.stores.directory.journal import Journal
+from taskyard.stores.directory.liveness import Liveness
 from taskyard.stores.directory.lookup import Lookup
 from taskyard.stores.directory.mover import Mover
 from taskyard.stores.directory.records import Records
@@ -49,6 +50,7 @@ class Ground:
         kernel = _kernel()
         self.journal = Journal(self.disk, root, kernel if self.local else f"{kernel}-{self.writer.open()}", self.writer)
         self.heads = Heads(self.disk, root)
+        self.liveness = Liveness(self.disk, root, self.local, self.draft, self.mover.ensure)
         self._drafts = itertools.count(1)
         self.renew()
         forks.renew_in_child(self)

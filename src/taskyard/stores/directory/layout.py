@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+from taskyard.draft import LEASE_MOST
 from taskyard.errors import Invalid, Unavailable
 from taskyard.retry import Policy
 from taskyard.stores.directory import safety
@@ -17,7 +18,7 @@ FORMAT = 1
 SETTINGS = "yard.json"
 FOLDERS = (
     "todo", "waiting", "blocked", "processing", "done", "failed", "cancelled",
-    "results", "attempts", "edits", "keys", "paused", "segments", "events", "writers", "turns", "archive", "dead", "tmp",
+    "results", "attempts", "edits", "keys", "paused", "segments", "events", "workers", "writers", "turns", "archive", "dead", "tmp",
 )  # fmt: skip
 DURABILITY = "durable"
 _FIRST_TURN = "0"
@@ -120,6 +121,8 @@ def _settings(file: str, given: Any) -> Settings:
     for name, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
             raise Unavailable(f"{name!r} in {file} must be a number, not {value!a}")
+    if numbers.get("lease", 0) > LEASE_MOST:
+        raise Unavailable(f"'lease' in {file} must be at most {LEASE_MOST:g} seconds, not {numbers['lease']!a}")
     limits = {name: given.pop(name, None) for name in ("retention_age", "retention_count", "settle")}
     for name, value in limits.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):

@@ -13,6 +13,7 @@ from taskyard.errors import Conflict, Invalid, NotFound
 from taskyard.stores.directory import dropped
 from taskyard.stores.directory.aside import BOX, stem_of
 from taskyard.stores.directory.ingest import FILE_MOST
+from taskyard.stores.directory.liveness import INCARNATION
 from taskyard.stores.directory.names import SUFFIX, Token
 from taskyard.stores.directory.patrol import PATIENCE, Patrol
 from taskyard.stores.directory.writers import Writers
@@ -57,6 +58,7 @@ class Mending:
         mended += self._bury(now)
         mended += self._log_for_the_dead(now)
         mended += self._patrol.walk(now)
+        self._forget_dead_workers()
         self._pruning.by_retention(by)
         return mended
 
@@ -78,6 +80,12 @@ class Mending:
             finally:
                 self._disk.close(hold)
         return logged
+
+    def _forget_dead_workers(self) -> None:
+        """The lock of a dead worker is of use for as long as there are claims of its to be reaped."""
+        claims = [token for token in map(Token.parse, self._disk.listdir(self._ground.processing)) if token is not None]
+        incarnations = {(token.nonce or "")[:INCARNATION] for token in claims}
+        self._ground.liveness.bury(incarnations.__contains__)
 
     def _missing(self, intent: dict[str, Any]) -> list[dict[str, Any]]:
         """The events of this intent that took place and are not in the log."""

@@ -3,11 +3,11 @@
     <id>.<N>.e<E>.c<C>[.x|.b<B>][.m<M>][.t<T>]                     in todo/<lane>/<segment>/
     ....<lane>                                           in blocked/, failed/, cancelled/
     ....<lane>.d<due>                                    in waiting/<bucket>/<segment>/
-    ....<lane>.l<lease>.<worker>-<nonce>                 in processing/, and kept in failed/
-    ....<lane>.l<lease>.<worker>-<nonce>[.r]             in done/; r: the claim brought a result
+    ....<lane>.l<lease>[.L].<worker>-<nonce>             in processing/, and kept in failed/
+    ....<lane>.l<lease>[.L].<worker>-<nonce>[.r]         in done/; r: the claim brought a result
 
 N is the fence, E and C count errors and crashes, x marks a file that came through the drop box, B selects the body in edits/ that has replaced the file's own, M is the
-task's own limit of attempts and T its own lease, where it has them; times are in milliseconds. All end in `.json`. No part holds a dot.
+task's own limit of attempts and T its own lease, where it has them; L marks a claim that a lock in workers/ vouches for; times are in milliseconds. All end in `.json`. No part holds a dot.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from taskyard.words import decoded, encoded
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.retry import Policy
+    from taskyard.store import Terms
 
 SUFFIX = ".json"
 RESULT = "r"
 DROPPED = "x"
+VOUCHED = "L"
 BODY = 8  # characters that tell one edit of a task from another
 ASSIGNED = "@"  # stands for the worker where the lane names an assignee: only that worker can be it
 
@@ -101,6 +103,7 @@ class Token:
         "max_attempts",
         "nonce",
         "own_lease",
+        "vouched",
         "worker",
     )
 
@@ -119,6 +122,7 @@ class Token:
         self.worker: str | None = None
         self.nonce: str | None = None
         self.has_result = False
+        self.vouched = False
 
     @classmethod
     def parse(cls, name: str, lane: Lane | None = None) -> Token | None:
@@ -152,6 +156,9 @@ class Token:
         if parts[-1] == RESULT:
             self.has_result = True
             parts = parts[:-1]
+        if len(parts) > 2 and parts[1] == VOUCHED:
+            self.vouched = True
+            parts = [parts[0], *parts[2:]]
         lease, holder = parts
         self.lease = _tagged(lease, "l")
         worker, dash, self.nonce = holder.rpartition("-")
@@ -233,9 +240,9 @@ def own_parts(name: str) -> str:
 
 
 def claim_parts(name: str) -> str:
-    """The `.l<lease>.<worker>-<nonce>` of a claimed name."""
-    lease, worker = name[: -len(SUFFIX)].split(".")[-2:]
-    return f".{lease}.{worker}"
+    """The `.l<lease>[.L].<worker>-<nonce>` of a claimed name."""
+    parts = name[: -len(SUFFIX)].split(".")
+    return "." + ".".join(parts[-3 if parts[-2] == VOUCHED else -2 :])
 
 
 def is_dropped(name: str) -> bool:
@@ -247,7 +254,9 @@ _HEAD = (
     r"[0-9a-hjkmnp-tv-z]{21}\.[0-9]+\.e[0-9]+\.c[0-9]+(?:\.x)?(?:\.b[0-9a-hjkmnp-tv-z]{8})?(?:\.m[0-9]+)?(?:\.t[0-9]+)?"
 )
 is_ready = re.compile(_HEAD + r"\.json").fullmatch  # whether this is a task's name in todo/
-_TASK = re.compile(_HEAD + r"(?:\.([0-9]-[^.]+))?(?:\.d[0-9]+|\.l[0-9]+\.[^.]+-[0-9a-hjkmnp-tv-z]+(?:\.r)?)?\.json")
+_TASK = re.compile(
+    _HEAD + r"(?:\.([0-9]-[^.]+))?(?:\.d[0-9]+|\.l[0-9]+(?:\.L)?\.[^.]+-[0-9a-hjkmnp-tv-z]+(?:\.r)?)?\.json"
+)
 
 
 def counted_lane(name: str) -> str | None:
@@ -261,13 +270,14 @@ class Plan:
 
     __slots__ = ("counters", "lease", "lease_ms", "max_attempts", "middle")
 
-    def __init__(self, counters: Counters, lane: Lane, worker: str, lease: float | None, policy: Policy) -> None:
+    def __init__(self, counters: Counters, lane: Lane, worker: str, terms: Terms, policy: Policy) -> None:
         holder = ASSIGNED if lane.assignee is not None else encoded(worker)
         self.counters = counters
-        self.lease = lease or counters.lease or policy.lease
+        self.lease = terms.lease(counters.lease, policy.lease)
         self.lease_ms = round(self.lease * 1000)
         self.max_attempts = counters.max_attempts or policy.max_attempts
-        self.middle = f"{counters.text}.{lane.text}.l{self.lease_ms}.{holder}-"
+        lock = f".{VOUCHED}" if terms.vouched else ""
+        self.middle = f"{counters.text}.{lane.text}.l{self.lease_ms}{lock}.{holder}-"
 
 
 PAUSED_ALL = "@"

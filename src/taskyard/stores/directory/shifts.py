@@ -36,7 +36,7 @@ class Shifts:
         ground = self._ground
         source, name = standing.place
         path = f"{source}/{name}"
-        if lapsed and not self._is_over(path, standing.lease):
+        if lapsed and not self._is_over(standing, path):
             return False
         at = self._now()
         sync = ground.durable and move.event not in _UNSYNCED
@@ -45,7 +45,7 @@ class Shifts:
                 return False
             handle = Handle(standing.id, standing.fence, standing.nonce or "")
             ground.records.write(handle, move, standing, by, at, sync)
-            if lapsed and not self._is_over(path, standing.lease):
+            if lapsed and not self._is_over(standing, path):
                 return False  # a heartbeat while the record was written: it lives
         if move.to is _DONE:
             # With a result the name says so, and no later word of the same claim can slip one under a done without.
@@ -68,9 +68,11 @@ class Shifts:
             ground.came_back(Lane.of(standing.priority, standing.kind, standing.assignee))
         return True
 
-    def _is_over(self, path: str, lease: float) -> bool:
+    def _is_over(self, standing: Standing, path: str) -> bool:
+        if standing.dead:
+            return self._ground.liveness.is_dead(standing.worker, standing.nonce)
         try:
-            return self._ground.clock.exact() - self._disk.stamp(path) > lease * 1000
+            return self._ground.clock.exact() - self._disk.stamp(path) > standing.lease * 1000
         except FileNotFoundError:
             return False
 

@@ -135,6 +135,11 @@ class DirectoryStore:
         return self._claims.renew(standing, progress, note)
 
     @told
+    def vouch(self, worker: str, incarnation: str) -> int | None:
+        """Have others see at once when this process is dead; None where nobody could tell."""
+        return self._ground.liveness.vouch(worker, incarnation)
+
+    @told
     def held(self, worker: str) -> list[Standing]:
         """Every claim that a worker of this name holds."""
         return self._claims.held(worker)
@@ -267,5 +272,6 @@ class DirectoryStore:
     def close(self) -> None:
         """Let go of the log, and take down the note of what was intended."""
         self._flush()
+        self._ground.liveness.close()
         self._ground.journal.close()
         self._ground.writer.close()

@@ -31,16 +31,20 @@ class Sweeps:
         ground = self._ground
         now = ground.clock.exact()
         late: list[Standing] = []
-        if self._may_reap(now):
-            for name in self._disk.listdir(ground.processing):
-                token = Token.parse(name)
-                if token is None or token.lease is None or len(late) >= limit:
-                    continue
-                try:
-                    if now - self._disk.stamp(f"{ground.processing}/{name}") > token.lease:
-                        late.append(token.standing(State.PROCESSING, (ground.processing, name), ground.policy))
-                except FileNotFoundError:
-                    continue
+        dead = ground.liveness.census()
+        may_reap = self._may_reap(now)
+        for name in self._disk.listdir(ground.processing):
+            token = Token.parse(name)
+            if token is None or token.lease is None or len(late) >= limit:
+                continue
+            standing = token.standing(State.PROCESSING, (ground.processing, name), ground.policy)
+            standing.dead = token.vouched and dead(token.worker, token.nonce)
+            try:
+                lapsed = may_reap and now - self._disk.stamp(f"{ground.processing}/{name}") > token.lease
+            except FileNotFoundError:
+                continue
+            if standing.dead or lapsed:
+                late.append(standing)
         for found in self._waiting.due(now):
             if len(late) >= limit:
                 break
