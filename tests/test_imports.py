@@ -17,8 +17,8 @@ TIERS = [
     {"errors", "forks"},
     {"task", "ids", "times", "words"},
     {"moves", "retry", "store", "draft"},
-    {"janitor", "asking"},
-    {"yard", "claim", "settling"},
+    {"janitor", "asking", "patience"},
+    {"yard", "claim", "settling", "following"},
     {"opening", "whereabouts"},
 ]
 SEAM = 2

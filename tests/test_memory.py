@@ -155,7 +155,7 @@ def test_whoever_waits_is_told_of_a_change() -> None:
 
     def wait() -> None:
         waiting.set()
-        store.wait(60)
+        store.wait(60, store.listen())
         told.set()
 
     thread = threading.Thread(target=wait)

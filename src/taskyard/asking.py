@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 LIST_MOST = 10_000
 EVENTS_MOST = 100_000
+EVENTS = (
+    "added", "claimed", "released", "done", "failed", "reaped", "retried", "due", "blocked", "unblocked", "cancelled",
+    "edited", "noted", "refused", "set_aside",
+)  # fmt: skip
 
 
 class Page(list["Task"]):
@@ -46,6 +50,15 @@ def state(value: str) -> State:
         return State(value)
     except ValueError:
         raise Invalid(f"not a state: {value!a}", hint=f"states are {', '.join(State)}") from None
+
+
+def events(value: Iterable[str] | str) -> frozenset[str]:
+    """One name of an event or several."""
+    names = frozenset([value] if isinstance(value, str) else value)
+    for name in names:
+        if name not in EVENTS:
+            raise Invalid(f"not an event: {ascii(name)[:60]}", hint=f"events are {', '.join(EVENTS)}")
+    return names
 
 
 def limit(value: int) -> int:

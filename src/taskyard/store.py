@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from taskyard.moves import Move
     from taskyard.retry import Policy
     from taskyard.task import Handle, Standing, State, Task
+
+    Heard = tuple[int, int]
+    """What a waiter has heard so far, for its next `wait`; only ever compared."""
 else:
     Protocol = object
 
@@ -96,7 +99,7 @@ class Query:
 class Trail:
     """What the log is asked for."""
 
-    __slots__ = ("cursor", "kind", "limit", "since", "task", "worker")
+    __slots__ = ("cursor", "events", "kind", "limit", "since", "task", "worker")
 
     def __init__(
         self,
@@ -106,7 +109,9 @@ class Trail:
         since: int | None = None,
         cursor: str | None = None,
         limit: int = 1000,
+        events: frozenset[str] | None = None,
     ) -> None:
+        self.events = events
         self.task = task
         self.worker = worker
         self.kind = kind
@@ -237,8 +242,20 @@ class Store(Protocol):
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep: at most one caller in so many seconds, over the whole yard."""
 
-    def wait(self, seconds: float) -> None:
-        """Return when something may have changed, or after so many seconds."""
+    def latest(self) -> str:
+        """The cursor of the log's end: only what happens from now on comes after it."""
+
+    def alarm(self) -> float | None:
+        """Seconds until the next lease ends or the next task is due, as far as the last `overdue` saw; None if nothing is."""
+
+    def listen(self) -> Heard:
+        """What has been heard so far: listen, look, and then wait with this, and no change is ever missed."""
+
+    def wait(self, seconds: float, heard: Heard) -> Heard:
+        """Return when something may have changed since `heard`, or after so many seconds; then it is the same again."""
+
+    def wake(self) -> None:
+        """End every wait of this process on this store now; a signal handler may say so too."""
 
     def close(self) -> None:
         """Let go of what the store holds open."""

@@ -6,15 +6,16 @@ import itertools
 import os
 import time
 
-from taskyard import asking, draft, forks, ids, janitor, moves, times, words
+from taskyard import asking, draft, following, forks, ids, janitor, moves, times, words
 from taskyard.claim import Claim, legal_text
 from taskyard.errors import Ambiguous, Conflict, Invalid, NotFound, TimedOut, Unavailable
-from taskyard.store import Query, Trail, Want
+from taskyard.patience import Patience
+from taskyard.store import Query, Want
 from taskyard.task import Handle, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Any, Self
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _TRIES = 20  # times that a decision is made anew because the task moved meanwhile
 _LOOK_EVERY = 1.0  # seconds between two looks at whether a sweep is due: cheaper than the look itself
 _SWEEP_ALL = 1_000_000
-_NAP_FIRST, _NAP_MOST = 0.005, 0.25
+_WAIT_PAUSE = 1.0  # seconds between two looks in vain at many tasks, at the most
 
 
 class Yard:
@@ -113,6 +114,12 @@ class Yard:
                 self._usual,
                 self._vouched and worker is None,
             )
+        return self._claim(want, wait)
+
+    def _claim(self, want: Want, wait: float, told: Callable[[], bool] | None = None) -> Claim | None:
+        """A claim for a want that is checked; with `told`, a wait that finds it true ends, and `_wake` has it asked at once."""
+        if self._forks != forks.count:
+            self._identify()
         nonce = f"{self._incarnation}{next(self._count)}"
         if time.monotonic() >= self._look_at:
             self._tend()
@@ -123,25 +130,31 @@ class Yard:
                 raise
             grant = self._store.claim(want, nonce)
         if grant is None:
-            grant = self._claim_patiently(want, nonce, wait)
+            grant = self._claim_patiently(want, nonce, wait, told)
         return None if grant is None else Claim(self, grant)
 
     def _nonce(self) -> str:
         return f"{self._incarnation}{next(self._count)}"
 
-    def _claim_patiently(self, want: Want, nonce: str, wait: float) -> Grant | None:
-        end = time.monotonic() + wait
-        nap = _NAP_FIRST
+    def _claim_patiently(
+        self, want: Want, nonce: str, wait: float, told: Callable[[], bool] | None = None
+    ) -> Grant | None:
+        patience = Patience(self._store, wait, told) if wait else None
         while True:
+            last = patience is None or patience.is_over()
             # Nobody hears "nothing ready" while a due or abandoned task lies there.
-            if janitor.sweep(self._store, self.worker):
-                nap = _NAP_FIRST
+            janitor.sweep(self._store, self.worker)
             grant = self._store.claim(want, nonce)
-            left = end - time.monotonic()
-            if grant is not None or left <= 0:
+            if grant is not None or patience is None or last or patience.is_told():
                 return grant
-            self._store.wait(min(nap, left))
-            nap = min(nap * 1.5, _NAP_MOST)
+            patience.nap(self._store.alarm())
+            if patience.is_told():
+                return None
+            self._tend()
+
+    def _wake(self) -> None:
+        """Have everybody in this process who waits on this yard look again now, and ask whether to go on."""
+        self._store.wake()
 
     def vouch(self, lease: float) -> int | None:
         """For a worker that heartbeats by itself: claims have this lease where the task has none, and end with the process.
@@ -246,24 +259,25 @@ class Yard:
 
     def wait(self, *ids: str, timeout: float | None = None) -> list[Task]:
         """Wait until every one of these tasks has ended, and give them back; `TimedOut` if that takes too long."""
-        end = None if timeout is None else time.monotonic() + times.seconds(timeout, "timeout")
+        seconds = None if timeout is None else times.seconds(timeout, "timeout")
         tasks = {id: self.get(id) for id in ids}
-        nap = _NAP_FIRST
-        while True:
-            open_ids = [id for id, task in tasks.items() if not task.state.ended]
-            if not open_ids:
-                return [tasks[id] for id in ids]
-            left = _NAP_MOST if end is None else end - time.monotonic()
-            if left <= 0:
-                raise TimedOut(
-                    f"{len(open_ids)} of {len(tasks)} tasks have not ended in time: {', '.join(open_ids[:5])}"
-                )
-            self._store.wait(min(nap, left))
-            nap = min(nap * 1.5, _NAP_MOST)
+        open_ids = [id for id, task in tasks.items() if not task.state.ended]
+        patience = Patience(self._store, seconds, pause=_WAIT_PAUSE) if open_ids and seconds != 0 else None
+        while open_ids:
+            last = patience is None or patience.is_over()
             for id in open_ids:
                 if self._store.stand(tasks[id].id).state.ended:
                     tasks[id] = self.get(tasks[id].id)
+            open_ids = [id for id in open_ids if not tasks[id].state.ended]
+            if not open_ids:
+                break
+            if patience is None or last:
+                raise TimedOut(
+                    f"{len(open_ids)} of {len(tasks)} tasks have not ended in time: {', '.join(open_ids[:5])}"
+                )
+            patience.nap(self.policy.sweep_every)
             self._tend()
+        return [tasks[id] for id in ids]
 
     # Steering
 
@@ -358,21 +372,44 @@ class Yard:
         since: Any = None,
         cursor: str | None = None,
         limit: int = 1000,
+        event: str | Iterable[str] | None = None,
     ) -> asking.Events:
         """What happened, oldest first, as dicts; `cursor` of the answer is where to go on from."""
-        found, after = self._store.events(
-            Trail(
-                None if task is None else self._store.stand(asking.task_id(task)).id,
-                worker,
-                None if kind is None else words.kind(kind),
-                None if since is None else times.moment(since, "since"),
-                cursor,
-                draft.integer(limit, "limit", 1, asking.EVENTS_MOST),
-            )
+        return following.page(
+            self._store, following.trail(self._store, task, worker, kind, event, since, cursor, limit)
         )
-        events = asking.Events(found)
-        events.cursor = after
-        return events
+
+    def watch(
+        self,
+        task: str | None = None,
+        worker: str | None = None,
+        kind: str | None = None,
+        event: str | Iterable[str] | None = None,
+        cursor: str | None = None,
+        timeout: float | None = None,
+    ) -> asking.Events:
+        """The first events that match, from now on or after the cursor, as soon as there are any; `TimedOut` if there are none."""
+        return next(self.follow(task, worker, kind, event, cursor=cursor, timeout=timeout))
+
+    def follow(
+        self,
+        task: str | None = None,
+        worker: str | None = None,
+        kind: str | None = None,
+        event: str | Iterable[str] | None = None,
+        since: Any = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+        until: Callable[[], bool] | None = None,
+    ) -> Iterator[asking.Events]:
+        """Events as they come, some at a time: after the cursor ("" is before all), else from now on.
+
+        It ends after `limit` events, or once `until` is true; `TimedOut` when nothing has matched for `timeout` seconds.
+        """
+        trail = following.trail(self._store, task, worker, kind, event, since, cursor, 1 if limit is None else limit)
+        seconds = None if timeout is None else times.seconds(timeout, "timeout")
+        return following.pages(self._store, trail, self._tend, seconds, limit, until)
 
     def _revise(self, id: str, decide: Callable[[Standing], Move]) -> Task:
         self._tend()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from taskyard.draft import Draft
     from taskyard.moves import Move
-    from taskyard.store import Query, Trail, Want
+    from taskyard.store import Heard, Query, Trail, Want
     from taskyard.task import Handle, Standing
 
 _shelves: WeakValueDictionary[str, Shelf] = WeakValueDictionary()
@@ -197,7 +197,7 @@ class MemoryStore:
                 shelf.paused_kinds.add(kind)
             else:
                 shelf.paused_kinds.discard(kind)
-            shelf.changed.notify_all()
+            shelf.ring()
 
     def paused(self) -> tuple[bool, frozenset[str]]:
         """Whether the whole yard is paused, and which kinds are."""
@@ -221,6 +221,7 @@ class MemoryStore:
                     and trail.task in (None, event["task"])
                     and trail.worker in (None, event["worker"], event["by"])
                     and trail.kind in (None, event["kind"])
+                    and (trail.events is None or event["event"] in trail.events)
                 ):
                     found.append(dict(event))
             return found, str(at)
@@ -259,7 +260,6 @@ class MemoryStore:
                 now = self._clock()
                 record.notes.append({**record.claim(), "text": note, "at": times.rfc3339(now)})
                 shelf.tell(now, "noted", held, held.worker or "", text=note)
-            shelf.changed.notify_all()
             return record.until
 
     def workdir(self, handle: Handle) -> None:
@@ -337,10 +337,33 @@ class MemoryStore:
             shelf.swept = now
             return True
 
-    def wait(self, seconds: float) -> None:
-        """Return when something has changed, or after so many seconds."""
+    def latest(self) -> str:
+        """The cursor of the log's end."""
         with self._open() as shelf:
-            shelf.changed.wait(seconds)
+            return str(len(shelf.events))
+
+    def alarm(self) -> float | None:
+        """Seconds until the next lease ends or the next task is due."""
+        with self._open() as shelf:
+            alarm = shelf.alarm()
+            return None if alarm is None else max(0, alarm - self._clock() + 1) / 1000
+
+    def listen(self) -> Heard:
+        """How often something has changed so far."""
+        with self._open() as shelf:
+            return shelf.rings, 0
+
+    def wait(self, seconds: float, heard: Heard) -> Heard:
+        """Return when something has changed since then, or after so many seconds."""
+        with self._open() as shelf:
+            shelf.changed.wait_for(lambda: shelf.rings != heard[0], seconds)
+            return shelf.rings, 0
+
+    def wake(self) -> None:
+        """End every wait on these tasks."""
+        if self._shelf is not None:
+            with self._shelf as shelf:
+                shelf.ring()
 
     def close(self) -> None:
         """Let go of the tasks; they vanish with the last one who has them open."""

@@ -111,6 +111,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.changed = Condition()
+        self.rings = 0
         self.swept: int | None = None
         self.paused = False
         self.paused_kinds: set[str] = set()
@@ -156,20 +157,25 @@ class Shelf:
         """Append to the log what happened to the task that stands there now; `more` is added, and may correct it."""
         told = {"at": times.rfc3339(at), "event": event, "task": standing.id, "fence": standing.fence}
         self.events.append({**told, "kind": standing.kind, "worker": standing.worker, "by": by, **more})
+        self.ring()
+
+    def ring(self) -> None:
+        """Tell whoever waits that something has changed."""
+        self.rings += 1
+        self.changed.notify_all()
 
     def is_paused(self, kind: str) -> bool:
         """Whether nothing of this kind is handed out."""
         return self.paused or kind in self.paused_kinds
 
     def place(self, record: Record) -> None:
-        """Put a task that has moved where its new state is looked for, and tell whoever waits."""
+        """Put a task that has moved where its new state is looked for."""
         at = record.standing
         if at.state is State.TODO:
             lane = self._lanes.setdefault((at.priority, at.kind, at.assignee), [])
             heappush(lane, (ids.age_key(at.id), at.fence, at.id))
         elif at.state in (State.WAITING, State.PROCESSING):
             heappush(self._alarms, (record.until, at.fence, at.id))
-        self.changed.notify_all()
 
     def first(self, want: Want) -> Record | None:
         """The most urgent, oldest task in todo that serves."""
@@ -206,6 +212,10 @@ class Shelf:
         for record in found:
             heappush(self._alarms, (record.until, record.standing.fence, record.standing.id))
         return found
+
+    def alarm(self) -> int | None:
+        """The moment after which something may be overdue."""
+        return self._alarms[0][0] if self._alarms else None
 
     def _current(self, entry: tuple[Any, int, str], state: State) -> Record | None:
         record = self._records.get(entry[2])

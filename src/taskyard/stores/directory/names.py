@@ -28,6 +28,7 @@ SUFFIX = ".json"
 RESULT = "r"
 DROPPED = "x"
 VOUCHED = "L"
+VOUCHED_MARK = f".{VOUCHED}."  # no other part of a name can be this
 BODY = 8  # characters that tell one edit of a task from another
 ASSIGNED = "@"  # stands for the worker where the lane names an assignee: only that worker can be it
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-import time
 
-from taskyard import ids
 from taskyard.stores.directory import names
 from taskyard.stores.directory.claims import Claims
 from taskyard.stores.directory.ground import Ground
@@ -25,9 +23,10 @@ if TYPE_CHECKING:
 
     from taskyard.draft import Draft
     from taskyard.moves import Move
-    from taskyard.store import Grant, Query, Report, Trail, Want
+    from taskyard.store import Grant, Heard, Query, Report, Trail, Want
     from taskyard.stores.directory.adding import Adder
     from taskyard.stores.directory.aside import Aside
+    from taskyard.stores.directory.bell import Bell
     from taskyard.stores.directory.disk import Disk
     from taskyard.stores.directory.ingest import Ingest
     from taskyard.stores.directory.listing import Listing
@@ -265,12 +264,48 @@ class DirectoryStore:
         except OSError:
             return  # a count that cannot be kept is no reason to fail at the end
 
-    def wait(self, seconds: float) -> None:
-        """Return after so many seconds, a little less each time, so that pollers drift apart."""
-        time.sleep(seconds * (0.75 + ids.chance(8) / 1024))
+    @told
+    def latest(self) -> str:
+        """The cursor of the log's end."""
+        from taskyard.stores.directory.trails import Trails
+
+        return Trails(self._ground.disk, f"{self.url}/events").latest()
+
+    # Waiting
+
+    @functools.cached_property
+    def _bell(self) -> Bell:
+        from taskyard.stores.directory.bell import Bell
+
+        # Two threads may come here at once, and must share one.
+        bell: Bell = self.__dict__.setdefault("_bell", Bell(self._ground.disk, self.url, self._ground.local))
+        return bell
+
+    @told
+    def listen(self) -> Heard:
+        """What the bell has rung so far."""
+        return self._bell.listen()
+
+    @told
+    def wait(self, seconds: float, heard: Heard) -> Heard:
+        """Return when something may have changed since then, or after so many seconds."""
+        return self._bell.wait(seconds, heard)
+
+    def wake(self) -> None:
+        """End every wait in this process."""
+        bell: Bell | None = self.__dict__.get("_bell")
+        if bell is not None:
+            bell.wake()
+
+    def alarm(self) -> float | None:
+        """Seconds until the next lease ends or the next task is due, as far as the last look could see."""
+        return self._sweeps.alarm()
 
     def close(self) -> None:
         """Let go of the log, and take down the note of what was intended."""
+        bell: Bell | None = self.__dict__.get("_bell")
+        if bell is not None:
+            bell.close()
         self._flush()
         self._ground.liveness.close()
         self._ground.journal.close()

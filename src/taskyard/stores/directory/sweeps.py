@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from taskyard.stores.directory import names
 from taskyard.stores.directory.names import Token
 from taskyard.stores.directory.waiting import Waiting
 from taskyard.task import State
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from taskyard.task import Standing
 
 _AFTER_SLEEP = 20.0  # seconds without reaping after this machine was suspended: its workers need a beat to wake up too
+_AGAIN = 0.1  # seconds until the next look, where this one found something overdue
 
 
 class Sweeps:
@@ -25,31 +27,60 @@ class Sweeps:
         self._waiting = Waiting(ground.lookup, ground.mover, ground.root)
         self._swept: tuple[int, float] | None = None
         self._no_reaping_before = 0.0
+        self._ends: dict[str, int] = {}
+        self._alarm: float | None = None
 
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
         ground = self._ground
         now = ground.clock.exact()
         late: list[Standing] = []
+        ends: dict[str, int] = {}
         dead = ground.liveness.census()
         may_reap = self._may_reap(now)
         for name in self._disk.listdir(ground.processing):
+            # A heartbeat only ever moves the end away: until the end that was seen has come, only its lock need be asked.
+            end = self._ends.get(name)
+            known = end is not None and end >= now
+            if end is not None and known and names.VOUCHED_MARK not in name:
+                ends[name] = end
+                continue
             token = Token.parse(name)
             if token is None or token.lease is None or len(late) >= limit:
                 continue
-            standing = token.standing(State.PROCESSING, (ground.processing, name), ground.policy)
-            standing.dead = token.vouched and dead(token.worker, token.nonce)
+            is_dead = token.vouched and dead(token.worker, token.nonce)
             try:
-                lapsed = may_reap and now - self._disk.stamp(f"{ground.processing}/{name}") > token.lease
+                if end is None or not known:
+                    end = self._disk.stamp(f"{ground.processing}/{name}") + token.lease
             except FileNotFoundError:
                 continue
-            if standing.dead or lapsed:
+            if is_dead or (may_reap and end < now):
+                standing = token.standing(State.PROCESSING, (ground.processing, name), ground.policy)
+                standing.dead = is_dead
                 late.append(standing)
+            else:
+                ends[name] = end
+        self._ends = ends
         for found in self._waiting.due(now):
             if len(late) >= limit:
                 break
             late.append(found.token.standing(found.state, found.place, ground.policy))
+        self._set_alarm(now, min((*ends.values(), *self._waiting.ahead), default=None), bool(late))
         return late
+
+    def _set_alarm(self, now: int, soonest: int | None, again: bool) -> None:
+        """Remember when the next look is worth its while; soon, where it is not known yet what becomes of this one's finds."""
+        ticks = time.monotonic()
+        moments = [] if soonest is None else [ticks + (max(soonest, now) - now + 1) / 1000]
+        if again:
+            moments.append(ticks + _AGAIN)
+        if ticks < self._no_reaping_before:
+            moments.append(self._no_reaping_before)
+        self._alarm = min(moments, default=None)
+
+    def alarm(self) -> float | None:
+        """Seconds until the next lease ends or the next task is due, as far as the last look could see."""
+        return None if self._alarm is None else max(0.0, self._alarm - time.monotonic())
 
     def _may_reap(self, now: int) -> bool:
         """Not right after this machine slept: its claims look dead, but their workers are only just waking up.

@@ -46,6 +46,19 @@ class Trails:
                     events.append(event)
         return _in_order(events), _cursor(offsets, max((name[:_HOUR] for name in offsets), default=""))
 
+    def latest(self) -> str:
+        """The cursor of the log's end: only what is appended from now on comes after it."""
+        names = [name for name in self._disk.listdir(self._folder) if name.endswith(_SUFFIX)]
+        hours = sorted({name[:_HOUR] for name in names})[-2:]
+        offsets = {}
+        for name in names:
+            if name[:_HOUR] in hours:
+                try:
+                    offsets[name] = self._disk.size(f"{self._folder}/{name}")
+                except FileNotFoundError:
+                    continue
+        return _cursor(offsets, hours[-1] if hours else "")
+
     def _hours(self, trail: Trail, offsets: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
         """The files that may hold events from here on, by hour."""
         begin = "" if trail.since is None else rfc3339(trail.since)
@@ -78,6 +91,8 @@ def _asked(trail: Trail, event: dict[str, Any]) -> bool:
     if trail.worker is not None and trail.worker not in (event.get("worker"), event.get("by")):
         return False
     if trail.kind is not None and event.get("kind") != trail.kind:
+        return False
+    if trail.events is not None and event.get("event") not in trail.events:
         return False
     return trail.since is None or str(event["at"]) >= rfc3339(trail.since)
 

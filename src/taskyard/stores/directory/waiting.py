@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.mover import Mover
 
 _REFINED = 1000  # tasks that one look moves from a segment of a coarse bucket into finer ones
+_MINUTE = 60_000  # milliseconds
 
 
 class Waiting:
@@ -24,21 +25,25 @@ class Waiting:
         self._lookup = lookup
         self._mover = mover
         self._root = f"{root}/waiting"
+        self.ahead: list[int] = []
+        """When the next look is due, as far as the last one could see: the soonest task, or the next bucket to begin."""
 
     def due(self, now: int) -> Iterator[Found]:
         """Tasks whose time has come, soonest bucket first."""
+        self.ahead = ahead = []
         for name in sorted(self._lookup.names(self._root)):
             if not begun(name, now):
+                ahead.append((now // _MINUTE + 1) * _MINUTE)  # no bucket begins within a minute
                 return
             segments = self._lookup.names(f"{self._root}/{name}")
             for segment in segments:
-                yield from self._due_in(f"{self._root}/{name}/{segment}", now)
+                yield from self._due_in(f"{self._root}/{name}/{segment}", now, ahead)
             if not segments:
                 self._mover.drop(f"{self._root}/{name}")
 
-    def _due_in(self, folder: str, now: int) -> Iterator[Found]:
+    def _due_in(self, folder: str, now: int, ahead: list[int]) -> Iterator[Found]:
         names = self._lookup.names(folder)
-        refined = 0
+        refined, soonest = 0, None
         for name in names:
             token = Token.parse(name)
             if token is None or token.due is None:
@@ -46,9 +51,12 @@ class Waiting:
             if token.due <= now:
                 yield Found(State.WAITING, (folder, name), token)
                 continue
+            soonest = token.due if soonest is None else min(soonest, token.due)
             finer = f"{self._root}/{bucket(token.due, now)}/{token.id[: ids.SEGMENT]}"
             if finer != folder and refined < _REFINED:
                 refined += 1
                 self._mover.move(f"{folder}/{name}", finer, name)
+        if soonest is not None:
+            ahead.append(soonest)
         if not names:
             self._mover.drop(folder)

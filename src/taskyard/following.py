@@ -1,0 +1,79 @@
+"""The log as it is read and as it grows: what was asked for, checked, and pages of events as they come."""
+
+from __future__ import annotations
+
+from taskyard import asking, draft, times, words
+from taskyard.errors import TimedOut
+from taskyard.patience import Patience
+from taskyard.store import Trail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from taskyard.store import Store
+
+PAGE = 1000
+
+
+def trail(
+    store: Store,
+    task: str | None,
+    worker: str | None,
+    kind: str | None,
+    event: str | Iterable[str] | None,
+    since: Any,
+    cursor: str | None,
+    limit: int,
+) -> Trail:
+    """What the log is asked for, checked."""
+    return Trail(
+        None if task is None else store.stand(asking.task_id(task)).id,
+        worker,
+        None if kind is None else words.kind(kind),
+        None if since is None else times.moment(since, "since"),
+        cursor,
+        draft.integer(limit, "limit", 1, asking.EVENTS_MOST),
+        None if event is None else asking.events(event),
+    )
+
+
+def page(store: Store, wanted: Trail) -> asking.Events:
+    """What there is of it, and the cursor to go on from."""
+    found, after = store.events(wanted)
+    events = asking.Events(found)
+    events.cursor = after
+    return events
+
+
+def pages(
+    store: Store,
+    wanted: Trail,
+    tend: Callable[[], None],
+    timeout: float | None = None,
+    left: int | None = None,
+    until: Callable[[], bool] | None = None,
+) -> Iterator[asking.Events]:
+    """Events as they come, after the trail's cursor or from now on; `tend` is called where there is time for it."""
+    patience = Patience(store, timeout, until)
+    if wanted.cursor is None:
+        wanted.cursor = store.latest()
+    while not patience.is_told():
+        last = patience.is_over()
+        wanted.limit = PAGE if left is None else min(left, PAGE)
+        events = page(store, wanted)
+        wanted.cursor = events.cursor
+        if events:
+            if left is not None:
+                left -= len(events)
+            yield events
+            if left == 0:
+                return
+            if timeout is not None:
+                patience.renew(timeout)
+        elif last:
+            raise TimedOut(f"nothing of the kind happened in {timeout:g} s", hint="wait longer, or watch for more")
+        if len(events) < wanted.limit:
+            patience.nap(store.policy.sweep_every)
+            tend()
