@@ -52,6 +52,11 @@ class Claim:
         return self._handle
 
     @property
+    def yard(self) -> Yard:
+        """The yard that the task is in."""
+        return self._yard
+
+    @property
     def handle(self) -> str:
         """The word that names this claim, for other processes and for later."""
         return str(self._parsed())
@@ -103,6 +108,17 @@ class Claim:
         handle = self._parsed()
         standing = self._yard._store.stand(handle.id)
         return standing.is_under(handle) and standing.state is State.PROCESSING
+
+    def was_settled(self) -> bool:
+        """Whether this claim is over because its own holder ended it or gave it up; a look only."""
+        handle = self._parsed()
+        standing = self._yard._store.stand(handle.id)
+        if standing.is_under(handle):
+            return standing.state is not State.PROCESSING
+        history = self._yard._store.get(handle.id).history
+        return any(
+            entry["claim"] == str(handle) and entry["outcome"] in settling.GIVEN_UP.values() for entry in history
+        )
 
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> str:
         """Begin the lease anew and give its end."""

@@ -27,7 +27,7 @@ class Draft:
 
     __slots__ = (
         "assignee", "data", "delay", "key", "kind", "lease", "max_attempts", "mission", "not_before", "payload", "priority",
-        "title",
+        "title", "verify",
     )  # fmt: skip
 
     def __init__(self, kind: object, data: Any = None, options: Mapping[str, Any] | None = None) -> None:
@@ -41,6 +41,7 @@ class Draft:
         self.assignee: str | None = None
         self.mission: str | None = None
         self.key: str | None = None
+        self.verify: str | None = None
         self.delay = 0.0
         self.not_before: int | None = None
         for name, value in (options or {}).items():
@@ -162,6 +163,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "assignee": lambda value: words.worker(value, "assignee"),
     "mission": lambda value: words.text(value, "mission"),
     "key": lambda value: words.text(value, "key"),
+    "verify": lambda value: words.text(value, "verify"),
 }
 EDITABLE = ("title", "data", "priority", "assignee", "delay", "not_before", "max_attempts")
 _DEFAULTS: dict[str, Any] = {"priority": PRIORITY, "delay": 0.0}

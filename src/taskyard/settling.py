@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from taskyard.yard import Yard
 
 _ENDINGS = {"done": State.DONE, "fail": State.FAILED}
-_GIVEN_UP = {"release": "released", "fail": "error"}
+GIVEN_UP = {"release": "released", "fail": "error"}
 
 
 def renew(yard: Yard, claim: Claim, progress: float | None, note: str | None) -> str:
@@ -66,7 +66,7 @@ def _repeat(yard: Yard, handle: Handle, current: Standing, verb: str, decide: Ca
                 hint="the first ending stands; what came now is kept as a stale result ('taskyard show')",
             )
     elif any(
-        entry["claim"] == str(handle) and _GIVEN_UP.get(verb) == entry["outcome"]
+        entry["claim"] == str(handle) and GIVEN_UP.get(verb) == entry["outcome"]
         for entry in store.get(handle.id).history
     ):
         return

@@ -143,6 +143,7 @@ class Store(Protocol):
 
     url: str
     policy: Policy
+    checks: dict[str, list[str]]
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Keep new tasks, in this order; at the return all of them are there."""

@@ -57,6 +57,8 @@ class Task:
     mission: str | None = None
     assignee: str | None = None
     parent: str | None = None
+    verify: str | None = None
+    """The name of the check that must pass before the task is done; in the JSON only where it is set."""
     attempts: int = 0
     worker: str | None = None
     lease_ends: int | None = None
@@ -95,7 +97,8 @@ class Task:
 
     def as_dict(self) -> dict[str, Any]:
         """Every field, as the JSON shows it."""
-        return {name: getattr(self, name) for name in self.FIELDS}
+        fields = {name: getattr(self, name) for name in self.FIELDS}
+        return fields if self.verify is None else {**fields, "verify": self.verify}
 
     def as_line(self) -> dict[str, Any]:
         """The few fields that a list shows."""

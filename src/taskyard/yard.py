@@ -65,6 +65,16 @@ class Yard:
         """The yard's settings for attempts and leases."""
         return self._store.policy
 
+    @property
+    def named(self) -> str | None:
+        """The worker's name if it was given one, and not only made up for this process."""
+        return self._named
+
+    @property
+    def checks(self) -> dict[str, list[str]]:
+        """The yard's own checks, by name: commands that tasks may ask to be verified by."""
+        return self._store.checks
+
     # Adding
 
     def add(self, kind: str, data: Any = None, **options: Any) -> Task:

@@ -39,6 +39,7 @@ class MemoryStore:
     def __init__(self, name: str = "", clock: Callable[[], int] = system_clock, shelf: Shelf | None = None) -> None:
         self.url = f"memory:{name}"
         self.policy = Policy()
+        self.checks: dict[str, list[str]] = {}
         self._clock = clock
         self._shelf: Shelf | None = Shelf() if shelf is None else shelf
 

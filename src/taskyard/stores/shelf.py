@@ -76,6 +76,7 @@ class Record:
             data=json.loads(draft.payload),
             not_before=None if not_before is None else times.rfc3339(not_before),
             key=draft.key,
+            verify=draft.verify,
             mission=draft.mission,
             assignee=at.assignee,
             attempts=at.errors + at.crashes,

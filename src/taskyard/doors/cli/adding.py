@@ -30,6 +30,7 @@ def add(call: Call) -> Reply:
         "assignee": given.text("assignee"),
         "mission": given.text("mission"),
         "key": given.text("key"),
+        "verify": given.text("verify"),
     }
     data = values.json_option(given, "data")
     task = call.yard.add(kind, data, **{name: value for name, value in options.items() if value is not None})
@@ -70,6 +71,7 @@ _OPTIONS = (
     Option("--assignee", "NAME", "hand it to this worker only"),
     Option("--mission", "TEXT", "what it is a part of"),
     Option("--key", "TEXT", "add it once only, however often this is said: a known key gives the task that has it"),
+    Option("--verify", "NAME", "have the worker run the check of this name before the task is done"),
     Option("--from", "FILE|-", "add a task for each line of JSON; every line is checked before the first is added"),
 )
 

@@ -56,6 +56,7 @@ class New:
             data=json.loads(draft.payload),
             not_before=None if not_before is None else rfc3339(not_before),
             key=draft.key,
+            verify=draft.verify,
             mission=draft.mission,
             assignee=draft.assignee,
             max_attempts=draft.max_attempts or policy.max_attempts,

@@ -22,7 +22,7 @@ _scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # t
 def encode(id: str, draft: Draft, due: int | None) -> bytes:
     """The file's content for a new task; fields at their default are left out."""
     parts = [f'{{"taskyard":1,"id":"{id}","kind":{compact(draft.kind)},"priority":{draft.priority}']
-    for name in ("title", "assignee", "mission", "key", "max_attempts", "lease"):
+    for name in ("title", "assignee", "mission", "key", "max_attempts", "lease", "verify"):
         value = getattr(draft, name)
         if value is not None:
             parts.append(f'"{name}":{compact(value)}')
@@ -58,7 +58,13 @@ def draft(content: bytes) -> Draft:
 
 def _dropped_fields(content: bytes) -> dict[str, Any]:
     made = dropped.draft(dropped.parse(content))
-    fields = {"title": made.title, "mission": made.mission, "key": made.key, "data": made.data}
+    fields = {
+        "title": made.title,
+        "mission": made.mission,
+        "key": made.key,
+        "verify": made.verify,
+        "data": made.data,
+    }
     if made.not_before is not None:
         fields["not_before"] = rfc3339(made.not_before)
     return fields

@@ -23,6 +23,7 @@ _STEERING = {
     "lease": "lease",
     "assignee": "assignee",
     "mission": "mission",
+    "verify": "verify",
 }
 _NOT_YET = ("after", "uses")
 DEFAULT_KIND = "default"

@@ -48,9 +48,13 @@ class Retention:
 class Settings:
     """A yard's own settings, from its yard.json."""
 
-    __slots__ = ("durability", "policy", "retention", "settle")
+    __slots__ = ("checks", "durability", "policy", "retention", "settle")
 
-    def __init__(self, durability: str, policy: Policy, retention: Retention, settle: int | None) -> None:
+    def __init__(
+        self, durability: str, policy: Policy, retention: Retention, settle: int | None, checks: dict[str, list[str]]
+    ) -> None:
+        self.checks = checks
+        """Commands that tasks may name to be verified by."""
         self.durability = durability
         self.policy = policy
         self.retention = retention
@@ -129,8 +133,22 @@ def _settings(file: str, given: Any) -> Settings:
             raise Unavailable(f"{name!r} in {file} must be a number, not {value!a}")
     settle = None if limits["settle"] is None else round(limits["settle"] * 1000)
     return Settings(
-        durability, Policy(**numbers), Retention(limits["retention_age"], limits["retention_count"]), settle
+        durability,
+        Policy(**numbers),
+        Retention(limits["retention_age"], limits["retention_count"]),
+        settle,
+        _checks(file, given.get("checks", {})),
     )
+
+
+def _checks(file: str, given: Any) -> dict[str, list[str]]:
+    """Checks by name, each a list of words; a single text would be a shell's business, and there is no shell here."""
+    if not isinstance(given, dict):
+        raise Unavailable(f"'checks' in {file} must be an object")
+    for name, words in given.items():
+        if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+            raise Unavailable(f'the check {name!a} in {file} must be a list of words, such as ["make", "test"]')
+    return given
 
 
 def _refuse_foreign(path: str) -> None:

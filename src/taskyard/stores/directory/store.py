@@ -44,6 +44,7 @@ class DirectoryStore:
         self.url = root
         self.policy = ground.policy
         self.durability = ground.durability
+        self.checks = ground.checks
         self._shifts = Shifts(ground)
         self._claims = Claims(ground, self._shifts)
         self._sweeps = Sweeps(ground)
