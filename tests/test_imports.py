@@ -58,7 +58,7 @@ def core(name: str) -> bool:
 
 def test_every_module_has_its_place() -> None:
     known = {"__init__", "__main__", *TIER}
-    loose = [name for name in MODULES if name not in known and not name.startswith(("stores.", "doors."))]
+    loose = [name for name in MODULES if name not in known and not name.startswith(("stores.", "doors.", "worker."))]
     assert loose == []
 
 
@@ -75,6 +75,12 @@ def test_the_core_imports_downward_only(module: str) -> None:
         else:
             assert core(name), f"{module} imports {name or 'the package itself'}"
             assert TIER[name] <= TIER[module], f"{module} imports {name}, which stands above it"
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("worker.")))
+def test_workers_stand_on_the_core_alone(module: str) -> None:
+    for name in imports(module):
+        assert core(name) or name.split(".")[0] == "worker", f"{module} imports {name or 'the package itself'}"
 
 
 @pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("stores.")))

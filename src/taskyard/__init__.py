@@ -24,6 +24,10 @@ from taskyard.opening import init, open
 from taskyard.task import State, Task
 from taskyard.yard import Yard
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.worker import Fail, Job, Retry, Worker
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -31,15 +35,28 @@ __all__ = [
     "Claim",
     "ClaimLost",
     "Conflict",
+    "Fail",
     "Invalid",
+    "Job",
     "NoYard",
     "NotFound",
+    "Retry",
     "State",
     "Task",
     "TaskyardError",
     "TimedOut",
     "Unavailable",
+    "Worker",
     "Yard",
     "init",
     "open",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """What workers need is loaded when it is first asked for: a one-shot command does without."""
+    if name in ("Fail", "Job", "Retry", "Worker"):
+        from taskyard import worker
+
+        return getattr(worker, name)
+    raise AttributeError(f"module 'taskyard' has no attribute {name!r}")

@@ -23,6 +23,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
     assert set(VERBS) == {
         *SIX,
         "init",
+        "work",
         "add",
         "list",
         "show",
@@ -113,7 +114,7 @@ def test_durations_are_seconds_minutes_hours_and_days(ask: Callable[..., Any]) -
 
 
 def test_options_that_are_not_built_yet_are_refused(ask: Callable[..., Any]) -> None:
-    for option in ("--after", "--uses", "--verify"):
+    for option in ("--after", "--uses"):
         assert ask("add", "build", option, "x", code=2)["code"] == "invalid"
 
 

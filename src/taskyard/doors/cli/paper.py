@@ -23,6 +23,11 @@ _COLOURS = {
     "failed": "31",
     "cancelled": "2",
     "heading": "1",
+    # how a worker's run of a task ended, where it is not named like a state
+    "error": "33",
+    "later": "33",
+    "crashed": "31",
+    "lost": "31",
     # events that are not named like a state
     "added": "34",
     "claimed": "36",

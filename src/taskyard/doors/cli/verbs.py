@@ -37,6 +37,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "unpause": ("pausing", "hand out again"),
     },
     "Keep it going": {
+        "work": ("working", "run a command once for each task"),
         "heartbeat": ("holding", "renew the lease of a claim"),
         "resume": ("claiming", "take my claims again after a restart"),
         "prune": ("pruning", "let ended tasks go to the archive"),

@@ -1,0 +1,125 @@
+"""`work`: run a command once for each task."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+from taskyard.doors.cli import paper, replies
+from taskyard.doors.cli.grammar import Command, Option
+from taskyard.doors.cli.replies import Call, NothingReady, Reply
+from taskyard.errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.worker import Job, Outcome, Tally
+
+
+def work(call: Call) -> Reply:
+    """Take tasks and run the command for each, until there is nothing more to do or a signal says so."""
+    from taskyard.worker import Worker, guard
+
+    given = call.given
+    options = {
+        "kinds": given.texts("kind"),
+        "concurrency": given.integer("concurrency"),
+        "drain": given.flag("drain"),
+        "once": given.flag("once"),
+        "max_tasks": given.integer("max-tasks"),
+        "idle_exit": given.seconds("idle-exit"),
+        "grace": given.seconds("grace"),
+    }
+    checks = dict(_check(text) for text in given.texts("check") or ())
+    if call.yard.url.startswith("memory:"):
+        raise Invalid(
+            "a command is another process, and a memory: yard is for one", hint="name a directory with --yard"
+        )
+    worker = Worker(call.yard, checks=checks)
+    grace = given.seconds("grace")
+    worker.command(given.words, timeout=given.seconds("timeout", least=0.001), grace=10.0 if grace is None else grace)
+    guard.adopt_orphans()
+    if not call.as_json and sys.stderr.isatty():
+        replies.remark(
+            f"{call.yard.worker} works in {call.yard.url}; Ctrl-C lets what runs finish, twice stops at once"
+        )
+    tally = worker.run(
+        report=(lambda *_: None) if call.as_json else _report,
+        tell=lambda text: replies.remark(f"taskyard: warning: {text}"),
+        **{name: value for name, value in options.items() if value is not None},
+    )
+    if given.flag("once") and not tally.total:
+        raise NothingReady()
+    return Reply({"worker": call.yard.worker, "ended": tally.as_dict()}, lambda: _sum(tally))
+
+
+def _check(text: str) -> tuple[str, list[str]]:
+    name, equals, command = text.partition("=")
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise Invalid(f"--check {ascii(text)[:60]}: {error}") from None
+    if not equals or not name or not words:
+        raise Invalid(f"--check needs NAME=COMMAND, not {ascii(text)[:60]}", hint="--check tests='make test'")
+    return name, words
+
+
+def _report(job: Job, ended: Outcome, seconds: float) -> None:
+    words = [f"{seconds:.2f} s", job.title or "", (ended.reason or "").strip().partition("\n")[0]]
+    told = paper.plain("  ".join(filter(None, words)))
+    room = paper.columns()
+    line = f"{ended.ending:<8}  {job.id}  {job.kind}  {told}"
+    line = line if room is None else paper.cut(line, room)
+    replies.say(paper.paint(line[:8], ended.ending) + line[8:])
+
+
+def _sum(tally: Tally) -> str:
+    if not tally.total:
+        return "nothing to do"
+    return ", ".join(f"{number} {ending}" for ending, number in tally.as_dict().items())
+
+
+COMMANDS = {
+    "work": Command(
+        work,
+        "Take tasks and run CMD once for each, until SIGTERM or Ctrl-C. The task is on CMD's standard input as JSON. {id}, {kind} and {file} in its words stand for the "
+        "task's id, its kind and a file with the same JSON. Exit 0 is done, 75 is later (not counted), 65 is failed for good, all else is an error and tried again while attempts are left. The result is "
+        "$TASKYARD_WORKDIR/result.json, else the last JSON object on standard output; the reason of an error is the end of standard error. Both are kept in the attempt's folder. CMD may call note, heartbeat, done and fail "
+        "itself: $TASKYARD_CLAIM is set, and what it said stands. Heartbeats go on beside it. When the claim is lost or cancelled, all of CMD's processes are stopped; when this worker is killed, too.",
+        (
+            ("taskyard work -- ./sharpen.sh", "every task, one at a time"),
+            (
+                "taskyard work --kind build --concurrency 4 --drain -- make {kind}",
+                "four builds at a time, until there are none",
+            ),
+            ("taskyard work --once -- claude -p 'Do the task in {file}'", "one task; exit 3 if nothing is ready"),
+            (
+                "taskyard work --check tests='make test' -- ./agent",
+                "tasks added with --verify tests are done only if 'make test' passes",
+            ),
+        ),
+        words="-- CMD...",
+        least=1,
+        most=None,
+        options=(
+            Option("--kind", "KIND", "only tasks of this kind", many=True),
+            Option("--concurrency", "N", "so many tasks at a time (default 1)"),
+            Option(
+                "--drain",
+                None,
+                "end when nothing of these kinds is ready, running or to be tried again; exit 0 whatever failed",
+            ),
+            Option("--once", None, "one task, then end; exit 3 if nothing is ready"),
+            Option("--max-tasks", "N", "end after so many tasks"),
+            Option("--idle-exit", "S", "end after so long without a task"),
+            Option("--timeout", "S", "stop a command that takes longer; counted as an error"),
+            Option(
+                "--grace",
+                "S",
+                "how long a command may go on when the worker is told to stop, and how long it has to end when it is stopped (default 10)",
+            ),
+            Option(
+                "--check", "NAME=CMD", "the command behind the check of this name (else that of yard.json)", many=True
+            ),
+        ),
+    ),
+}

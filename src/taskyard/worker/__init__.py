@@ -1,0 +1,164 @@
+"""Workers: claim, run, renew, report. `Worker` is what users import; `doors` run commands with it."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+from taskyard.errors import Invalid
+from taskyard.words import kind as legal_kind
+from taskyard.worker.command import Command
+from taskyard.worker.job import Job
+from taskyard.worker.options import Options, Tally
+from taskyard.worker.outcome import Fail, Outcome, Retry
+from taskyard.worker.pulse import ThreadBeats
+from taskyard.worker.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from taskyard.worker.pulse import Beats
+    from taskyard.worker.runner import Performer
+    from taskyard.yard import Yard
+
+__all__ = ["Fail", "Job", "Outcome", "Retry", "Tally", "Worker"]
+
+LEASE = 60.0  # seconds, with a beat every third of it
+_log = logging.getLogger("taskyard")
+
+
+class Worker:
+    """Takes tasks from a yard and has its handlers do them.
+
+    worker = taskyard.Worker(yard)
+
+    @worker.handles("sharpen")
+    def sharpen(task):
+        return {"size": len(task.data["inputFile"])}
+
+    worker.run()
+    """
+
+    def __init__(self, yard: Yard, *, checks: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._yard = yard
+        self._handlers: dict[str, Performer] = {}
+        self._any: Performer | None = None
+        self._checks = {name: Command(argv) for name, argv in {**yard.checks, **(checks or {})}.items()}
+        self._run: Run | None = None
+        self._stopped = False
+
+    def handles(self, *kinds: str) -> Callable[[Callable[[Job], Any]], Callable[[Job], Any]]:
+        """Have a function, plain or async, do tasks of these kinds; without kinds, all that no other handler does."""
+
+        def register(call: Callable[[Job], Any]) -> Callable[[Job], Any]:
+            from taskyard.worker.function import Function
+
+            self._register(Function(call), kinds)
+            return call
+
+        return register
+
+    def command(self, argv: Sequence[str], *, timeout: float | None = None, grace: float = 10.0) -> None:
+        """Have a command do every task that no handler does: the task as JSON on its standard input."""
+        self._register(Command(argv, timeout, grace), ())
+
+    def _register(self, performer: Performer, kinds: Sequence[str]) -> None:
+        for kind in kinds:
+            self._handlers[legal_kind(kind)] = performer
+        if not kinds:
+            self._any = performer
+
+    def run(
+        self,
+        *,
+        report: Callable[[Job, Outcome, float], None] | None = None,
+        tell: Callable[[str], None] | None = None,
+        **options: Any,
+    ) -> Tally:
+        """Work until a signal, `stop()`, or what the options say; gives how many tasks ended how.
+
+        Options: kinds, concurrency, processes (rather than threads), drain, once, max_tasks, idle_exit, grace.
+        """
+        if not self._handlers and self._any is None:
+            raise Invalid("this worker has no handlers", hint="put @worker.handles('kind') before a function")
+        if self._any is None:
+            options.setdefault("kinds", sorted(self._handlers))
+        wanted = Options(**options)
+        if wanted.processes:
+            from taskyard.worker import prefork
+
+            if self._yard.url.startswith("memory:"):
+                raise Invalid("a memory: yard is for one process", hint="leave processes out to use threads")
+
+            def begin(share: Options, count: Callable[[str], object]) -> Tally:
+                def counted(job: Job, ended: Outcome, seconds: float) -> None:
+                    count(ended.ending)
+                    (report or _reported)(job, ended, seconds)
+
+                return self._begin(share, counted, tell or _log.warning)
+
+            return prefork.run(wanted, begin, self.stop)
+        return self._begin(wanted, report or _reported, tell or _log.warning)
+
+    def _begin(
+        self, options: Options, report: Callable[[Job, Outcome, float], None], tell: Callable[[str], None]
+    ) -> Tally:
+        lock = self._yard.vouch(min(LEASE, self._yard.policy.lease))
+        self._run = run = Run(
+            self._yard,
+            options,
+            self._performer,
+            self._checks,
+            self._beats,
+            report,
+            tell,
+            runs_commands=self._runs_commands_only(),
+        )
+        if self._stopped:
+            run.stop()
+        with _signals(run):
+            return run.go(lock)
+
+    def _performer(self, kind: str) -> Performer | None:
+        return self._handlers.get(kind, self._any)
+
+    def _beats(self) -> Beats:
+        if self._runs_commands_only() or self._yard.url.startswith("memory:"):
+            return ThreadBeats()
+        from taskyard.worker.companion import CompanionBeats
+
+        return CompanionBeats(self._yard.url, self._yard.worker)
+
+    def _runs_commands_only(self) -> bool:
+        return all(isinstance(one, Command) for one in (*self._handlers.values(), *filter(None, [self._any])))
+
+    def stop(self) -> None:
+        """Claim nothing more, finish what runs within its grace, and return from `run`; the second time: at once."""
+        self._stopped = True
+        if self._run is not None:
+            self._run.stop()
+
+
+class _signals:  # noqa: N801  used as a function
+    """While this lasts, SIGTERM and SIGINT stop the run; a thread other than the main one leaves signals alone."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._before[number] = signal.signal(number, lambda *_: self._run.stop())
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+def _reported(job: Job, ended: Outcome, seconds: float) -> None:
+    level = logging.INFO if ended.reason is None else logging.WARNING
+    reason = "" if ended.reason is None else f": {ended.reason.splitlines()[0][:200]}"
+    _log.log(level, "%s %s %s after %.2f s%s", job.kind, job.id, ended.ending, seconds, reason)

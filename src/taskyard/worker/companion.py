@@ -1,0 +1,144 @@
+"""Beats from a process of their own, for handlers that may hold the interpreter: the worker's side, and the process.
+
+The worker writes `+<handle> <lease>` and `-<handle>`, a line each; the companion answers `lost <handle>`. It ends when
+the worker's end of the pipe is closed, which the kernel sees to if nobody else does.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from taskyard import opening
+from taskyard.worker.pulse import Pulse, lose
+
+if TYPE_CHECKING:
+    from taskyard.worker.job import Job
+
+_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.worker import companion; companion.main()"
+_STOPPED = ("T", "t", "Z", "X")  # states of a process that does not run any more, or not now
+
+
+class CompanionBeats:
+    """Beats from a companion; one that was killed is replaced."""
+
+    def __init__(self, url: str, worker: str) -> None:
+        self._words = [url, worker, str(os.getpid())]
+        self._jobs: dict[str, Job] = {}
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._over = False
+
+    def hold(self, job: Job) -> None:
+        """Beat for this job from now on."""
+        with self._lock:
+            self._jobs[job.handle] = job
+            if self._process is None:
+                self._start()
+            else:
+                self._say(f"+{job.handle} {job.claim.lease}\n")
+
+    def drop(self, job: Job) -> None:
+        """It has ended."""
+        with self._lock:
+            self._jobs.pop(job.handle, None)
+            self._say(f"-{job.handle}\n")
+
+    def _start(self) -> None:
+        """With the lock held: a new companion, told of all that is held."""
+        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        process = subprocess.Popen(  # noqa: S603  our own code, and arguments that no shell sees
+            [sys.executable, "-c", _START, root, *self._words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd="/",
+            start_new_session=True,
+        )
+        self._process = process
+        threading.Thread(target=self._listen, args=(process,), name="companion", daemon=True).start()
+        for job in self._jobs.values():
+            self._say(f"+{job.handle} {job.claim.lease}\n")
+
+    def _say(self, line: str) -> None:
+        if self._process is None or self._process.stdin is None:
+            return
+        try:
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+        except (OSError, ValueError):
+            return  # it was killed; whoever listens to it starts another, and tells it all
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None  # it was started with a pipe
+        for line in process.stdout:
+            lose(self._jobs.get(line.split()[-1]))
+        process.wait()
+        with self._lock:
+            for stream in (process.stdin, process.stdout):
+                _close(stream)
+            if self._process is process:
+                self._process = None
+                if self._jobs and not self._over:
+                    time.sleep(0.05)  # one that cannot even start must not be started again without a pause
+                    self._start()
+
+    def close(self) -> None:
+        """Beat no more."""
+        with self._lock:
+            self._over = True
+            process, self._process = self._process, None
+        if process is not None:
+            _close(process.stdin)
+            process.wait()
+
+
+def _close(stream: object) -> None:
+    try:
+        stream.close()  # type: ignore[attr-defined]
+    except (OSError, ValueError):
+        return
+
+
+def main() -> None:
+    """Beat for the worker that the arguments name, until it is gone."""
+    url, worker, pid = sys.argv[1:]
+    with opening.open(url, worker) as yard:
+        pulse = Pulse(_tell, lambda: _runs(int(pid)))
+
+        def listen() -> None:
+            for line in sys.stdin:
+                handle, _, lease = line[1:].strip().partition(" ")
+                if line.startswith("+"):
+                    pulse.add(yard.held(handle), float(lease))
+                else:
+                    pulse.remove(handle)
+            pulse.stop()  # the worker is gone
+
+        threading.Thread(target=listen, name="worker", daemon=True).start()
+        pulse.run()
+
+
+def _tell(handle: str) -> None:
+    sys.stdout.write(f"lost {handle}\n")
+    sys.stdout.flush()
+
+
+def _runs(pid: int) -> bool:
+    """Whether the worker is running: one that is stopped must lose its claims, whatever its companion could do."""
+    return _state(pid)[:1] not in _STOPPED
+
+
+def _state(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].decode().split()[0]
+    except FileNotFoundError:
+        if os.path.exists("/proc/self/stat"):
+            return "X"
+    told = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    return told.stdout.strip() or "X"

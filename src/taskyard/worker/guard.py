@@ -1,0 +1,367 @@
+"""The guard: a small process between a worker and the commands that it runs, so that no command outlives its worker.
+
+It is started as a program of its own, with two descriptors: one end of a stream socket to the worker, and the lock that
+tells others whether the worker lives. The worker sends a command to run; the guard runs it in a session of its own,
+keeps its output, and tells how it ended once every process of it is gone. When the worker dies the socket closes: the
+guard stops what runs, and only then ends and lets go of the lock. So nobody is handed the task while a process of the
+old attempt is left.
+
+Messages are JSON, a line each. To the guard: `{"run": {...}}`, `{"stop": seconds}`. From it: `{"ended": {...}}`.
+It imports nothing of Taskyard, because it has to start fast.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PATIENCE = 1.0  # seconds between TERM and KILL where nobody has said how long: leftovers, and commands of a dead worker
+STDOUT_TAIL = (1 << 20) + (1 << 16)  # the result may stand there, and a result may have a mebibyte
+STDERR_TAIL = 1 << 14
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_CHUNK = 1 << 16
+
+
+class Output:
+    """One stream of a command: its beginning and its end are kept in a file, its end also in memory."""
+
+    def __init__(self, descriptor: int, path: str | None, most: int, tail: int) -> None:
+        self.descriptor = descriptor
+        self._path = path
+        self._room = most // 2
+        self._last = most - most // 2
+        self._tail = max(tail, self._last)
+        self._told = tail
+        self._kept = bytearray()
+        self._file: int | None = None
+        self._beyond = 0
+        os.set_blocking(descriptor, False)
+
+    def pump(self) -> bool:
+        """Take what there is; False at the end of the stream."""
+        while True:
+            try:
+                chunk = os.read(self.descriptor, _CHUNK)
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+            if not chunk:
+                return False
+            self._take(chunk)
+
+    def _take(self, chunk: bytes) -> None:
+        head = chunk[: self._room]
+        self._room -= len(head)
+        self._beyond += len(chunk) - len(head)
+        if head:
+            self._write(head)
+        self._kept += chunk
+        if len(self._kept) > 2 * self._tail:
+            del self._kept[: -self._tail]
+
+    def _write(self, content: bytes | bytearray) -> None:
+        if self._path is None:
+            return
+        try:
+            if self._file is None:
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            os.write(self._file, content)
+        except OSError:
+            self._path = None  # the disk is full, or the yard is away: the command goes on, its log ends here
+
+    def close(self) -> str:
+        """Finish the file; gives the end of the stream."""
+        self.pump()
+        os.close(self.descriptor)
+        if self._beyond:
+            rest = self._kept[-min(self._beyond, self._last) :]
+            if self._beyond > len(rest):
+                self._write(b"\n[%d bytes left out]\n" % (self._beyond - len(rest)))
+            self._write(rest)
+        if self._file is not None:
+            os.close(self._file)
+        return self._kept[-self._told :].decode("utf-8", "replace")
+
+
+class Running:
+    """The command that runs now."""
+
+    def __init__(self, pid: int, outputs: list[Output], timeout: float | None, grace: float) -> None:
+        self.pid = pid
+        self.outputs = outputs
+        self.open = {output.descriptor: output for output in outputs}
+        self.status: int | None = None
+        self.grace = grace
+        self.stopping = False
+        self.timed_out = False
+        self.left_over = False
+        self.stop_at = None if timeout is None else time.monotonic() + timeout
+        self.kill_at: float | None = None
+        self.pause = 0.02
+
+    def next_deadline(self) -> float | None:
+        """When something has to be done, if nothing happens before."""
+        return min((at for at in (self.stop_at, self.kill_at) if at is not None), default=None)
+
+
+class Guard:
+    """Runs one command at a time for one worker."""
+
+    def __init__(self, control: int, wake: int) -> None:
+        self._control = control
+        self._wake = wake
+        self._received = bytearray()
+        self._running: Running | None = None
+        self._alone = False
+
+    def serve(self) -> None:
+        """Do as told until the worker is gone, and nothing of its is left."""
+        while self._running is not None or not self._alone:
+            for descriptor in self._ready():
+                if descriptor == self._control:
+                    self._listen()
+                elif descriptor == self._wake:
+                    _drain(self._wake)
+                elif self._running is not None and not self._running.open[descriptor].pump():
+                    del self._running.open[descriptor]
+            if self._running is not None:
+                self._look_after(self._running)
+
+    def _ready(self) -> list[int]:
+        poll = select.poll()
+        watched = [self._wake] if self._alone else [self._wake, self._control]
+        for descriptor in [*watched, *(self._running.open if self._running else ())]:
+            poll.register(descriptor, select.POLLIN)
+        at = self._running.next_deadline() if self._running else None
+        return [number for number, _ in poll.poll(None if at is None else max(0.0, at - time.monotonic()) * 1000 + 1)]
+
+    def _listen(self) -> None:
+        try:
+            chunk = os.read(self._control, _CHUNK)
+        except ConnectionError:
+            chunk = b""
+        if not chunk:
+            self._alone = True
+            if self._running is not None:
+                self._stop(min(PATIENCE, self._running.grace))
+            return
+        self._received += chunk
+        while b"\n" in self._received:
+            line, _, self._received = self._received.partition(b"\n")
+            message = json.loads(line)
+            if "run" in message:
+                self._run(message["run"])
+            elif self._running is not None:
+                self._stop(message["stop"])
+
+    def _run(self, what: dict[str, Any]) -> None:
+        outputs = []
+        ends = []
+        for name, tail in (("stdout", STDOUT_TAIL), ("stderr", STDERR_TAIL)):
+            ours, theirs = os.pipe()
+            outputs.append(Output(ours, what[name], what["log_most"], tail))
+            ends.append(theirs)
+        given = _file_of(what["stdin"].encode("utf-8", "surrogateescape"))
+        try:
+            pid = _spawn(what["argv"], {**os.environ, **what["environment"]}, [given, *ends])
+        except OSError as error:
+            for output in outputs:
+                output.close()
+            self._tell({"ended": {"error": f"{what['argv'][0]}: {error.strerror or error}", "errno": error.errno}})
+        else:
+            self._running = Running(pid, outputs, what["timeout"], what["grace"])
+        finally:
+            for descriptor in (given, *ends):
+                os.close(descriptor)
+
+    def _stop(self, grace: float) -> None:
+        running = self._running
+        assert running is not None  # asked only where something runs
+        at = time.monotonic() + grace
+        running.kill_at = at if running.kill_at is None else min(at, running.kill_at)
+        running.stop_at = None
+        if not running.stopping:
+            running.stopping = True
+            _signal_all(running.pid, signal.SIGTERM)
+
+    def _look_after(self, running: Running) -> None:
+        now = time.monotonic()
+        if running.stop_at is not None and now >= running.stop_at:
+            running.timed_out = True
+            self._stop(running.grace)
+        if running.kill_at is not None and now >= running.kill_at:
+            _signal_all(running.pid, signal.SIGKILL)
+            running.kill_at = now + running.pause  # a process that forked meanwhile is found by the next look
+            running.pause = min(2 * running.pause, 1.0)
+        left = self._bury(running)
+        if running.status is None:
+            return
+        if left and not running.left_over:
+            # The command has ended, and some of its processes have not: they end with it.
+            running.left_over = True
+            self._stop(PATIENCE)
+        elif not left:
+            self._finish(running)
+
+    def _bury(self, running: Running) -> bool:
+        """Take note of processes that have ended; whether any is left. Orphans of the command are ours by now."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == running.pid:
+                running.status = status
+
+    def _finish(self, running: Running) -> None:
+        self._running = None
+        stdout, stderr = (output.close() for output in running.outputs)
+        assert running.status is not None  # that is why it is finished
+        code = os.waitstatus_to_exitcode(running.status)
+        ended = {"code": code, "timed_out": running.timed_out, "stdout": stdout, "stderr": stderr}
+        self._tell({"ended": ended})
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        if self._alone:
+            return
+        rest = memoryview(json.dumps(message).encode() + b"\n")
+        try:
+            while rest:
+                rest = rest[os.write(self._control, rest) :]
+        except OSError:
+            self._alone = True
+
+
+def _file_of(content: bytes) -> int:
+    """A descriptor to read this from; a pipe would block on a command that does not read."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("task")
+    else:
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _spawn(argv: list[str], environment: dict[str, str], streams: list[int]) -> int:
+    """Start a command in a session of its own, to be killed with this process; `OSError` if it cannot be started."""
+    told, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            for number, descriptor in enumerate(streams):
+                os.dup2(descriptor, number)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            os.execvpe(argv[0], argv, environment)  # noqa: S606  what the worker was told to run
+        except OSError as error:
+            os.write(tell, str(error.errno).encode())
+        finally:
+            os._exit(127)
+    os.close(tell)
+    failure = os.read(told, 32)
+    os.close(told)
+    if failure:
+        os.waitpid(pid, 0)
+        raise OSError(int(failure), os.strerror(int(failure)))
+    return pid
+
+
+def _signal_all(session: int, number: int) -> None:
+    """Signal every process below this one; where the system does not list them, those of the command's session."""
+    below = descendants(os.getpid())
+    try:
+        if below is None:
+            os.killpg(session, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+    for pid in below or ():
+        try:
+            os.kill(pid, number)
+            if number == signal.SIGTERM:
+                os.kill(pid, signal.SIGCONT)  # a stopped process hears of it only when it goes on
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def descendants(root: int) -> list[int] | None:
+    """Every process below this one, parents first; None where the system does not tell."""
+    children: dict[int, list[int]] = {}
+    try:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return None
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            continue
+        children.setdefault(parent, []).append(pid)
+    found = list(children.get(root, ()))
+    for pid in found:
+        found.extend(children.get(pid, ()))
+    return found
+
+
+def adopt_orphans() -> None:
+    """Have orphaned processes below this one become its children, where the system can do that (Linux)."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if not _library and sys.platform.startswith("linux"):
+        import ctypes
+
+        _library.append(ctypes.CDLL(None))
+    for library in _library:
+        library.prctl(option, value, 0, 0, 0)
+
+
+_library: list[Any] = []  # loaded once, before the first fork
+
+
+def _drain(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, _CHUNK):
+            pass
+    except BlockingIOError:
+        return
+
+
+def main(control: int, lock: int | None) -> None:
+    """Guard for the worker at the other end of this descriptor."""
+    for descriptor in (control, lock):
+        if descriptor is not None:
+            os.set_inheritable(descriptor, False)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the worker's end is the only thing that ends a guard
+    wake, woken = os.pipe()
+    os.set_blocking(wake, False)
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    adopt_orphans()
+    Guard(control, wake).serve()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None)

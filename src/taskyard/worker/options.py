@@ -1,0 +1,82 @@
+"""What one run of a worker is asked to do."""
+
+from __future__ import annotations
+
+from taskyard import asking, draft, times
+from taskyard.errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CONCURRENCY_MOST = 1000
+
+
+class Options:
+    """How many tasks at a time, of which kinds, and when to end."""
+
+    __slots__ = ("concurrency", "drain", "grace", "idle_exit", "kinds", "max_tasks", "once", "processes")
+
+    def __init__(
+        self,
+        *,
+        kinds: Iterable[str] | str | None = None,
+        concurrency: int = 1,
+        processes: bool = False,
+        drain: bool = False,
+        once: bool = False,
+        max_tasks: int | None = None,
+        idle_exit: float | None = None,
+        grace: float = 10.0,
+    ) -> None:
+        self.kinds = None if kinds is None else asking.kinds(kinds)
+        self.concurrency = draft.integer(concurrency, "concurrency", 1, CONCURRENCY_MOST)
+        self.processes = processes
+        self.drain = drain
+        self.once = once
+        self.max_tasks = None if max_tasks is None else draft.integer(max_tasks, "max_tasks", 1, 10**9)
+        self.idle_exit = None if idle_exit is None else times.seconds(idle_exit, "idle_exit")
+        self.grace = times.seconds(grace, "grace")
+        if once and max_tasks is not None:
+            raise Invalid(
+                "once and max_tasks exclude each other",
+                hint="once is max_tasks=1, and ends at once if there is nothing",
+            )
+        if once:
+            self.max_tasks = 1
+
+    def share(self, number: int) -> Options:
+        """What one of the processes of a run is asked to do: one task at a time, and its part of the tasks."""
+        twin = Options.__new__(Options)
+        for name in self.__slots__:
+            setattr(twin, name, getattr(self, name))
+        twin.processes, twin.concurrency = False, 1
+        if self.max_tasks is not None:
+            twin.max_tasks = self.max_tasks // self.concurrency + (number < self.max_tasks % self.concurrency)
+        return twin
+
+
+class Tally:
+    """How many tasks ended how in one run."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    def add(self, ending: str, number: int = 1) -> None:
+        """One more of these."""
+        self.counts[str(ending)] = self.counts.get(ending, 0) + number
+
+    def __getitem__(self, ending: str) -> int:
+        return self.counts.get(ending, 0)
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self.counts.values())
+
+    def as_dict(self) -> dict[str, int]:
+        """The counts by ending."""
+        return dict(self.counts)
+
+    def __repr__(self) -> str:
+        return f"<Tally {self.counts}>"

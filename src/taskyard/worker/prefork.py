@@ -1,0 +1,183 @@
+"""A run in several processes: each is a worker of its own, with its own lock; one that is killed is replaced.
+
+A handler that takes its interpreter down, or holds it, then takes down or holds nobody else. The parent only looks after
+its children: it passes stops on, and adds up what they did.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from taskyard.errors import Invalid
+from taskyard.worker.options import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.worker.options import Options
+
+    Work = Callable[[int, int, Callable[[str], object]], None]
+    """What a child does, given its number, what tells it of its parent's death, and how to tell of a task's ending."""
+
+FIRST_PAUSE, LONGEST_PAUSE = (
+    0.1,
+    10.0,
+)  # seconds before a child that was killed is replaced, doubled while they die young
+YOUNG = 5.0
+
+
+class Child:
+    """One process of the run."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.pid = 0
+        self.answer = -1
+        self.lifeline = -1
+        self.started = 0.0
+        self.again_at: float | None = 0.0
+        self.pause = FIRST_PAUSE
+
+    def start(self, work: Work, others: list[Child]) -> None:
+        """Fork it off."""
+        heard, told = os.pipe()
+        held, lifeline = os.pipe()
+        self.started, self.again_at = time.monotonic(), None
+        self.pid = os.fork()
+        if self.pid == 0:
+            for other in others:
+                if other.pid:
+                    os.close(other.lifeline)  # or it would not hear of the parent's death while this one lives
+            os.close(lifeline)
+            code = 1
+            try:
+                os.setpgid(0, 0)  # Ctrl-C is the parent's to hear, and to pass on once
+                work(self.number, held, lambda ending: os.write(told, f"{ending}\n".encode()))
+                code = 0
+            except BaseException:
+                import traceback
+
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        os.close(told)
+        os.close(held)
+        os.set_blocking(heard, False)
+        self.answer, self.lifeline = heard, lifeline
+
+    def listen(self, tally: Tally) -> None:
+        """Count what it has told since; a word is written whole or not at all."""
+        try:
+            for ending in os.read(self.answer, 1 << 16).decode().split():
+                tally.add(ending)
+        except BlockingIOError:
+            return
+
+    def ended(self, status: int, tally: Tally) -> None:
+        """It is gone: count the last of what it told, and plan its successor if it was killed."""
+        self.listen(tally)
+        os.close(self.answer)
+        os.close(self.lifeline)
+        self.pid = 0
+        if status:
+            young = time.monotonic() - self.started < YOUNG
+            self.pause = min(2 * self.pause, LONGEST_PAUSE) if young else FIRST_PAUSE
+            self.again_at = time.monotonic() + self.pause
+
+
+class Crew:
+    """All processes of one run."""
+
+    def __init__(self, options: Options, work: Work) -> None:
+        self._children = [Child(number) for number in range(options.concurrency)]
+        self._work = work
+        self._tally = Tally()
+        self._stops: list[int] = []
+        self._passed_on = 0
+        self._heard, self._told = os.pipe()
+        for descriptor in (self._heard, self._told):
+            os.set_blocking(descriptor, False)
+
+    def run(self) -> Tally:
+        """Keep them going until each has done what was asked, or all are told to stop."""
+        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: self._ring())
+        try:
+            while any(child.pid or child.again_at is not None for child in self._children):
+                self._pass_on_stops()
+                self._start_due()
+                self._bury()
+                self._sleep()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.close(self._heard)
+            os.close(self._told)
+        return self._tally
+
+    def _on_signal(self, number: int, _: object) -> None:
+        self._stops.append(number)
+        self._ring()
+
+    def _ring(self) -> None:
+        try:
+            os.write(self._told, b"!")
+        except BlockingIOError:
+            return  # full of the same
+
+    def _pass_on_stops(self) -> None:
+        while self._passed_on < len(self._stops):
+            for child in self._children:
+                child.again_at = None
+                if child.pid:
+                    os.kill(child.pid, self._stops[self._passed_on])
+            self._passed_on += 1
+
+    def _start_due(self) -> None:
+        for child in self._children:
+            if child.again_at is not None and time.monotonic() >= child.again_at:
+                child.start(self._work, [other for other in self._children if other is not child])
+
+    def _bury(self) -> None:
+        for child in self._children:
+            if child.pid:
+                pid, status = os.waitpid(child.pid, os.WNOHANG)
+                if pid:
+                    child.ended(status, self._tally)
+                    if self._stops:
+                        child.again_at = None
+
+    def _sleep(self) -> None:
+        if not any(child.pid or child.again_at is not None for child in self._children):
+            return
+        due = [child.again_at for child in self._children if child.again_at is not None]
+        wait = max(0.0, min(due) - time.monotonic()) if due else None
+        answers = {child.answer: child for child in self._children if child.pid}
+        for descriptor in select.select([self._heard, *answers], [], [], wait)[0]:
+            if descriptor == self._heard:
+                os.read(self._heard, 4096)
+            else:
+                answers[descriptor].listen(self._tally)
+
+
+def run(
+    options: Options, begin: Callable[[Options, Callable[[str], object]], object], stop: Callable[[], None]
+) -> Tally:
+    """Run in as many processes as the options say; `begin` is one run in one of them, which tells of every ending."""
+    if threading.current_thread() is not threading.main_thread():
+        raise Invalid("processes can only be started from the main thread", hint="leave processes out to use threads")
+
+    def work(number: int, lifeline: int, tell: Callable[[str], object]) -> None:
+        def hear() -> None:
+            os.read(lifeline, 1)  # never written to: it ends when the parent is gone
+            stop()
+
+        threading.Thread(target=hear, name="parent", daemon=True).start()
+        begin(options.share(number), tell)
+
+    return Crew(options, work).run()

@@ -1,0 +1,166 @@
+"""Heartbeats beside the work: which claims are held, when each is due for a beat, and which of them are gone.
+
+Commands run in processes of their own, so a thread of the worker beats for them. A handler in Python may hold the
+interpreter for as long as it likes, and no thread would get a word in: for those the beats come from a companion
+process, which asks the system whether the worker still runs. A worker that is stopped must lose its claims.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from taskyard.claim import BEATS
+from taskyard.errors import ClaimLost, NotFound, TaskyardError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.claim import Claim
+    from taskyard.worker.job import Job
+
+LOOK_EVERY = 1.0  # seconds: how soon a task that was cancelled is noticed
+STOP_GRACE = 10.0  # seconds that work gets to stop after its claim was lost
+
+
+class Beats(Protocol):
+    """Keeps claims alive, and stops the work on those that are gone."""
+
+    def hold(self, job: Job) -> None:
+        """Beat for this job from now on."""
+
+    def drop(self, job: Job) -> None:
+        """It has ended."""
+
+    def close(self) -> None:
+        """Beat no more."""
+
+
+class Held:
+    """One claim that is kept alive."""
+
+    __slots__ = ("beat_at", "claim", "every", "look_at")
+
+    def __init__(self, claim: Claim, lease: float) -> None:
+        self.claim = claim
+        self.every = lease / BEATS
+        self.beat_at = time.monotonic() + self.every
+        self.look_at = 0.0
+        self.look_again()
+
+    def look_again(self) -> None:
+        """The next look: soon enough to notice a cancel, and to beat in time."""
+        self.look_at = time.monotonic() + min(LOOK_EVERY, self.every)
+
+
+class Pulse:
+    """The claims that are held, and their beats."""
+
+    def __init__(self, lost: Callable[[str], None], may_beat: Callable[[], bool] = lambda: True) -> None:
+        self._held: dict[str, Held] = {}
+        self._lock = threading.Lock()
+        self._lost = lost
+        self._may_beat = may_beat
+        self._change = threading.Event()
+        self._until: float | None = 0.0
+        self._over = False
+
+    def add(self, claim: Claim, lease: float) -> None:
+        """Beat for this claim."""
+        held = Held(claim, lease)
+        with self._lock:
+            self._held[claim.handle] = held
+        if self._until is None or held.look_at < self._until:
+            self._change.set()
+
+    def remove(self, handle: str) -> None:
+        """Beat for this claim no more."""
+        with self._lock:
+            self._held.pop(handle, None)
+
+    def run(self) -> None:
+        """Look after what is held until `stop`."""
+        idle = False
+        while not self._over:
+            pause = self.due_in()
+            if pause is None and not idle:
+                pause = LOOK_EVERY  # short tasks come one after the other: waking up for each of them is not worth it
+            idle = pause is None
+            self._until = None if pause is None else time.monotonic() + pause
+            if self._change.wait(pause):
+                self._change.clear()
+            self.turn()
+
+    def stop(self) -> None:
+        """Have `run` return."""
+        self._over = True
+        self._change.set()
+
+    def due_in(self) -> float | None:
+        """Seconds until something is to be done, or None where nothing is held."""
+        with self._lock:
+            soonest = min((one.look_at for one in self._held.values()), default=None)
+        return None if soonest is None else max(0.0, soonest - time.monotonic())
+
+    def turn(self) -> None:
+        """Look after every claim that is due for it."""
+        now = time.monotonic()
+        with self._lock:
+            due = [(handle, one) for handle, one in self._held.items() if one.look_at <= now]
+        for handle, one in due:
+            if self._is_alive(one):
+                one.look_again()
+            else:
+                self.remove(handle)
+                self._lost(handle)
+
+    def _is_alive(self, one: Held) -> bool:
+        try:
+            if not one.claim.holds():  # looked at first: a claim that its own command has ended is no late verb to log
+                return False
+            if time.monotonic() + min(LOOK_EVERY, one.every) / 2 >= one.beat_at and self._may_beat():
+                one.claim.heartbeat()
+                one.beat_at = time.monotonic() + one.every
+        except (ClaimLost, NotFound):
+            return False
+        except TaskyardError:
+            pass  # a store that is away may be back before the lease ends: the next look tries again
+        return True
+
+
+class ThreadBeats:
+    """Beats from a thread of this process."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._pulse = Pulse(lambda handle: lose(self._jobs.get(handle)))
+        self._thread = threading.Thread(target=self._pulse.run, name="heartbeats", daemon=True)
+        self._thread.start()
+
+    def hold(self, job: Job) -> None:
+        """Beat for this job from now on."""
+        self._jobs[job.handle] = job
+        self._pulse.add(job.claim, job.claim.lease)
+
+    def drop(self, job: Job) -> None:
+        """It has ended."""
+        self._jobs.pop(job.handle, None)
+        self._pulse.remove(job.handle)
+
+    def close(self) -> None:
+        """Beat no more."""
+        self._pulse.stop()
+        self._thread.join()
+
+
+def lose(job: Job | None) -> None:
+    """Stop the work on a claim that is gone; unless the work itself has ended it, and is only finishing."""
+    if job is None:
+        return
+    try:
+        if job.claim.was_settled():
+            return
+    except TaskyardError:
+        pass  # what cannot be looked up is not ours any more
+    job.stop(STOP_GRACE, lost=True)

@@ -1,0 +1,294 @@
+"""One run of a worker: slots that claim and work, one heart that beats for all of them, and an orderly end.
+
+The main thread only waits and hears signals; every slot is a thread. At a stop nothing new is claimed. What runs gets its
+grace while its heartbeats go on; then it is stopped and handed back.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from taskyard import moves
+from taskyard.errors import Conflict, NotFound, TaskyardError, Unavailable
+from taskyard.patience import Patience
+from taskyard.store import Query
+from taskyard.task import State
+from taskyard.worker import outcome
+from taskyard.worker.guarded import Guarded
+from taskyard.worker.job import Job
+from taskyard.worker.options import Tally
+from taskyard.worker.runner import Runner
+from taskyard.worker.trouble import Trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from taskyard.claim import Claim
+    from taskyard.worker.command import Command
+    from taskyard.worker.options import Options
+    from taskyard.worker.outcome import Outcome
+    from taskyard.worker.pulse import Beats
+    from taskyard.worker.runner import Performer
+    from taskyard.yard import Yard
+
+LAST_GRACE = 2.0  # seconds between TERM and KILL for what the worker's own grace did not see finished
+UNHEARD = 1.0  # seconds that a Python handler has to notice `cancelled` before its task is handed back over its head
+_LONG = 3600.0
+_LOOK = 0.5
+
+
+class News:
+    """Wakes the main thread: from other threads, and from signal handlers, which must not touch a lock."""
+
+    def __init__(self) -> None:
+        self._heard, self._told = os.pipe()
+        for descriptor in (self._heard, self._told):
+            os.set_blocking(descriptor, False)
+
+    def tell(self) -> None:
+        """There is something to look at."""
+        try:
+            os.write(self._told, b"!")
+        except BlockingIOError:
+            return  # full of the same
+
+    def wait(self, seconds: float) -> None:
+        """Return when there is something to look at, or after so many seconds."""
+        if select.select([self._heard], [], [], max(0.0, seconds))[0]:
+            os.read(self._heard, 4096)
+
+    def close(self) -> None:
+        """Nothing more is told."""
+        os.close(self._heard)
+        os.close(self._told)
+
+
+class Run:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        yard: Yard,
+        options: Options,
+        performer: Callable[[str], Performer | None],
+        checks: Mapping[str, Command],
+        beats: Callable[[], Beats],
+        report: Callable[[Job, Outcome, float], None],
+        tell: Callable[[str], None],
+        *,
+        runs_commands: bool,
+    ) -> None:
+        self._runs_commands = runs_commands
+        self._yard = yard
+        self._options = options
+        self._performer = performer
+        self._checks = checks
+        self._make_beats = beats
+        self._report = report
+        self._trouble = Trouble(tell)
+        self.tally = Tally()
+        self._stopping = threading.Event()
+        self._given_up = threading.Event()
+        self._news = News()
+        self._stops = 0
+        self._door = threading.Lock()
+        self._running: dict[str, Job] = {}
+        self._claimed = 0
+        self._busy_until = time.monotonic()
+        self._own: list[str] = []
+        self._failure: BaseException | None = None
+        self._at_work = options.concurrency
+        """Slots that have not ended; counted, because a thread that says so is itself still alive."""
+        self._counting = threading.Lock()
+
+    # The main thread
+
+    def go(self, lock: int | None) -> Tally:
+        """Work until told to stop, or until what was asked for is done."""
+        self._beats = self._make_beats()
+        self._take_over()
+        for number in range(1, self._options.concurrency + 1):
+            threading.Thread(target=self._work, args=(Guarded(lock),), name=f"slot {number}", daemon=True).start()
+        try:
+            self._wait()
+        finally:
+            self._beats.close()
+            self._news.close()
+        if self._failure is not None:
+            raise self._failure
+        return self.tally
+
+    def stop(self) -> None:
+        """Claim nothing more and finish what runs within its grace; the second time: stop at once. Signals call this too."""
+        self._stops += 1
+        self._news.tell()
+
+    def _heed(self) -> None:
+        if self._stops and not self._stopping.is_set():
+            self._stopping.set()
+            self._yard._wake()
+
+    def _wait(self) -> None:
+        while self._at_work and not self._stopping.is_set():
+            self._news.wait(_LONG)
+            self._heed()
+        grace_ends = time.monotonic() + self._options.grace
+        self._join(lambda: self._stops > 1 or time.monotonic() >= grace_ends, grace_ends)
+        self._given_up.set()
+        at_once = self._stops > 1
+        for job in list(self._running.values()):
+            job.stop(0.0 if at_once else min(LAST_GRACE, self._options.grace), lost=False)
+        last = time.monotonic() + LAST_GRACE + UNHEARD
+        self._join(lambda: time.monotonic() >= last, last)
+        for job in list(self._running.values()):
+            self._hand_back(job)
+
+    def _join(self, enough: Callable[[], bool], until: float) -> None:
+        while self._at_work and not enough():
+            self._news.wait(min(until - time.monotonic(), _LOOK))
+            self._heed()
+
+    def _hand_back(self, job: Job) -> None:
+        """A handler in Python cannot be stopped from outside; its thread ends with the process."""
+        if self._running.pop(job.handle, None) is None:
+            return
+        self._beats.drop(job)
+        try:
+            job.claim.release()
+        except TaskyardError:
+            return  # the lease will
+        self._end(job, outcome.RELEASED, 0.0)
+
+    def _take_over(self) -> None:
+        """A worker that was started again under its name looks after what its dead incarnations held, and nobody else's."""
+        if self._yard.named is None:
+            return
+        store = self._yard._store
+        try:
+            for standing in store.held(self._yard.named):
+                move = moves.crashed(standing, store.policy, f"the worker {standing.worker} died")
+                if standing.dead and store.shift(standing, move, self._yard.worker, lapsed=True):
+                    self._own.append(standing.id)
+        except Unavailable as error:
+            self._trouble.met(error)
+
+    # Slots
+
+    def _work(self, guarded: Guarded) -> None:
+        runner = Runner(self._performer, self._checks, guarded, self._wait_out)
+        try:
+            if self._runs_commands:
+                guarded.start()
+            while (claim := self._next()) is not None:
+                self._run(Job(claim), runner)
+        except BaseException as error:
+            self._failure = error
+            self.stop()
+        finally:
+            guarded.close()
+            with self._counting:
+                self._at_work -= 1
+            self._news.tell()
+
+    def _run(self, job: Job, runner: Runner) -> None:
+        started = time.monotonic()
+        self._running[job.handle] = job
+        try:
+            self._beats.hold(job)
+            if self._stopping.is_set():
+                job.released = True  # claimed in the moment of the stop, and not begun
+                ended = runner.give_back(job)
+            else:
+                ended = runner.run(job)
+        finally:
+            mine = self._running.pop(job.handle, None)
+            self._beats.drop(job)
+            self._busy_until = time.monotonic()
+        if mine is not None:
+            self._end(job, ended, time.monotonic() - started)
+
+    def _end(self, job: Job, ended: Outcome, seconds: float) -> None:
+        self.tally.add(ended.ending)
+        self._report(job, ended, seconds)
+
+    def _next(self) -> Claim | None:
+        """The next claim, however long that takes; None when there is to be no other."""
+        patience = None
+        with self._door:  # one slot waits for all of them
+            while not self._is_over():
+                try:
+                    claim = self._claim()
+                    self._trouble.over()
+                    if claim is not None:
+                        self._claimed += 1
+                        return claim
+                    if self._is_idle_for_good():
+                        return None
+                    if patience is None:
+                        patience = Patience(self._yard._store, None, self._stopping.is_set)
+                    else:
+                        patience.nap(self._soonest())
+                except Unavailable as error:
+                    self._stopping.wait(self._trouble.met(error))
+        return None
+
+    def _claim(self) -> Claim | None:
+        kinds = self._options.kinds
+        while self._own:
+            id = self._own.pop(0)
+            try:
+                if kinds is None or self._yard._store.stand(id).kind in kinds:
+                    return self._yard.claim(id)
+            except (Conflict, NotFound):
+                continue  # not due yet, or somebody else's by now
+        return self._yard.claim(kinds=kinds)
+
+    def _is_over(self) -> bool:
+        most = self._options.max_tasks
+        return self._stopping.is_set() or (most is not None and self._claimed >= most)
+
+    def _is_idle_for_good(self) -> bool:
+        """Nothing is ready: whether that is the end."""
+        options = self._options
+        if options.once:
+            return True
+        if options.idle_exit is not None and not self._running:
+            return time.monotonic() - self._busy_until >= options.idle_exit
+        return options.drain and not self._anything_left()
+
+    def _anything_left(self) -> bool:
+        """Whether a task of ours is in todo or in somebody's hands, or comes back after a backoff."""
+        store, kinds = self._yard._store, self._options.kinds
+        for states in ((State.PROCESSING,), (State.TODO,), (State.WAITING,)):
+            cursor = None
+            while True:
+                page, cursor = store.find(Query(frozenset(states), kinds, limit=100, cursor=cursor))
+                if any(self._concerns_us(task.state, task.fence, task.assignee) for task in page):
+                    return True
+                if cursor is None:
+                    break
+        return False
+
+    def _concerns_us(self, state: State, fence: int, assignee: str | None) -> bool:
+        if state is State.WAITING:
+            return fence > 0  # it was handed out before; a task that is only added for later is not waited for
+        return state is State.PROCESSING or assignee in (None, self._yard.worker)
+
+    def _soonest(self) -> float | None:
+        """Seconds until something is to be done even if nothing happens."""
+        alarm = self._yard._store.alarm()
+        if self._options.idle_exit is None or self._running:
+            return alarm
+        left = max(0.0, self._busy_until + self._options.idle_exit - time.monotonic())
+        return left if alarm is None else min(left, alarm)
+
+    def _wait_out(self, error: Unavailable) -> bool:
+        """Whether to try once more to store what is finished; asked after a pause."""
+        if self._given_up.is_set():
+            return False
+        self._given_up.wait(self._trouble.met(error))
+        return True
