@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,6 +34,18 @@ def wait_until(predicate: Callable[[], Answer | None], timeout: float = 10.0) ->
             return answer
         assert time.monotonic() < end, f"waited {timeout} s in vain"
         time.sleep(0.002)
+
+
+def is_listening(pid: int) -> bool:
+    """Whether this process has the kernel tell it what changes."""
+    folder = f"/proc/{pid}/fd"
+    for name in os.listdir(folder):
+        try:
+            if "inotify" in os.readlink(f"{folder}/{name}"):
+                return True
+        except FileNotFoundError:
+            continue
+    return False
 
 
 def taken(claim: Claim | None) -> Claim:

@@ -56,9 +56,9 @@ def pages(
     until: Callable[[], bool] | None = None,
 ) -> Iterator[asking.Events]:
     """Events as they come, after the trail's cursor or from now on; `tend` is called where there is time for it."""
-    patience = Patience(store, timeout, until)
     if wanted.cursor is None:
         wanted.cursor = store.latest()
+    patience = Patience(store, timeout, until)
     while not patience.is_told():
         last = patience.is_over()
         wanted.limit = PAGE if left is None else min(left, PAGE)

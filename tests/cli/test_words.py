@@ -37,6 +37,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "unpause",
         "log",
         "wait",
+        "watch",
         "resume",
         "janitor",
     }

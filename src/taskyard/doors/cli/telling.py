@@ -1,4 +1,4 @@
-"""`log`: what happened, in order, and what happens from now on."""
+"""`log` and `watch`: what happened, in order, and what happens from now on."""
 
 from __future__ import annotations
 
@@ -16,21 +16,32 @@ if TYPE_CHECKING:
     from typing import Any
 
     from taskyard.asking import Events
+    from taskyard.yard import Yard
 
 LIMIT = 1000
-_LOOK_EVERY = 0.2
 
 
 def log(call: Call) -> Reply | None:
     """Show what happened, or follow what happens."""
-    filters = _filters(call)
+    filters = {**_filters(call), "since": _since(call.given.text("since"))}
     limit = call.given.integer("limit")
     cursor = call.given.text("cursor")
     if call.given.flag("follow"):
-        _follow_until_told(call, filters, cursor, limit)
+        _follow_until_told(call, filters, cursor or "", limit)
         return None
     events = call.yard.events(**filters, cursor=cursor, limit=LIMIT if limit is None else limit)
     return Reply({"events": list(events), "cursor": events.cursor}, lambda: _page(events, limit))
+
+
+def watch(call: Call) -> Reply | None:
+    """Wait for the first change that matches, or follow all that do."""
+    filters = {**_filters(call), "timeout": call.given.seconds("timeout")}
+    cursor = call.given.text("cursor")
+    if call.given.flag("follow"):
+        _follow_until_told(call, filters, cursor, None)
+        return None
+    events = call.yard.watch(**filters, cursor=cursor)
+    return Reply({"events": list(events), "cursor": events.cursor}, lambda: _page(events, None))
 
 
 def _filters(call: Call) -> dict[str, Any]:
@@ -39,7 +50,7 @@ def _filters(call: Call) -> dict[str, Any]:
         "task": given.text("task"),
         "worker": given.text("worker"),
         "kind": given.text("kind"),
-        "since": _since(given.text("since")),
+        "event": given.texts("event"),
     }
 
 
@@ -127,43 +138,46 @@ def _follow_until_told(call: Call, filters: dict[str, Any], cursor: str | None, 
     import signal
     from threading import Event
 
-    told = Event()
-    before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    told, yard = Event(), call.yard
+
+    def tell(*_: object) -> None:
+        told.set()
+        yard._wake()
+
+    before = {number: signal.signal(number, tell) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        _follow(call, filters, cursor, limit, told)
+        _follow(yard, call.as_json, filters, cursor, limit, told)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _follow(call: Call, filters: dict[str, Any], cursor: str | None, limit: int | None, told: Event) -> None:
+def _follow(
+    yard: Yard, as_json: bool, filters: dict[str, Any], cursor: str | None, limit: int | None, told: Event
+) -> None:
     """Print what there is and then what comes, until told to stop or so many events were printed."""
     lines = Lines()
-    left = limit
-    away = False
+    left, away = limit, False
     while not told.is_set():
-        most = LIMIT if left is None else min(left, LIMIT)
         try:
-            events = call.yard.events(**filters, cursor=cursor, limit=most)
-        except Unavailable as error:  # a disk that is away may come back; but one that never was there is an error
-            if cursor is None:
-                raise
+            for events in yard.follow(**filters, cursor=cursor, limit=left, until=told.is_set):
+                away, cursor = False, events.cursor
+                replies.say("\n".join(replies.encoded(event) if as_json else lines.line(event) for event in events))
+                left = None if left is None else left - len(events)
+            return
+        except Unavailable as error:  # the yard was there when it was opened: a disk that is away may come back
             if not away:
                 remark(f"taskyard: warning: {error.message}; trying again")
             away = True
             told.wait(1.0)
-            continue
-        away = False
-        if events:
-            replies.say("\n".join(replies.encoded(event) if call.as_json else lines.line(event) for event in events))
-        cursor = events.cursor
-        if left is not None:
-            left -= len(events)
-            if left <= 0:
-                return
-        if len(events) < most:
-            told.wait(_LOOK_EVERY)
 
+
+_FILTERS = (
+    Option("--task", "ID", "only what happens to this task"),
+    Option("--worker", "NAME", "only what this worker does, or what is done to its claims"),
+    Option("--kind", "KIND", "only tasks of this kind"),
+    Option("--event", "EVENT", "only such events: added, claimed, done, failed, ...", many=True),
+)
 
 COMMANDS = {
     "log": Command(
@@ -179,15 +193,29 @@ COMMANDS = {
             ),
         ),
         options=(
-            Option("--task", "ID", "only what happened to this task"),
-            Option("--worker", "NAME", "only what this worker did, or what was done to its claims"),
-            Option("--kind", "KIND", "only tasks of this kind"),
+            *_FILTERS,
             Option(
                 "--since", "TIME|S", "only from this moment on (2026-01-31T12:00:00Z), or from so long ago (10m, 2h)"
             ),
             Option("--limit", "N", f"at most so many (default {LIMIT}; with --follow no end)"),
             Option("--cursor", "CURSOR", "go on after the answer that gave this cursor"),
             Option("--follow", None, "print what happens as it happens"),
+        ),
+    ),
+    "watch": Command(
+        watch,
+        "Wait for the next thing that happens and matches, print it, and end: exit 0, or 5 if the time is over first. The cursor of the answer is "
+        "where the next call goes on without missing anything. --follow goes on by itself until Ctrl-C or SIGTERM; with --json it prints one event a line.",
+        (
+            ("taskyard watch --event done --event failed", "until the next task has ended"),
+            ("taskyard watch --task 0001a2b3 --timeout 10m --json", "the next change of this task, within ten minutes"),
+            ("taskyard watch --follow --kind build", "what happens to builds from now on, as it happens"),
+        ),
+        options=(
+            *_FILTERS,
+            Option("--timeout", "S", "give up when nothing has matched for so long (30, 10m, 2h)"),
+            Option("--cursor", "CURSOR", "go on after the answer that gave this cursor (default: from now on)"),
+            Option("--follow", None, "go on printing what happens"),
         ),
     ),
 }

@@ -28,6 +28,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "stats": ("counting", "how many tasks of each kind are in each state"),
         "log": ("telling", "what happened, and with --follow what happens"),
         "wait": ("steering", "wait until tasks have ended"),
+        "watch": ("telling", "wait for the next thing that happens"),
     },
     "Steer": {
         "cancel": ("steering", "call a task off"),
