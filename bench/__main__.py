@@ -1,13 +1,19 @@
-"""Measure this machine: `make bench`, or `python -m bench operations processes flat day` for some of it."""
+"""Measure this machine: `make bench`, or `python -m bench operations processes flat day waking` for some of it."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import day, flat, operations, processes
+from bench import day, flat, operations, processes, waking
 from bench.yards import scratch
 
-PARTS = {"operations": operations.report, "processes": processes.report, "flat": flat.report, "day": day.report}
+PARTS = {
+    "operations": operations.report,
+    "processes": processes.report,
+    "flat": flat.report,
+    "day": day.report,
+    "waking": waking.report,
+}
 
 
 def main() -> int:

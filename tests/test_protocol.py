@@ -17,7 +17,7 @@ import taskyard
 from taskyard import ClaimLost, State, draft, ids, times
 from taskyard.retry import Policy
 from taskyard.store import Store, Terms
-from taskyard.stores.directory import dropped, ground, layout, names
+from taskyard.stores.directory import bell, dropped, ground, layout, names
 from taskyard.stores.directory.names import Lane, Token
 from taskyard.task import Handle
 from taskyard.words import ENCODED_MOST, decoded, encoded
@@ -143,6 +143,16 @@ def test_the_longest_name_is_as_long_as_told_and_fits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("now", "due", "bucket"), [tuple(row) for row in table("now")])
 def test_buckets_are_as_told(now: str, due: str, bucket: str) -> None:
     assert names.bucket(times.moment(due, "due"), times.moment(now, "now")) == bucket
+
+
+# Waiting
+
+IN = {"MODIFY": 0x2, "CLOSE_WRITE": 0x8, "MOVED_FROM": 0x40, "MOVED_TO": 0x80, "CREATE": 0x100, "DELETE": 0x200}
+
+
+def test_what_a_waiter_watches_is_told() -> None:
+    told = {row[0]: sum(IN[word.strip()[3:]] for word in row[1].split(",")) for row in table("watched")}
+    assert told == bell.WATCHED
 
 
 # Contents
