@@ -398,8 +398,8 @@ class Yard:
         cursor: str | None = None,
         timeout: float | None = None,
     ) -> asking.Events:
-        """The first events that match, from now on or after the cursor, as soon as there are any; `TimedOut` if there are none."""
-        return next(self.follow(task, worker, kind, event, cursor=cursor, timeout=timeout))
+        """The first event that matches, from now on or after the cursor, as soon as there is one; else `TimedOut`."""
+        return next(self.follow(task, worker, kind, event, cursor=cursor, limit=1, timeout=timeout))
 
     def follow(
         self,

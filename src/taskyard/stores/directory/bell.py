@@ -71,8 +71,8 @@ class Bell:
         """Until the bell has rung since then, or for so long; without a watch, until it is time for another look."""
         rings, naps = heard
         with self._turn:
-            if self._pipe is None:
-                self._arm()
+            if self._pipe is None or (self._watch is None and naps > _NAPS_THAT_GROW):
+                self._arm()  # at first, after a fork or a close; or what could not be had may be had by now
             blind = self._watch is None
             nap = min(seconds, self._nap(naps)) if blind else seconds
             end = time.monotonic() + nap

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from taskyard.task import Standing
 
 _AFTER_SLEEP = 20.0  # seconds without reaping after this machine was suspended: its workers need a beat to wake up too
+_TRUSTED = 60.0  # seconds that the end of a lease, once seen, is believed
 _AGAIN = 0.1  # seconds until the next look, where this one found something overdue
 
 
@@ -28,45 +29,57 @@ class Sweeps:
         self._swept: tuple[int, float] | None = None
         self._no_reaping_before = 0.0
         self._ends: dict[str, int] = {}
+        self._asked = 0.0
         self._alarm: float | None = None
 
     def overdue(self, limit: int) -> list[Standing]:
-        """Claims whose lease is over and waiting tasks that are due."""
+        """Claims whose lease is over or whose worker is dead, and waiting tasks that are due."""
         ground = self._ground
         now = ground.clock.exact()
+        late = self._abandoned(now, limit)
+        for found in self._waiting.due(now):
+            if len(late) >= limit:
+                break
+            late.append(found.token.standing(found.state, found.place, ground.policy))
+        self._set_alarm(now, min((*self._ends.values(), *self._waiting.ahead), default=None), bool(late))
+        return late
+
+    def _abandoned(self, now: int, limit: int) -> list[Standing]:
+        ground = self._ground
         late: list[Standing] = []
-        ends: dict[str, int] = {}
-        dead = ground.liveness.census()
-        may_reap = self._may_reap(now)
+        known, ends = self._known_ends(), {}
+        dead, may_reap = ground.liveness.census(), self._may_reap(now)
         for name in self._disk.listdir(ground.processing):
             # A heartbeat only ever moves the end away: until the end that was seen has come, only its lock need be asked.
-            end = self._ends.get(name)
-            known = end is not None and end >= now
-            if end is not None and known and names.VOUCHED_MARK not in name:
+            end = known.get(name)
+            if end is not None and end < now:
+                end = None
+            if end is not None and names.VOUCHED_MARK not in name:
                 ends[name] = end
                 continue
             token = Token.parse(name)
             if token is None or token.lease is None or len(late) >= limit:
                 continue
-            is_dead = token.vouched and dead(token.worker, token.nonce)
             try:
-                if end is None or not known:
-                    end = self._disk.stamp(f"{ground.processing}/{name}") + token.lease
+                end = end or self._disk.stamp(f"{ground.processing}/{name}") + token.lease
             except FileNotFoundError:
                 continue
-            if is_dead or (may_reap and end < now):
-                standing = token.standing(State.PROCESSING, (ground.processing, name), ground.policy)
-                standing.dead = is_dead
+            standing = token.standing(State.PROCESSING, (ground.processing, name), ground.policy)
+            standing.dead = token.vouched and dead(token.worker, token.nonce)
+            if standing.dead or (may_reap and end < now):
                 late.append(standing)
-            else:
+            elif end >= now:
                 ends[name] = end
         self._ends = ends
-        for found in self._waiting.due(now):
-            if len(late) >= limit:
-                break
-            late.append(found.token.standing(found.state, found.place, ground.policy))
-        self._set_alarm(now, min((*ends.values(), *self._waiting.ahead), default=None), bool(late))
         return late
+
+    def _known_ends(self) -> dict[str, int]:
+        """When the leases end that were looked at before; forgotten now and then, because a server's clock may be put back."""
+        ticks = time.monotonic()
+        if ticks - self._asked < _TRUSTED:
+            return self._ends
+        self._asked = ticks
+        return {}
 
     def _set_alarm(self, now: int, soonest: int | None, again: bool) -> None:
         """Remember when the next look is worth its while; soon, where it is not known yet what becomes of this one's finds."""
