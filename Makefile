@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: help setup test check demo bench clean
 
 help:
-	@echo "make demo   several workers on one directory, one killed, nothing lost"
+	@echo "make demo   a crew on one directory; one is killed, one is stopped, nothing is lost"
 	@echo "make test   every test"
 	@echo "make check  lint and strict types"
 	@echo "make bench  what the operations cost on this machine"
@@ -28,7 +28,7 @@ check: setup
 	$(BIN)/mypy
 
 demo: setup
-	$(BIN)/python -m demo
+	$(BIN)/taskyard demo
 
 bench: setup
 	$(BIN)/python -m bench

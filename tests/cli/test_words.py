@@ -24,6 +24,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         *SIX,
         "init",
         "work",
+        "demo",
         "add",
         "list",
         "show",

@@ -1,1 +1,0 @@
-"""A crew on one directory, before your eyes."""

@@ -1,0 +1,1 @@
+"""The tour: what `taskyard demo` shows."""
