@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FLOOR = 30.0  # seconds after which one looks even if nobody rang: a process may have been killed before it could ring
 _SHARE = 30  # a pause is so many times as long as the look before it: 3 % of a core
-_PAUSE_MOST = 0.25
+_PAUSE = 0.25  # seconds, at the most
 
 
 class Patience:
@@ -31,7 +31,7 @@ class Patience:
         store: Store,
         seconds: float | None,
         told: Callable[[], bool] | None = None,
-        pause: float = _PAUSE_MOST,
+        pause: float = _PAUSE,
     ) -> None:
         self._store = store
         self._told = told

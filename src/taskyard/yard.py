@@ -6,10 +6,9 @@ import itertools
 import os
 import time
 
-from taskyard import asking, draft, following, forks, ids, janitor, moves, times, words
+from taskyard import asking, draft, forks, ids, janitor, moves, times, words
 from taskyard.claim import Claim, legal_text
 from taskyard.errors import Ambiguous, Conflict, Invalid, NotFound, TimedOut, Unavailable
-from taskyard.patience import Patience
 from taskyard.store import Query, Want
 from taskyard.task import Handle, State
 
@@ -149,18 +148,22 @@ class Yard:
     def _claim_patiently(
         self, want: Want, nonce: str, wait: float, told: Callable[[], bool] | None = None
     ) -> Grant | None:
-        patience = Patience(self._store, wait, told) if wait else None
-        while True:
-            last = patience is None or patience.is_over()
+        if not wait:
+            janitor.sweep(self._store, self.worker)
+            return self._store.claim(want, nonce)
+        from taskyard.patience import Patience  # most commands don't wait
+
+        patience = Patience(self._store, wait, told)
+        while not patience.is_told():
+            last = patience.is_over()
             # Nobody hears "nothing ready" while a due or abandoned task lies there.
             janitor.sweep(self._store, self.worker)
             grant = self._store.claim(want, nonce)
-            if grant is not None or patience is None or last or patience.is_told():
+            if grant is not None or last:
                 return grant
             patience.nap(self._store.alarm())
-            if patience.is_told():
-                return None
             self._tend()
+        return None
 
     def _wake(self) -> None:
         """Have everybody in this process who waits on this yard look again now, and ask whether to go on."""
@@ -269,6 +272,8 @@ class Yard:
 
     def wait(self, *ids: str, timeout: float | None = None) -> list[Task]:
         """Wait until every one of these tasks has ended, and give them back; `TimedOut` if that takes too long."""
+        from taskyard.patience import Patience
+
         seconds = None if timeout is None else times.seconds(timeout, "timeout")
         tasks = {id: self.get(id) for id in ids}
         open_ids = [id for id, task in tasks.items() if not task.state.ended]
@@ -385,6 +390,8 @@ class Yard:
         event: str | Iterable[str] | None = None,
     ) -> asking.Events:
         """What happened, oldest first, as dicts; `cursor` of the answer is where to go on from."""
+        from taskyard import following
+
         return following.page(
             self._store, following.trail(self._store, task, worker, kind, event, since, cursor, limit)
         )
@@ -417,6 +424,8 @@ class Yard:
 
         It ends after `limit` events, or once `until` is true; `TimedOut` when nothing has matched for `timeout` seconds.
         """
+        from taskyard import following
+
         trail = following.trail(self._store, task, worker, kind, event, since, cursor, 1 if limit is None else limit)
         seconds = None if timeout is None else times.seconds(timeout, "timeout")
         return following.pages(self._store, trail, self._tend, seconds, limit, until)
