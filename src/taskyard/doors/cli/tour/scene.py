@@ -113,33 +113,36 @@ class Scene:
         self._say("yard", f"{len(CREW)} workers: taskyard work --worker NAME --drain -- sharpen.py")
 
     def _watch(self, crew: dict[str, Worker], cursor: str) -> None:
-        """Tell what happens, and interfere twice: with whoever has just begun, once the crew has got going."""
+        """Tell what happens, and interfere twice once the crew has got going."""
         killed = stopped = sleeper = ""
         for event in self._events(cursor):
             self._tell(event)
-            task, worker, done = event["task"], event["worker"], self.yard.counts()["done"]
-            if event["event"] == "claimed" and not stopped and done >= len(CREW) and worker != killed:
-                if not self._is_at_it(worker, task):
-                    continue  # this machine is busy, and the worker was quicker
-                if not killed:
+            done = self.yard.counts()["done"]
+            if event["event"] == "claimed" and not stopped and done >= len(CREW):
+                worker, task = self._caught(crew, killed)
+                if task and not killed:
                     killed = worker
                     self._interfere(crew[worker], signal.SIGKILL, f"kill -9 {worker}, in the middle of", task)
-                else:
+                elif task:
                     stopped, sleeper = task, worker
                     self._interfere(crew[worker], signal.SIGSTOP, f"kill -STOP {worker}, in the middle of", task)
-            elif event["event"] == "done" and task == stopped:
-                what = f"kill -CONT {sleeper}, whose task was done by {worker} meanwhile:"
-                self._interfere(crew[sleeper], signal.SIGCONT, what, task)
+            elif event["event"] == "done" and event["task"] == stopped:
+                what = f"kill -CONT {sleeper}, whose task was done by {event['worker']} meanwhile:"
+                self._interfere(crew[sleeper], signal.SIGCONT, what, stopped)
             if self.yard.counts()["done"] == PICTURES:
                 return
 
-    def _is_at_it(self, worker: str, task: str) -> bool:
-        """Whether the worker is in the middle of this task, which it has just claimed; news may come late."""
-        for pause in (SECONDS / 2, 0.0):
-            if not any(held.id == task for held in self.yard.find(state="processing", worker=worker)):
-                return False
-            time.sleep(pause)
-        return True
+    def _caught(self, crew: dict[str, Worker], but: str) -> tuple[str, str]:
+        """A worker that is in the middle of a task, held still, and the task; nothing if none could be caught."""
+        for held in reversed(self.yard.find(state="processing")):
+            name = held.worker or ""
+            if name == but or name not in crew:
+                continue
+            crew[name].signal(signal.SIGSTOP)
+            if any(still.id == held.id for still in self.yard.find(state="processing", worker=name)):
+                return name, held.id
+            crew[name].signal(signal.SIGCONT)  # it was finished just then
+        return "", ""
 
     def _interfere(self, worker: Worker, number: int, what: str, task: str) -> None:
         worker.signal(number)
