@@ -73,7 +73,7 @@ class Adder:
         self._root = ground.root
         self._mover = ground.mover
         self._durable = ground.durable
-        self._segments = Segments(ground)
+        self.segments = Segments(ground)
         self.keys = Keys(ground, self.help_in)
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[New | str]:
@@ -218,7 +218,7 @@ class Adder:
         room: dict[str, tuple[str, int]] = {}
         batch = []
         for draft, lane in zip(drafts, lanes, strict=True):
-            segment, free = room.get(lane.text) or self._segments.reserve(lane.text, left[lane.text])
+            segment, free = room.get(lane.text) or self.segments.reserve(lane.text, left[lane.text])
             left[lane.text] -= 1
             room[lane.text] = (segment, free - 1)
             if free == 1:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.ground import Ground
     from taskyard.stores.directory.listing import Listing
     from taskyard.stores.directory.lookup import Found
+    from taskyard.stores.directory.papers import Papers
 
 _LOOKS = 100  # at a task that moves all the time; what is missing after that is really missing
 
@@ -44,22 +45,28 @@ class Looking:
                 continue  # moved on between the look and the read: look again
         return self.of(self._lookup.find(id))
 
-    def of(self, found: Found) -> Report:
-        """All about the task whose file this is; `FileNotFoundError` if it has moved on."""
-        content, stamp = self._bodies.read(*found.place), self._disk.stamp(found.path)
+    def of(self, found: Found, moved_at: int | None = None, papers: Papers | None = None) -> Report:
+        """All about the task whose file this is; `FileNotFoundError` if it has moved on.
+
+        Whoever looks at many gives what it knows already: when the task was moved here, and what lies beside it.
+        """
+        content = self._bodies.read(*found.place)
+        stamp = self._disk.stamp(found.path) if moved_at is None else moved_at
         token = found.token
         task = self._task(found, content)
-        history, stale = self._records.history(token, found.state, stamp)
+        records = self._records.all(token.id, None if papers is None else papers.of("results", token.id))
+        history, stale = self._records.history(token, found.state, stamp, records, papers)
         if found.state is State.PROCESSING:
             task.lease_ends = stamp + (token.lease or 0)
             task.progress = self._records.progress_of(token)
         if found.state is State.DONE:
-            task.result = self._records.result(token)
+            task.result = self._records.result(token, records)
         else:
             task.error = next(
                 (entry["reason"] for entry in reversed(history) if entry["outcome"] in ("error", "crash")), None
             )
-        return Report(task, history, self._records.notes(token.id), stale)
+        silent = papers is not None and not papers.of("attempts", token.id)
+        return Report(task, history, [] if silent else self._records.notes(token.id), stale)
 
     def page(self, query: Query, hidden: frozenset[str]) -> tuple[list[Task], str | None]:
         """One page of tasks and the cursor of the next, without the hidden kinds."""

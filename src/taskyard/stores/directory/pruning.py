@@ -7,13 +7,14 @@ state at one stroke; then its key, records, notes and edits; at last the file. W
 from __future__ import annotations
 
 import json
-import re
 import time
 
 from taskyard import ids
 from taskyard.errors import Invalid
-from taskyard.stores.directory.names import Token
-from taskyard.task import State
+from taskyard.stores.directory.archive import keep
+from taskyard.stores.directory.endings import Endings
+from taskyard.stores.directory.pages import Pages
+from taskyard.stores.directory.papers import PLACES, Papers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.looking import Looking
     from taskyard.stores.directory.lookup import Found
 
-ENDED = (State.DONE, State.FAILED, State.CANCELLED)
-SHARE = 2000  # tasks that leave with one sweep
-_LOG = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\..+\.jsonl")
+SHARE = 10_000  # tasks that leave with one sweep: half a second's work, and 2,000 a second for as long as need be
+_ARCHIVE = 2000  # tasks in one archive
 _WORTHWHILE = 500  # an unasked prune waits until there are so many, so that archives don't come in crumbs
+_LATE = 3600.0  # seconds, or a tenth of the age: nothing waits longer than that for others to go with it
 
 
 class Pruning:
@@ -39,83 +40,78 @@ class Pruning:
         self._root = ground.root
         self._looking = looking
         self._adder = adder
+        self._endings = Endings(ground, adder.segments)
+        self._pages = Pages(ground)
 
     def by_retention(self, by: str) -> int:
         """As much as the yard's own settings ask for, a bounded share; nothing where they ask for nothing."""
-        retention = self._ground.retention
-        if retention.age is None and retention.count is None:
+        age, count = self._ground.retention.age, self._ground.retention.count
+        if age is None and count is None:
             return 0
-        tasks = self.candidates(retention.age, retention.count, SHARE)
-        if len(tasks) < _WORTHWHILE:
+        now = self._ground.clock.exact()
+        surplus, enough = 0, _WORTHWHILE
+        if count is not None:
+            enough = min(_WORTHWHILE, count // 10 + 1)
+            surplus = self._endings.count(count + enough) - count
+        if age is None and surplus < enough:
+            return 0
+        tasks = self._chosen(None if age is None else now - age * 1000, surplus, SHARE)
+        late = age is not None and tasks and now - tasks[0][0] > (age + min(_LATE, age / 10)) * 1000
+        if len(tasks) < enough and not late:
             tasks = []
-        return len(self.apply(tasks, by)) + self._prune_events(retention.age, apply=True)
+        gone = len(self.apply(tasks, by))
+        return gone + self._pages.prune(self._horizon(tasks, age, now), apply=True)
 
     def plan(self, age: float | None, count: int | None, apply: bool, by: str) -> dict[str, Any]:
         """What would go, or with `apply` what went."""
-        tasks = self.candidates(age, count, None)
+        now = self._ground.clock.exact()
+        surplus = 0 if count is None else self._endings.count(count) - count
+        tasks = self._chosen(None if age is None else now - age * 1000, surplus, None)
         oldest = min((ids.created(found.token.id) for _, found in tasks), default=None)
         archives = self.apply(tasks, by) if apply else []
         return {
             "tasks": len(tasks),
-            "events": self._prune_events(age, apply),
+            "events": self._pages.prune(self._horizon(tasks, age, now), apply),
             "oldest": oldest,
             "archives": sorted(set(archives)),
             "applied": apply,
         }
 
-    def candidates(self, age: float | None, count: int | None, most: int | None) -> list[tuple[int, Found]]:
-        """Ended tasks that are too old or too many, those that ended first at the front."""
-        if age is None and count is None:
-            return []
-        now = self._ground.clock.exact()
-        ended = self._ended(most if count is None else None)
-        ended.sort(key=lambda pair: (pair[0], ids.age_key(pair[1].token.id)))
-        surplus = len(ended) - count if count is not None else 0
-        chosen = [
-            pair
-            for position, pair in enumerate(ended)
-            if position < surplus or (age is not None and now - pair[0] > age * 1000)
-        ]
-        return chosen if most is None else chosen[:most]
+    def _chosen(self, limit: float | None, surplus: int, most: int | None) -> list[tuple[int, Found]]:
+        """The tasks that ended first: so many, and as many more as ended before the limit; at most `most`."""
+        chosen: list[tuple[int, Found]] = []
 
-    def _ended(self, most: int | None) -> list[tuple[int, Found]]:
-        """Ended tasks and when they ended, from the oldest segments on."""
-        from taskyard.stores.directory.lookup import Found
+        def wanted(moment: int) -> bool:
+            return len(chosen) != most and (len(chosen) < surplus or (limit is not None and moment < limit))
 
-        ended: list[tuple[int, Found]] = []
-        for state in ENDED:
-            taken = 0
-            for segment in sorted(filter(ids.is_segment, self._ground.lookup.names(f"{self._root}/{state}"))):
-                if most is not None and taken >= most:
-                    break
-                folder = f"{self._root}/{state}/{segment}"
-                for name in self._ground.lookup.names(folder):
-                    token = Token.parse(name)
-                    if token is None:
-                        continue
-                    try:
-                        ended.append((self._disk.changed_at(f"{folder}/{name}"), Found(state, (folder, name), token)))
-                        taken += 1
-                    except FileNotFoundError:
-                        continue  # retried by hand just now
-        return ended
+        for pair in self._endings.oldest_first(wanted):
+            chosen.append(pair)  # noqa: PERF402  one by one, because `wanted` looks at how many there are
+        return chosen
+
+    def _horizon(self, tasks: list[tuple[int, Found]], age: float | None, now: int) -> float:
+        """The log goes back as far as the ended tasks do: to the last ending that is let go of, and to the age."""
+        return max(tasks[-1][0] if tasks else 0, 0 if age is None else now - age * 1000)
 
     def apply(self, tasks: list[tuple[int, Found]], by: str) -> list[str]:
         """Archive and remove these; gives for each that went the archive that it is in."""
         gone: list[str] = []
-        for start in range(0, len(tasks), SHARE):
-            batch = [found for _, found in tasks[start : start + SHARE]]
-            archive = self._archive(batch, by)
-            gone += [archive for found in batch if self._remove(found)]
+        for start in range(0, len(tasks), _ARCHIVE):
+            batch = tasks[start : start + _ARCHIVE]
+            segments = dict.fromkeys(found.token.id[: ids.SEGMENT] for _, found in batch)
+            papers = {segment: Papers(self._ground.lookup, self._root, segment) for segment in segments}
+            archive = self._archive(batch, papers, by)
+            gone += [archive for _, found in batch if self._remove(found, papers[found.token.id[: ids.SEGMENT]])]
+            for folder in dict.fromkeys(found.place[0] for _, found in batch):
+                self._ground.mover.drop(folder)
+            for segment in segments:
+                self._drop(segment)
         return gone
 
-    def _archive(self, batch: list[Found], by: str) -> str:
-        from gzip import compress
-
+    def _archive(self, batch: list[tuple[int, Found]], papers: dict[str, Papers], by: str) -> str:
         lines = []
-        for found in batch:
+        for ended_at, found in batch:
             try:
-                report = self._looking.of(found)
+                report = self._looking.of(found, ended_at, papers[found.token.id[: ids.SEGMENT]])
             except FileNotFoundError:
                 continue
             entry = {
@@ -128,27 +124,24 @@ class Pruning:
             lines.append(json.dumps(entry, ensure_ascii=False))
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime(self._ground.clock.now() // 1000))
         name = f"tasks-{stamp}-{ids.base32(ids.chance(20), 4)}.jsonl.gz"
-        self._keep(name, compress(("\n".join(lines) + "\n").encode()))
+        keep(self._ground, name, ("\n".join(lines) + "\n").encode())
         return name
 
-    def _keep(self, name: str, content: bytes) -> None:
-        draft = self._ground.draft()
-        self._disk.create(draft, content, sync=True)
-        self._disk.rename(draft, f"{self._root}/archive/{name}")
-        self._disk.sync(f"{self._root}/archive")
-
-    def _remove(self, found: Found) -> bool:
+    def _remove(self, found: Found, papers: Papers) -> bool:
         folder, name = found.place
         if not self._ground.mover.move(f"{folder}/{name}", f"{self._root}/dead", name):
             return False
-        self.finish(name)
-        self._ground.mover.drop(folder)
+        self._clear(name, papers)
         return True
 
     def finish(self, name: str) -> None:
         """Remove all that belongs to a task whose file is in dead/."""
+        segment = name[: ids.SEGMENT]
+        self._clear(name, Papers(self._ground.lookup, self._root, segment))
+        self._drop(segment)
+
+    def _clear(self, name: str, papers: Papers) -> None:
         id = name.split(".", 1)[0]
-        segment = id[: ids.SEGMENT]
         path = f"{self._root}/dead/{name}"
         try:
             if self._disk.links(path) > 1:
@@ -158,30 +151,12 @@ class Pruning:
         except Invalid:
             pass  # a broken file tells no key; the key is let go of when somebody asks for it
         for place in ("results", "edits"):
-            folder = f"{self._root}/{place}/{segment}"
-            for entry in self._ground.lookup.names(folder):
-                if entry.startswith(id):
-                    self._disk.remove(f"{folder}/{entry}")
-            self._ground.mover.drop(folder)
-        self._disk.remove_tree(f"{self._root}/attempts/{segment}/{id}")
-        self._ground.mover.drop(f"{self._root}/attempts/{segment}")
+            for entry in papers.of(place, id):
+                self._disk.remove(f"{papers.folders[place]}/{entry}")
+        if papers.of("attempts", id):
+            self._disk.remove_tree(f"{papers.folders['attempts']}/{id}")
         self._disk.remove(path)
 
-    def _prune_events(self, age: float | None, apply: bool) -> int:
-        """Files of the log that are wholly older than that go to the archive, compressed."""
-        if age is None:
-            return 0
-        limit = time.strftime("%Y-%m-%dT%H", time.gmtime(self._ground.clock.exact() // 1000 - int(age) - 3600))
-        old = [
-            name for name in self._ground.lookup.names(f"{self._root}/events") if _LOG.fullmatch(name) and name < limit
-        ]
-        for name in old if apply else []:
-            from gzip import compress
-
-            path = f"{self._root}/events/{name}"
-            try:
-                self._keep(f"events-{name}.gz", compress(self._disk.read(path)))
-                self._disk.unlink(path)
-            except FileNotFoundError:
-                continue
-        return len(old)
+    def _drop(self, segment: str) -> None:
+        for place in PLACES:
+            self._ground.mover.drop(f"{self._root}/{place}/{segment}")

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from taskyard.moves import Move
     from taskyard.stores.directory.disk import Disk
     from taskyard.stores.directory.names import Token
+    from taskyard.stores.directory.papers import Papers
     from taskyard.task import Standing
+
+    Written = tuple[Handle, str, dict[str, Any]]
 
 _BY_HOLDER = ("done", "error", "released")
 _OUTPUT = ("done", "error")
@@ -61,44 +64,49 @@ class Records:
 
     def holder(self, handle: Handle) -> str | None:
         """Who held the claim, if a record of it tells; whoever calls now may be somebody else."""
-        return next((record.get("worker") for claim, _, record in self._all(handle.id) if claim == handle), None)
+        return next((record.get("worker") for claim, _, record in self.all(handle.id) if claim == handle), None)
 
-    def result(self, token: Token) -> Any:
+    def result(self, token: Token, records: list[Written]) -> Any:
         """The result of a done task: its own claim's, or None if that brought none."""
-        record = self._read(token.id, f"{token.id}.{token.fence}.{token.nonce}.done.json") if token.has_result else None
-        return None if record is None else record.get("result")
+        if not token.has_result:
+            return None
+        own = (Handle(token.id, token.fence, token.nonce or ""), "done")
+        return next((record.get("result") for handle, kind, record in records if (handle, kind) == own), None)
 
-    def history(self, token: Token, state: State, ended_at: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    def history(
+        self, token: Token, state: State, ended_at: int, records: list[Written], papers: Papers | None = None
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """How the task's claims ended, oldest first, and what came too late to count."""
         claims: dict[Handle, dict[str, dict[str, Any]]] = {}
-        for handle, kind, record in self._all(token.id):
+        for handle, kind, record in records:
             claims.setdefault(handle, {})[kind] = record
         current = Handle(token.id, token.fence, token.nonce) if token.nonce else None
         if current is not None and state is State.DONE and not token.has_result:
             # A done without a result has no record; its name says all there is to say.
-            bare = {
+            without = {
                 "fence": token.fence,
                 "worker": token.worker,
                 "outcome": "done",
                 "reason": None,
                 "at": rfc3339(ended_at),
             }
-            claims.setdefault(current, {})[_BARE] = bare
+            claims.setdefault(current, {})[_BARE] = without
         history, stale = [], []
         ordered = sorted(claims, key=lambda handle: handle.fence)
         for position, handle in enumerate(ordered):
-            records = claims[handle]
+            own = claims[handle]
             after = next((_tally(claims[later]) for later in ordered[position + 1 :]), (token.errors, token.crashes))
-            counted = _counted(records, state if handle == current else None, after)
-            for kind, record in records.items():
+            counted = _counted(own, state if handle == current else None, after)
+            for kind, record in own.items():
                 entry = {"claim": str(handle), **record}
                 if kind == counted:
                     history.append({name: entry.get(name) for name in _ENTRY})
                 elif record.get("outcome") in _OUTPUT and not (handle == current and state is State.PROCESSING):
                     stale.append({name: entry.get(name) for name in (*_ENTRY, "result")})
+        bare = papers is not None and not papers.of("attempts", token.id)
         for entry in history:
             folder = f"{self._root}/attempts/{token.id[: ids.SEGMENT]}/{token.id}/{entry['claim']}"
-            entry["workdir"] = folder if self._disk.exists(folder) else None
+            entry["workdir"] = folder if not bare and self._disk.exists(folder) else None
         stale.sort(key=lambda entry: (entry["fence"], str(entry["at"])))
         return history, stale
 
@@ -154,10 +162,10 @@ class Records:
             self._disk.sync(folder)
         return published
 
-    def _all(self, id: str) -> list[tuple[Handle, str, dict[str, Any]]]:
-        """Every record of the task that can be read: its claim, what it is, its content."""
+    def all(self, id: str, names: list[str] | None = None) -> list[Written]:
+        """Every record of the task that can be read, of these names or of all: its claim, what it is, its content."""
         found = []
-        for name in self._list(f"{self._root}/results/{id[: ids.SEGMENT]}"):
+        for name in self._list(f"{self._root}/results/{id[: ids.SEGMENT]}") if names is None else names:
             parts = name.split(".")
             if name.startswith(id) and len(parts) == 5 and parts[1].isdigit():
                 record = self._read(id, name)

@@ -1,0 +1,179 @@
+"""Retention: what ended first goes first, whatever segment it is in, and a turn costs the same however much there is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import taskyard
+from taskyard.stores.directory import pruning, segments
+from tests.conftest import taken, wait_until
+from tests.processes import tools
+from tests.recording import Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard import Yard
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    taskyard.init(tmp_path / "yard", durability="fast").close()
+    return str(tmp_path / "yard")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments of four tasks."""
+    monkeypatch.setattr(segments, "SIZE", 4)
+
+
+def end(yard: Yard, number: int, kind: str = "k") -> list[str]:
+    ids = yard.add_many([{"kind": kind}] * number)
+    for id in ids:
+        taken(yard.claim(id)).done({"of": id})
+    return ids
+
+
+def tick(url: str) -> None:
+    """Wait until what happens next happens later, by the filesystem's clock."""
+    probe = Path(url, "tmp", "probe")
+    probe.touch()
+    before = probe.stat().st_ctime_ns // 1_000_000
+
+    def later() -> bool:
+        probe.touch()
+        return probe.stat().st_ctime_ns // 1_000_000 > before
+
+    wait_until(later)
+
+
+def archived(url: str) -> list[str]:
+    """The ids of all tasks in the archive."""
+    lines = [
+        json.loads(line)
+        for path in sorted(Path(url, "archive").glob("tasks-*"))
+        for line in gzip.decompress(path.read_bytes()).splitlines()
+    ]
+    assert all(line["task"]["result"] == {"of": line["task"]["id"]} for line in lines)
+    return [str(line["task"]["id"]) for line in lines]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_task_of_an_old_segment_that_ended_last_is_kept(url: str) -> None:
+    with taskyard.open(url) as yard:
+        slow = yard.add("slow").id
+        ended = end(yard, 10)
+        tick(url)
+        taken(yard.claim(slow)).done({"of": slow})
+        assert yard.prune(count=3, apply=True)["tasks"] == 8
+        assert sorted(archived(url)) == sorted(ended[:8])
+        assert yard.get(slow).state == "done"
+
+
+@pytest.mark.usefixtures("small")
+def test_the_sweep_keeps_to_the_count_and_leaves_nothing_behind(url: str) -> None:
+    tools.settle(url, retention_count=6)
+    with taskyard.open(url) as yard:
+        for _ in range(5):
+            ended = end(yard, 7)
+            yard.sweep()
+            assert yard.counts()["done"] == 6
+        assert [yard.get(id).result for id in ended[1:]] == [{"of": id} for id in ended[1:]]
+        assert len(archived(url)) == len(set(archived(url))) == 29
+    assert [len(list(Path(url, place).rglob("*.json"))) for place in ("results", "done")] == [6, 6]
+    assert os.listdir(f"{url}/dead") == []
+
+
+def test_the_sweep_waits_until_an_archive_is_worth_its_file_but_not_for_ever(url: str) -> None:
+    tools.settle(url, retention_age=0.2, retention_count=100)
+    with taskyard.open(url) as yard:
+        end(yard, 3)
+        yard.sweep()
+        assert yard.counts()["done"] == 3
+
+        def swept() -> bool:
+            yard.sweep()
+            return yard.counts()["done"] == 0
+
+        wait_until(swept)
+    assert len(os.listdir(f"{url}/archive")) == 1
+
+
+def test_a_share_is_bounded_and_the_next_turn_goes_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "SHARE", 5)
+    tools.settle(url, retention_count=0)
+    with taskyard.open(url) as yard:
+        end(yard, 12)
+        left = []
+        for _ in range(3):
+            yard.sweep()
+            left.append(yard.counts()["done"])
+    assert left == [7, 2, 0]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("limits", [{"count": 40}, {"age": 3600}])
+def test_a_turn_that_has_nothing_to_do_looks_at_no_task(url: str, limits: dict[str, Any]) -> None:
+    with taskyard.open(url) as yard:
+        end(yard, 40)
+        disk = Counting(url)
+        pruner = yard._store._pruning  # type: ignore[attr-defined]
+        for part in (pruner, pruner._endings, pruner._endings._segments, pruner._endings._lookup):
+            monkey(part, disk)
+        yard.prune(**limits)
+    assert disk.count("changed_at") == 0
+    assert disk.count("listdir") <= (4 if "age" in limits else 3 + 10 + 3)
+
+
+class Counting(Recorder):
+    """A disk that counts what is asked of it."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        call = super().__getattr__(name)
+
+        def counted(*args: object, **options: object) -> object:
+            self.asked.append(name)
+            return call(*args, **options)
+
+        return counted
+
+    def count(self, name: str) -> int:
+        return self.asked.count(name)
+
+
+def monkey(part: object, disk: Counting) -> None:
+    setattr(part, "_disk", disk)  # noqa: B010  a simulated disk takes its place
+
+
+@pytest.mark.usefixtures("small")
+def test_many_tasks_are_archived_with_one_listing_for_each_segment(url: str) -> None:
+    with taskyard.open(url) as yard:
+        end(yard, 40)
+        disk = Counting(url)
+        store = yard._store
+        monkey(store._ground.lookup, disk)  # type: ignore[attr-defined]
+        monkey(store._ground.records, disk)  # type: ignore[attr-defined]
+        assert yard.prune(count=0, apply=True)["tasks"] == 40
+    assert disk.count("listdir") <= 4 + 10 * 6
+
+
+def test_a_late_word_that_comes_while_its_task_is_pruned_is_in_nobodys_way(url: str) -> None:
+    with taskyard.open(url) as yard:
+        (id,) = end(yard, 1)
+        yard.prune(count=0, apply=True)
+        Path(url, "results", id[:4]).mkdir()
+        Path(url, "results", id[:4], f"{id}.1.abcdefgh1.stale-0123456789ab.json").write_text("{}")
+        yard.sweep()
+        with pytest.raises(taskyard.NotFound):
+            yard.get(id)
