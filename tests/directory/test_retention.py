@@ -91,6 +91,18 @@ def test_the_sweep_keeps_to_the_count_and_leaves_nothing_behind(url: str) -> Non
     assert os.listdir(f"{url}/dead") == []
 
 
+@pytest.mark.usefixtures("small")
+def test_markers_go_with_the_tasks_of_their_segments(url: str) -> None:
+    with taskyard.open(url) as yard:
+        first = yard.add("first").id
+        end(yard, 100)
+        yard.prune(count=0, apply=True)
+        assert len(os.listdir(f"{url}/segments")) == 16 + 1
+        assert yard.get(first).state == "todo"
+        (again,) = end(yard, 1)
+        assert again[:4] >= max(os.listdir(f"{url}/segments"))
+
+
 def test_the_sweep_waits_until_an_archive_is_worth_its_file_but_not_for_ever(url: str) -> None:
     tools.settle(url, retention_age=0.2, retention_count=100)
     with taskyard.open(url) as yard:

@@ -49,12 +49,12 @@ class Shared:
         self._descriptor = descriptor
         self.memory = memory
 
-    def put(self, line: bytes) -> None:
+    def put(self, line: bytes, at: int = 0) -> None:
         """Replace what was there; the line's own end marks where it stops."""
         if self.memory is not None:
-            self.memory[: len(line)] = line
+            self.memory[at : at + len(line)] = line
         else:
-            os.pwrite(self._descriptor, line, 0)
+            os.pwrite(self._descriptor, line, at)
 
     def close(self) -> None:
         """Let go of the memory, and of the lock that says that this process lives."""
@@ -166,14 +166,14 @@ class Disk:
             return time.time_ns()  # nothing can be moved here, so nothing is decided by it: good enough to look around
         return os.stat(probe).st_ctime_ns
 
-    def read_at(self, path: str, offset: int) -> bytes:
-        """Up to a mebibyte from here on; nothing at the end, or where there is no such file."""
+    def read_at(self, path: str, offset: int, most: int = 1 << 20) -> bytes:
+        """Up to so many bytes from here on; nothing at the end, or where there is no such file."""
         try:
             descriptor = os.open(path, _READ)
         except FileNotFoundError:
             return b""
         try:
-            return os.pread(descriptor, 1 << 20, offset)
+            return os.pread(descriptor, most, offset)
         finally:
             os.close(descriptor)
 
@@ -287,9 +287,21 @@ class Disk:
         except FileNotFoundError:
             return
 
-    def open_append(self, path: str) -> int:
-        """A descriptor whose every write lands whole at the end."""
-        return os.open(path, _APPEND, 0o666)
+    def open_append(self, path: str, descriptor: int = -1) -> int:
+        """A descriptor whose every write lands whole at the end; one that is given leads there from now on.
+
+        So a thread that is about to write to it finds it open at any moment, and never finds another file there.
+        """
+        opened = os.open(path, _APPEND, 0o666)
+        if descriptor < 0:
+            return opened
+        os.dup2(opened, descriptor, inheritable=False)
+        os.close(opened)
+        return descriptor
+
+    def length(self, descriptor: int) -> int:
+        """How many bytes an open file has."""
+        return os.fstat(descriptor).st_size
 
     def append(self, path: str, content: bytes, create: bool = True) -> int:
         """Add to the end of a file in one write, and tell where it landed: how much stood before it."""

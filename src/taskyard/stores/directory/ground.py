@@ -61,6 +61,7 @@ class Ground:
         self.claiming = threading.Lock()  # for the lists of what may be claimed next
         self.adding = threading.Lock()  # one adder at a time, while claims go on
         self.mint = ids.Mint()
+        self.journal.renew()
 
     def draft(self) -> str:
         """A name in tmp/ that nobody else uses, and that tells whose it is."""

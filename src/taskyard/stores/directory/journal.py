@@ -1,17 +1,23 @@
 """The event log: one line for every move, appended in one write.
 
-One file for each kernel and hour: on one kernel appends never tear or overlap. On a network filesystem each writer has
-its own, because appends from two clients overwrite one another without an error.
+Files for each kernel and hour: on one kernel appends never tear or overlap. On a network filesystem each writer has
+its own, because appends from two clients overwrite one another without an error. A busy hour has several pages, so that
+what is old can go while the hour lasts: `<hour>.<log>.jsonl`, then `<hour>.<log>.1.jsonl` and so on.
+
+The first and the last page of an hour stay until it is over, so no name ever comes twice. Whoever goes to another page
+says so first, and looks whether it still is the last one then: whoever takes pages away looks at these notes after it
+has seen a later page, and leaves alone what somebody holds.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 import time
 
 from taskyard import forks
 from taskyard.ids import created
-from taskyard.stores.directory.writers import SIZE
+from taskyard.stores.directory.writers import ROOM
 from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
@@ -21,7 +27,22 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.disk import Disk
     from taskyard.stores.directory.writers import Writer
 
-_HOUR = 3_600_000
+PAGE = 1 << 20  # bytes, about 8,000 events
+_SPELL = 10_000  # milliseconds after which somebody else may have filled the page
+_LEAST = 1 << 14  # bytes between two looks at how full it is
+SUFFIX = ".jsonl"
+
+
+def page_number(name: str) -> tuple[str, int]:
+    """The hour and log that a file belongs to, and which of its pages it is."""
+    stem = name.removesuffix(SUFFIX)
+    log, _, number = stem.rpartition(".")
+    return (log, int(number)) if log.count(".") == 1 and number.isascii() and number.isdigit() else (stem, 0)
+
+
+def page_name(log: str, number: int) -> str:
+    """The file of this page."""
+    return f"{log}.{number}{SUFFIX}" if number else f"{log}{SUFFIX}"
 
 
 class Journal:
@@ -32,11 +53,18 @@ class Journal:
         self._folder = f"{root}/events"
         self._name = name
         self._writer = writer
-        self._hour = -1
-        self._descriptor = self._previous = -1
+        self._descriptor = -1
         self._torn = False
-        self._moment = (-1, "")
+        self.renew()
         self._words: dict[tuple[str, str | None, str], str] = {}
+
+    def renew(self) -> None:
+        """Look where to write before the next line; a forked child holds no page yet."""
+        self._turning = threading.Lock()
+        self._page = ""
+        self._spell = -1
+        self._left = 0  # bytes that may be written before the next look at how full the page is
+        self._moment = (-1, "")
 
     def line(
         self,
@@ -58,7 +86,7 @@ class Journal:
         line = f'{{"at":"{stamp[1]}","event":"{event}","task":"{task}","fence":{fence},{words}{rest}}}\n'.encode()
         # What `Writer.intend` does, without the call: this is the hottest line of the store.
         writer = self._writer
-        if writer.forks == forks.count and writer.memory is not None and len(line) <= SIZE:
+        if writer.forks == forks.count and writer.memory is not None and len(line) <= ROOM:
             writer.memory[: len(line)] = line
         else:
             writer.intend(line)
@@ -74,6 +102,7 @@ class Journal:
             if self._torn:
                 line = b"\n" + line
             self._torn = self._disk.write(self._descriptor, line) != len(line)
+            self._left -= len(line)
         except OSError:
             self._torn = True
 
@@ -123,27 +152,46 @@ class Journal:
         return words
 
     def _advance(self, at: int) -> tuple[int, str]:
-        """The time as text, once a millisecond; and once an hour another file."""
-        if at // _HOUR != self._hour:
-            self._turn_page(at)
+        """The time as text, once a millisecond; and now and then a look whether it is time for another page."""
+        if at // _SPELL != self._spell or self._left < 0:
+            with self._turning:
+                try:
+                    self._find_page(at)
+                except OSError:
+                    self._left = _LEAST  # the page is as good as another
         self._moment = (at, rfc3339(at))
         return self._moment
 
-    def _turn_page(self, at: int) -> None:
-        # Another thread may be about to write to the old file: it is let go of an hour later.
-        name = f"{time.strftime('%Y-%m-%dT%H', time.gmtime(at // 1000))}.{self._name}.jsonl"
-        try:
-            descriptor = self._disk.open_append(f"{self._folder}/{name}")
-        except OSError:
-            return
-        if self._previous >= 0:
-            self._disk.close(self._previous)
-        self._previous, self._descriptor, self._hour = self._descriptor, descriptor, at // _HOUR
+    def _find_page(self, at: int) -> None:
+        """Go on in a page of this hour that has room."""
+        log = f"{time.strftime('%Y-%m-%dT%H', time.gmtime(at // 1000))}.{self._name}"
+        if page_number(self._page)[0] != log:
+            self._go_to(page_name(log, 0))
+        while (size := self._disk.length(self._descriptor)) >= PAGE:
+            last = self._last(log)
+            if self._disk.size(f"{self._folder}/{page_name(log, last)}") >= PAGE:
+                last += 1
+            self._writer.hold(self._page, page_name(log, last))
+            if self._last(log) <= last:
+                self._go_to(page_name(log, last))
+        self._left = max((PAGE - size) // 2, _LEAST)
+        self._spell = at // _SPELL
+
+    def _go_to(self, page: str) -> None:
+        # Held together with the one before: another thread's write to that may be under way.
+        self._writer.hold(self._page, page)
+        self._descriptor = self._disk.open_append(f"{self._folder}/{page}", self._descriptor)
+        self._page = page
+
+    def _last(self, log: str) -> int:
+        numbers = [
+            number for name in self._disk.listdir(self._folder) for of, number in (page_number(name),) if of == log
+        ]
+        return max(numbers, default=0)
 
     def close(self) -> None:
-        """Let go of the files."""
-        for descriptor in (self._previous, self._descriptor):
-            if descriptor >= 0:
-                self._disk.close(descriptor)
-        self._previous = self._descriptor = self._hour = -1
-        self._moment = (-1, "")
+        """Let go of the file."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            self._disk.close(descriptor)
+        self.renew()

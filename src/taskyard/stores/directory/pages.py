@@ -1,4 +1,4 @@
-"""Old files of the log leave for archive/, each as a whole."""
+"""Old pages of the log leave for archive/, each as a whole."""
 
 from __future__ import annotations
 
@@ -6,26 +6,29 @@ import re
 import time
 
 from taskyard.stores.directory.archive import keep
+from taskyard.stores.directory.journal import page_number
+from taskyard.stores.directory.writers import Writers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.stores.directory.ground import Ground
 
-_PAGE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\..+\.jsonl")
+_PAGE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\.[^.]+(?:\.[0-9]+)?\.jsonl")
 _HOUR = len("2026-01-31T12")
 
 
 class Pages:
-    """Finds the files that tell only of what was let go of."""
+    """Finds the pages that tell only of what was let go of."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._disk = ground.disk
         self._folder = f"{ground.root}/events"
+        self._writers = Writers(ground.disk, f"{ground.root}/writers", ground.local)
 
     def prune(self, horizon: float, apply: bool) -> int:
-        """How many files go, or would go, because their newest event is from before the horizon."""
-        old = self._before(horizon) if horizon else []
+        """How many pages go, or would go, because their newest event is from before the horizon."""
+        old = self._before(horizon) if horizon > 0 else []
         for name in old if apply else []:
             try:
                 keep(self._ground, f"events-{name}.gz", self._disk.read(f"{self._folder}/{name}"))
@@ -35,10 +38,24 @@ class Pages:
         return len(old)
 
     def _before(self, horizon: float) -> list[str]:
-        now = self._ground.clock.exact()
-        over = _hour(now - 3_600_000)  # nobody writes to files of earlier hours any more
-        names = [name for name in self._ground.lookup.names(self._folder) if _PAGE.fullmatch(name)]
-        return sorted(name for name in names if name[:_HOUR] < over and self._is_before(name, horizon))
+        names = sorted(name for name in self._ground.lookup.names(self._folder) if _PAGE.fullmatch(name))
+        over = _hour(self._ground.clock.exact() - 3_600_000)  # nobody writes to the pages of earlier hours any more
+        left = [name for name in names if name[:_HOUR] < over]
+        if self._ground.local:  # elsewhere it may take a while until others can read what a writer has noted
+            left += self._left([name for name in names if name[:_HOUR] >= over])
+        return [name for name in left if self._is_before(name, horizon)]
+
+    def _left(self, names: list[str]) -> list[str]:
+        """Pages of an hour that is not over, to which nobody writes any more: neither the first nor the last, nor held."""
+        last: dict[str, int] = {}
+        for name in names:
+            log, number = page_number(name)
+            last[log] = max(number, last.get(log, 0))
+        inner = [name for name in names if 0 < page_number(name)[1] < last[page_number(name)[0]]]
+        if inner:
+            held = self._writers.pages()  # after the listing: see journal.py
+            inner = [name for name in inner if name not in held]
+        return inner
 
     def _is_before(self, name: str, horizon: float) -> bool:
         if name[:_HOUR] < _hour(horizon):

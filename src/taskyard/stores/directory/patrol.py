@@ -18,6 +18,12 @@ _PER_ROUND = 5_000  # milliseconds: the next segment's turn comes with the next 
 _NEWEST = 16  # segments that may still be filled
 
 
+def retire(ground: Ground, segment: str, segments: list[str]) -> None:
+    """Remove the marker of a segment that has no tasks any more and takes no new ones."""
+    if segment in segments[:-_NEWEST] and not ground.lookup.matching(segment):
+        ground.disk.remove(f"{ground.root}/segments/{segment}")
+
+
 class Patrol:
     """Tidies one segment, chosen by the clock, so that all who sweep get around together."""
 
@@ -35,8 +41,8 @@ class Patrol:
         tasks = self._ground.lookup.matching(segment)
         mended = self._orphans(segment, tasks, now) + self._twins(segment)
         self._drop_empty(segment, now)
-        if not tasks and segment in segments[:-_NEWEST] and not self._ground.lookup.matching(segment):
-            self._disk.remove(f"{self._root}/segments/{segment}")
+        if not tasks:
+            retire(self._ground, segment, segments)
         return mended
 
     def _orphans(self, segment: str, tasks: dict[str, Found], now: int) -> int:

@@ -12,9 +12,10 @@ import time
 from taskyard import ids
 from taskyard.errors import Invalid
 from taskyard.stores.directory.archive import keep
-from taskyard.stores.directory.endings import Endings
+from taskyard.stores.directory.endings import ENDED, Endings
 from taskyard.stores.directory.pages import Pages
 from taskyard.stores.directory.papers import PLACES, Papers
+from taskyard.stores.directory.patrol import retire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 SHARE = 10_000  # tasks that leave with one sweep: half a second's work, and 2,000 a second for as long as need be
 _ARCHIVE = 2000  # tasks in one archive
+_MARKERS = 50  # of segments that are looked at with one prune
 _WORTHWHILE = 500  # an unasked prune waits until there are so many, so that archives don't come in crumbs
 _LATE = 3600.0  # seconds, or a tenth of the age: nothing waits longer than that for others to go with it
 
@@ -105,6 +107,8 @@ class Pruning:
                 self._ground.mover.drop(folder)
             for segment in segments:
                 self._drop(segment)
+        if gone:
+            self._retire()
         return gone
 
     def _archive(self, batch: list[tuple[int, Found]], papers: dict[str, Papers], by: str) -> str:
@@ -156,6 +160,16 @@ class Pruning:
         if papers.of("attempts", id):
             self._disk.remove_tree(f"{papers.folders['attempts']}/{id}")
         self._disk.remove(path)
+
+    def _retire(self) -> None:
+        """Where tasks end by the thousand, a patrol that comes to one segment in five seconds is too slow for the markers."""
+        names = self._ground.lookup.names
+        there = sorted(filter(ids.is_segment, names(f"{self._root}/segments")))
+        used = {segment for state in ENDED for segment in names(f"{self._root}/{state}")}
+        idle = [segment for segment in there if segment not in used]
+        begin = ids.chance(16) % (len(idle) or 1)  # some may have tasks that wait for long: not always the same ones
+        for segment in (idle[begin:] + idle[:begin])[:_MARKERS]:
+            retire(self._ground, segment, there)
 
     def _drop(self, segment: str) -> None:
         for place in PLACES:

@@ -7,6 +7,7 @@ from heapq import merge
 
 from taskyard import ids
 from taskyard.errors import Invalid
+from taskyard.stores.directory.journal import SUFFIX, page_name, page_number
 from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from taskyard.store import Trail
     from taskyard.stores.directory.disk import Disk
 
-_SUFFIX = ".jsonl"
 _HOUR = len("2026-01-31T12")
+_CHUNK = 1 << 16  # bytes of each page that are read at a time: all pages of an hour are read together
 # Within one fence a claim comes first and its ending last; every other move has a number of its own.
 _RANK = {"claimed": 0, "noted": 1}
 
@@ -36,7 +37,11 @@ class Trails:
         """The events that are asked for, in order, and the cursor to go on from."""
         offsets = _offsets(trail.cursor)
         events: list[dict[str, Any]] = []
-        for hour, names in self._hours(trail, offsets):
+        there = sorted((name for name in self._disk.listdir(self._folder) if name.endswith(SUFFIX)), key=page_number)
+        newest = max(offsets, key=page_number, default="")
+        # What was pruned is not there to go on from; the newest of it tells still how far the reader has come.
+        offsets = {name: offset for name, offset in offsets.items() if name in {*there, newest}}
+        for hour, names in _hours(there, trail, offsets):
             files = [self._lines(name, offsets.get(name, 0)) for name in names]
             for _, name, end, event in merge(*files, key=lambda line: line[0]):
                 if len(events) == trail.limit:
@@ -48,7 +53,7 @@ class Trails:
 
     def latest(self) -> str:
         """The cursor of the log's end: only what is appended from now on comes after it."""
-        names = [name for name in self._disk.listdir(self._folder) if name.endswith(_SUFFIX)]
+        names = [name for name in self._disk.listdir(self._folder) if name.endswith(SUFFIX)]
         hours = sorted({name[:_HOUR] for name in names})[-2:]
         offsets = {}
         for name in names:
@@ -59,22 +64,10 @@ class Trails:
                     continue
         return _cursor(offsets, hours[-1] if hours else "")
 
-    def _hours(self, trail: Trail, offsets: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
-        """The files that may hold events from here on, by hour."""
-        begin = "" if trail.since is None else rfc3339(trail.since)
-        if trail.task is not None:
-            begin = max(begin, rfc3339(ids.created(trail.task) - 3_600_000))
-        begin = max(begin[:_HOUR], min((name[:_HOUR] for name in offsets), default=""))
-        hours: dict[str, list[str]] = {}
-        for name in sorted(self._disk.listdir(self._folder)):
-            if name.endswith(_SUFFIX) and name[:_HOUR] >= begin:
-                hours.setdefault(name[:_HOUR], []).append(name)
-        yield from hours.items()
-
     def _lines(self, name: str, offset: int) -> Iterator[Line]:
         """Whole lines from here on, each with where it ends; what is no event is passed over."""
         rest = b""
-        while chunk := self._disk.read_at(f"{self._folder}/{name}", offset + len(rest)):
+        while chunk := self._disk.read_at(f"{self._folder}/{name}", offset + len(rest), _CHUNK):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 offset += len(line) + 1
@@ -83,6 +76,19 @@ class Trails:
                     yield event["at"], name, offset, event
                 except (ValueError, KeyError, TypeError):
                     continue  # torn by a full disk; the next line is whole again
+
+
+def _hours(there: list[str], trail: Trail, offsets: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
+    """The pages that may hold events from here on, by hour."""
+    begin = "" if trail.since is None else rfc3339(trail.since)
+    if trail.task is not None:
+        begin = max(begin, rfc3339(ids.created(trail.task) - 3_600_000))
+    begin = max(begin[:_HOUR], min((name[:_HOUR] for name in offsets), default=""))
+    hours: dict[str, list[str]] = {}
+    for name in there:
+        if name[:_HOUR] >= begin:
+            hours.setdefault(name[:_HOUR], []).append(name)
+    yield from hours.items()
 
 
 def _asked(trail: Trail, event: dict[str, Any]) -> bool:
@@ -117,12 +123,18 @@ def _in_order(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _cursor(offsets: dict[str, int], hour: str) -> str:
-    """Where reading stopped: the files of the last two hours and how far each was read."""
+    """Where reading stopped: for each log of the last two hours how far each of its pages was read."""
     from base64 import urlsafe_b64encode
 
     hours = sorted({name[:_HOUR] for name in offsets if name[:_HOUR] <= hour})[-2:]
-    kept = {name: offset for name, offset in offsets.items() if name[:_HOUR] in hours}
-    return urlsafe_b64encode(json.dumps(kept).encode()).decode()
+    logs: dict[str, list[int]] = {}
+    for name, offset in offsets.items():
+        if name[:_HOUR] in hours:
+            log, number = page_number(name)
+            pages = logs.setdefault(log, [])
+            pages += [0] * (number + 1 - len(pages))
+            pages[number] = offset
+    return urlsafe_b64encode(json.dumps(logs, separators=(",", ":")).encode()).decode()
 
 
 def _offsets(cursor: str | None) -> dict[str, int]:
@@ -131,7 +143,11 @@ def _offsets(cursor: str | None) -> dict[str, int]:
     from base64 import urlsafe_b64decode
 
     try:
-        offsets = json.loads(urlsafe_b64decode(cursor.encode()))
-        return {str(name): max(0, int(offset)) for name, offset in offsets.items()}
+        logs = json.loads(urlsafe_b64decode(cursor.encode()))
+        return {
+            page_name(str(log), number): max(0, int(offset))
+            for log, pages in logs.items()
+            for number, offset in enumerate(pages)
+        }
     except (ValueError, AttributeError, TypeError):
         raise Invalid("not a cursor of the log", hint="give the 'cursor' of the answer before") from None

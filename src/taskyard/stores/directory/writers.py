@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.disk import Disk, Shared
 
 SIZE = 16_384
+ROOM = SIZE - 256  # for the event; behind it stand the pages of the log that the process writes to
 
 
 class Writer:
@@ -40,9 +41,18 @@ class Writer:
             self.open()
         if self._shared is not None:
             try:
-                self._shared.put(line if len(line) <= SIZE else b"\n")
+                self._shared.put(line if len(line) <= ROOM else b"\n")
             except OSError:
                 return  # the disk is full; the move itself will say so
+
+    def hold(self, *pages: str) -> None:
+        """Note which pages of the log this process may write to: no janitor takes them away as long as it lives."""
+        self.open()
+        if self._shared is not None:
+            try:
+                self._shared.put(f"{' '.join(pages)}\n".encode(), ROOM)
+            except OSError:
+                return  # what is written to a page that is taken away is lost, and no more
 
     def open(self) -> str:
         """Make sure that this process has its file, and give the tag that names it."""
@@ -111,6 +121,14 @@ class Writers:
             return event if isinstance(event, dict) and "task" in event else None
         except (FileNotFoundError, ValueError):
             return None
+
+    def pages(self) -> set[str]:
+        """The pages of the log that any process may be writing to."""
+        pages: set[str] = set()
+        for tag in self._disk.listdir(self._folder):
+            note = self._disk.read_at(f"{self._folder}/{tag}", ROOM)
+            pages.update(note.split(b"\n", 1)[0].decode("ascii", "replace").split())
+        return pages
 
     def forget(self, tag: str) -> None:
         """All that this process left is put right."""
