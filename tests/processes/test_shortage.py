@@ -260,6 +260,65 @@ def test_a_batch_that_finds_no_room_is_cleared_away(place: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("call", "part", "left"),
+    [
+        ("mkdir", "/5-two", 0),
+        ("rename", "/5-two/", 20),
+        ("rename", "/5-two/", 600),
+        ("create", "/tmp/", 700),
+    ],
+)
+def test_of_a_batch_that_finds_no_room_nothing_stays(place: str, call: str, part: str, left: int) -> None:
+    cue = Failing(left, errno.ENOSPC, call, part)
+    batch = [{"kind": "one"}, {"kind": "two"}] * 700
+    with yard_on(place, cue) as yard:
+        with pytest.raises(taskyard.Unavailable, match="No space left") as refused:
+            yard.add_many(batch)
+        assert "stay" not in refused.value.message
+        assert check_places(place) == {}
+        assert os.listdir(f"{place}/tmp") in ([], ["clock"])
+        cue.over = True
+        assert len(set(yard.add_many(batch))) == len(check_places(place)) == 1400
+        check_log(yard)
+
+
+def test_what_was_claimed_of_a_batch_that_finds_no_room_stays_and_is_named(place: str) -> None:
+    claims: list[taskyard.Claim] = []
+    failing = Failing(4, errno.ENOSPC, "rename", "/5-two/")
+
+    def cue(name: str, paths: str, made: bool) -> None:
+        if not claims and not made and name == "rename" and "/5-two/" in paths:
+            claims.append(taken(other.claim(kinds=["one"])))
+        failing(name, paths, made)
+
+    with yard_on(place) as other, yard_on(place, cue) as yard:
+        with pytest.raises(taskyard.Unavailable) as refused:
+            yard.add_many([{"kind": kind} for kind in ("one", "one", "two", "two", "two", "two", "two")])
+        assert refused.value.message.endswith(f"under a key: {claims[0].task.id}")
+        assert list(check_places(place)) == [claims[0].task.id]
+        claims[0].done()
+        check_log(yard)
+
+
+def test_a_task_with_a_key_of_a_batch_that_finds_no_room_stays_and_is_known_when_it_is_said_again(place: str) -> None:
+    cue = Failing(0, errno.ENOSPC, "rename", "/5-two/")
+    batch = [{"kind": "one"}, {"kind": "one", "key": "k"}, {"kind": "two"}]
+    with yard_on(place, cue) as yard:
+        with pytest.raises(taskyard.Unavailable) as refused:
+            yard.add_many(batch)
+        (kept,) = check_places(place)
+        assert kept in refused.value.message
+        assert yard.events(task=kept)[-1]["event"] == "added"
+        withdrawn = [event for event in yard.events() if event["event"] == "cancelled"]
+        assert [(event["kind"], event["reason"]) for event in withdrawn] == [
+            ("one", "the rest of its batch could not be added")
+        ]
+        cue.over = True
+        assert yard.add_many(batch)[1] == kept
+        assert len(check_places(place)) == 3
+
+
+@pytest.mark.parametrize(
     ("content", "call", "part"),
     [
         ('{"taskId": "t"}', "create", "/tmp/"),

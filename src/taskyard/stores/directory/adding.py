@@ -12,6 +12,7 @@ from taskyard.stores.directory import body, names
 from taskyard.stores.directory.keys import Keys
 from taskyard.stores.directory.names import Lane
 from taskyard.stores.directory.segments import Segments
+from taskyard.stores.directory.trouble import unavailable
 from taskyard.task import State, Task
 from taskyard.times import rfc3339
 
@@ -30,7 +31,7 @@ _FEW = 4  # so many files are synced sooner one by one
 class New:
     """A task on its way in."""
 
-    __slots__ = ("draft", "due", "folder", "id", "lane", "name", "written")
+    __slots__ = ("draft", "due", "folder", "id", "lane", "logged", "name", "written")
 
     def __init__(
         self, id: str, draft: Draft, lane: Lane, due: int | None, folder: str, name: str, written: str
@@ -42,6 +43,7 @@ class New:
         self.folder = folder
         self.name = name
         self.written = written
+        self.logged = False
 
     def task(self, policy: Policy) -> Task:
         """The task as it stands right after it was added."""
@@ -77,18 +79,59 @@ class Adder:
         self.keys = Keys(ground, self.help_in)
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[New | str]:
-        """All of these, in this order; for a key that was there before, the id of the task that has it."""
+        """All of these or none, in this order; for a key that was there before, the id of the task that has it."""
         self._refuse_conflicts(drafts)
         added: list[New | str] = []
         plain: list[Draft] = []
-        for draft in drafts:
-            if draft.key is None:
-                plain.append(draft)
+        try:
+            for draft in drafts:
+                if draft.key is None:
+                    plain.append(draft)
+                    continue
+                self._add_plain(plain, by, added)
+                plain = []
+                added.append(self._add_keyed(draft, by))
+            self._add_plain(plain, by, added)
+        except (OSError, Conflict) as error:
+            begun = [new for new in added if isinstance(new, New)]
+            if len(drafts) == 1:
+                for new in begun:
+                    self._disk.remove(new.written)
+                raise
+            kept = self._take_back(begun, by)
+            if isinstance(error, OSError):
+                raise unavailable(error, self._root, kept) from error
+            raise
+        return added
+
+    def _take_back(self, batch: list[New], by: str) -> list[str]:
+        """Take away what is there of a batch that cannot be added as a whole; gives the ids of those that stay.
+
+        What somebody has claimed stays, and so does what has a key: another add may have been told of it.
+        """
+        kept, unlogged = [], []
+        for new in batch:
+            if new.draft.key is not None:
+                kept.append(new.id)
                 continue
-            added += self._add_plain(plain, by)
-            plain = []
-            added.append(self._add_keyed(draft, by))
-        return added + self._add_plain(plain, by)
+            try:
+                self._disk.unlink(f"{new.folder}/{new.name}")
+            except FileNotFoundError:
+                if self._disk.exists(new.written) or not self._is_there(new.id):
+                    continue  # it never was in its place
+                kept.append(new.id)
+                if not new.logged:
+                    unlogged.append(new)
+            else:
+                if new.logged:
+                    reason = {"reason": "the rest of its batch could not be added"}
+                    at = self._ground.clock.now()
+                    self._ground.journal.write(at, "cancelled", new.id, new.lane.kind, 1, None, by, reason)
+        for new in batch:
+            self._disk.remove(new.written)
+        self._ground.journal.append(self._ground.journal.lines_added([(new.id, new.lane.kind) for new in unlogged], by))
+        self._ground.journal.forget()
+        return kept
 
     def _refuse_conflicts(self, drafts: Sequence[Draft]) -> None:
         """A batch in which one key means two things adds nothing at all."""
@@ -101,13 +144,11 @@ class Adder:
                 raise Conflict(f"the key {draft.key!r} stands for two different tasks in one batch")
             self.keys.holder(draft)
 
-    def _add_plain(self, drafts: Sequence[Draft], by: str) -> list[New]:
-        added: list[New] = []
+    def _add_plain(self, drafts: Sequence[Draft], by: str, added: list[New | str]) -> None:
         for start in range(0, len(drafts), _BATCH):
-            added += self._add_batch(drafts[start : start + _BATCH], by)
-        return added
+            self._add_batch(drafts[start : start + _BATCH], by, added)
 
-    def _add_batch(self, drafts: Sequence[Draft], by: str) -> list[New]:
+    def _add_batch(self, drafts: Sequence[Draft], by: str, added: list[New | str]) -> None:
         one_by_one = self._durable and len(drafts) <= _FEW
         batch = self._placed(drafts)
         try:
@@ -115,16 +156,20 @@ class Adder:
                 self._disk.create(new.written, body.encode(new.id, new.draft, new.due), sync=one_by_one)
             if self._durable and not one_by_one:
                 self._disk.sync_all(self._root)
-            self._put(batch, by)
+            # Folders need room: those of a batch are made before any of it is in its place.
+            for folder in {new.folder for new in batch} if len(batch) > 1 else ():
+                if not self._disk.exists(folder):
+                    self._mover.ensure(folder)
         except OSError:
             for new in batch:
                 self._disk.remove(new.written)
             raise
+        added += batch
+        self._put(batch, by)
         if one_by_one:
             self.sync({new.folder for new in batch})
         elif self._durable:
             self._disk.sync_all(self._root)
-        return batch
 
     def _add_keyed(self, draft: Draft, by: str) -> New | str:
         """The key is taken with the finished file, before the task is in its place: so one of all who race adds it."""
@@ -157,16 +202,21 @@ class Adder:
 
     def _must_be_there(self, new: New) -> None:
         """Slower than the janitor's patience: a file with a key was put in its place, and logged, for us; any other was removed."""
+        if not self._is_there(new.id):
+            raise FileNotFoundError(ENOENT, "the new task's file was removed before it was in place", new.written)
+
+    def _is_there(self, id: str) -> bool:
         try:
-            self._ground.lookup.find(new.id)
+            self._ground.lookup.find(id)
         except NotFound:
-            raise FileNotFoundError(
-                ENOENT, "the new task's file was removed before it was in place", new.written
-            ) from None
+            return False
+        return True
 
     def announce(self, batch: Sequence[New], lines: bytes) -> None:
         """Log new tasks, and let the next claim of this process see them."""
         self._ground.journal.append(lines)
+        for new in batch:
+            new.logged = True
         with self._ground.claiming:
             for lane in {new.lane.text for new in batch}:
                 self._ground.heads.notice(lane)

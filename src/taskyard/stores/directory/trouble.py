@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     S = TypeVar("S", bound=Store)
 
 _HINTS = {
-    errno.ENOSPC: "make room on the disk (df -h, df -i), then try again; of a batch some may be there already: 'taskyard list' tells",
-    errno.EDQUOT: "make room within your quota, then try again; of a batch some may be there already: 'taskyard list' tells",
+    errno.ENOSPC: "make room on the disk (df -h, df -i), then try again",
+    errno.EDQUOT: "make room within your quota, then try again",
     errno.EROFS: "the filesystem is read-only; mount it for writing",
     errno.EACCES: "check who owns the yard and its permissions",
     errno.EPERM: "check who owns the yard and its permissions",
@@ -35,12 +35,13 @@ _HINTS = {
 _UNWRITABLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM))
 
 
-def unavailable(error: OSError, root: str) -> Unavailable:
-    """What to raise for what the filesystem refused."""
+def unavailable(error: OSError, root: str, kept: list[str] | None = None) -> Unavailable:
+    """What to raise for what the filesystem refused; of a batch, with what could not be taken back."""
     what = "cannot be written" if error.errno in _UNWRITABLE else "cannot be used right now"
     where = f" ({error.filename})" if error.filename else ""
+    rest = f"; of the batch these stay, claimed already or under a key: {', '.join(kept)}" if kept else ""
     return Unavailable(
-        f"the yard {root} {what}: {error.strerror or error}{where}",
+        f"the yard {root} {what}: {error.strerror or error}{where}{rest}",
         hint=_HINTS.get(error.errno or 0, "look at the system's log, and try again"),
     )
 
