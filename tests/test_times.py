@@ -72,7 +72,26 @@ def test_durations_come_as_numbers_or_texts(value: object, number: float) -> Non
 
 
 @pytest.mark.parametrize(
-    "value", [-1, float("nan"), float("inf"), "nan", "inf", "", "s", "10 minutes", "1w", True, None, [1], 10**12]
+    "value",
+    [
+        -1,
+        float("nan"),
+        float("inf"),
+        "nan",
+        "inf",
+        "",
+        "s",
+        "10 minutes",
+        "1w",
+        "1_0",
+        " 5",
+        "\uff15",
+        "1\u0660m",
+        True,
+        None,
+        [1],
+        10**12,
+    ],
 )
 def test_what_is_no_duration_is_invalid(value: object) -> None:
     with pytest.raises(Invalid, match="delay"):

@@ -7,6 +7,7 @@ import time
 from taskyard.errors import Invalid
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_NUMERAL = frozenset("0123456789.eE+-")  # float() would also take 1_0, blanks, and the digits of other scripts
 LONGEST = 100 * 366 * 86400.0  # a century: beyond it a number is a mistake, not a delay
 
 _seconds: dict[int, str] = {}  # events come in bursts, and strftime costs more than writing the line
@@ -51,7 +52,7 @@ def seconds(value: object, name: str, *, least: float = 0.0, most: float = LONGE
     if isinstance(value, str):
         text, unit = (value[:-1], _UNITS[value[-1]]) if value[-1:] in _UNITS else (value, 1.0)
         try:
-            number = float(text) * unit
+            number = numeral(text) * unit
         except ValueError:
             raise Invalid(f"{name} is not a duration: {value!r}", hint="write seconds, or 10m, 2h, 1d") from None
     if isinstance(number, bool) or not isinstance(number, (int, float)):
@@ -59,3 +60,10 @@ def seconds(value: object, name: str, *, least: float = 0.0, most: float = LONGE
     if not least <= number <= most:  # also false for NaN
         raise Invalid(f"{name} must be between {least:g} and {most:g} seconds, not {value}")
     return float(number)
+
+
+def numeral(text: str) -> float:
+    """The number that this text is, in ASCII digits and nothing else; `ValueError` if it is none."""
+    if not _NUMERAL.issuperset(text):
+        raise ValueError(text)
+    return float(text)

@@ -98,7 +98,7 @@ class Given:
         """The option's value as a number."""
         text = self.text(name)
         try:
-            return None if text is None else float(text)
+            return None if text is None else times.numeral(text)
         except ValueError:
             raise Invalid(f"--{name} must be a number, not {ascii(text)[:40]}") from None
 
