@@ -8,7 +8,7 @@ import time
 import pytest
 
 import taskyard
-from taskyard import ClaimLost, State, Unavailable, Yard
+from taskyard import ClaimLost, State, Yard
 from taskyard.stores.memory import MemoryStore
 from taskyard.stores.shelf import SEGMENT_HOLDS
 from tests.conftest import taken
@@ -68,14 +68,6 @@ def test_a_yard_that_everybody_forgot_is_gone() -> None:
     del yard
     with taskyard.open("memory:forgotten") as fresh:
         assert fresh.counts()["todo"] == 0
-
-
-def test_a_closed_yard_says_so() -> None:
-    yard = taskyard.open("memory:closed")
-    yard.close()
-    yard.close()
-    with pytest.raises(Unavailable):
-        yard.add("build")
 
 
 def test_a_holder_that_slept_past_its_lease_does_not_reap_its_own_claim(yard: Yard, clock: Clock) -> None:

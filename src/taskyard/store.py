@@ -6,6 +6,8 @@ Time is the store's own. A store is right when it passes the contract suite.
 
 from __future__ import annotations
 
+from taskyard.errors import Unavailable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -260,3 +262,17 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of what the store holds open."""
+
+
+class Closed:
+    """Stands in the place of a store that was closed, so that no verb has to ask whether it still is open."""
+
+    def __init__(self, store: Store) -> None:
+        self.url = store.url
+        self.policy = store.policy
+
+    def __getattr__(self, verb: str) -> Any:
+        raise Unavailable(f"the yard {self.url} was closed here", hint="open it again with taskyard.open")
+
+    def close(self) -> None:
+        """Once more does no harm."""

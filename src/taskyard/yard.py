@@ -9,7 +9,7 @@ import time
 from taskyard import asking, draft, forks, ids, janitor, moves, times, words
 from taskyard.claim import Claim, legal_text
 from taskyard.errors import Ambiguous, Conflict, Invalid, NotFound, TimedOut, Unavailable
-from taskyard.store import Query, Want
+from taskyard.store import Closed, Query, Want
 from taskyard.task import Handle, State
 
 TYPE_CHECKING = False
@@ -481,6 +481,7 @@ class Yard:
         self._store.close()
 
     def __enter__(self) -> Self:
+        self._store = Closed(self._store)
         return self
 
     def __exit__(
