@@ -30,7 +30,7 @@ def trail(
     """What the log is asked for, checked."""
     return Trail(
         None if task is None else store.stand(asking.task_id(task)).id,
-        worker,
+        None if worker is None else words.worker(worker),
         None if kind is None else words.kind(kind),
         None if since is None else times.moment(since, "since"),
         cursor,

@@ -95,7 +95,9 @@ def _text(url: str | os.PathLike[str]) -> str:
 
 
 def _worker(name: str | None) -> str | None:
-    return name or os.environ.get("TASKYARD_WORKER") or os.environ.get("AGENT_ID") or None
+    if name is not None:
+        return name  # an empty one is refused by the yard
+    return os.environ.get("TASKYARD_WORKER") or os.environ.get("AGENT_ID") or None
 
 
 def _durability(value: str | None) -> str | None:

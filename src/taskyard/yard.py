@@ -212,8 +212,8 @@ class Yard:
             Query(
                 states,
                 None if kind is None else asking.kinds(kind),
-                mission,
-                worker,
+                None if mission is None else words.text(mission, "mission"),
+                None if worker is None else words.worker(worker),
                 None,
                 asking.limit(limit),
                 asking.cursor(cursor),
@@ -390,6 +390,8 @@ class Yard:
         event: str | Iterable[str] | None = None,
     ) -> asking.Events:
         """What happened, oldest first, as dicts; `cursor` of the answer is where to go on from."""
+        if cursor == "":
+            raise Invalid("the cursor is empty", hint="give the 'cursor' of the answer before, or none")
         from taskyard import following
 
         return following.page(
@@ -477,11 +479,11 @@ class Yard:
             pass  # the janitor's share is not what was asked for; what was asked for tells by itself
 
     def close(self) -> None:
-        """Let go of what the yard holds open; claims are not touched."""
+        """Let go of what the yard holds open; claims are not touched. A closed yard refuses every verb."""
         self._store.close()
+        self._store = Closed(self._store)
 
     def __enter__(self) -> Self:
-        self._store = Closed(self._store)
         return self
 
     def __exit__(

@@ -81,6 +81,8 @@ def test_log_since_a_moment_or_so_long_ago(ask: Callable[..., Any]) -> None:
         ("--limit", "many"),
         ("--kind", "a b"),
         ("--cursor", "nonsense!"),
+        ("--cursor=",),
+        ("--worker", "a\nb"),
         ("extra",),
     ],
 )

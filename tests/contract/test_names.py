@@ -67,3 +67,8 @@ def test_no_yard_named_and_none_found_says_so(tmp_path: Path, monkeypatch: pytes
 def test_what_names_no_yard_is_invalid(url: str) -> None:
     with pytest.raises(Invalid):
         taskyard.open(url)
+
+
+def test_an_empty_name_is_not_taken_for_none(yard_url: str) -> None:
+    with pytest.raises(taskyard.Invalid, match="worker"):
+        taskyard.open(yard_url, worker="")
