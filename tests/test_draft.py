@@ -86,3 +86,10 @@ def test_a_lease_is_kept_to_the_millisecond(value: object, lease: float) -> None
 def test_what_is_no_lease_is_invalid(value: object) -> None:
     with pytest.raises(Invalid):
         draft.lease(value)
+
+
+@pytest.mark.parametrize(("one", "other"), [("maxAttempts", "max_attempts"), ("notBefore", "not_before")])
+def test_two_spellings_of_one_option_are_refused(one: str, other: str) -> None:
+    for fields in ({one: None, other: None}, {other: None, one: None}):
+        with pytest.raises(Invalid, match="same option"):
+            Draft.of({"kind": "k", **fields})

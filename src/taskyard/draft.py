@@ -46,6 +46,8 @@ class Draft:
         self.not_before: int | None = None
         for name, value in (options or {}).items():
             option = _CAMEL.get(name, name)
+            if option != name and option in (options or {}):
+                raise Invalid(f"{name} and {option} are the same option", hint="give one of them")
             if option not in OPTIONS:
                 raise Invalid(f"not an option of a task: {ascii(name)[:40]}", hint=f"known are {', '.join(OPTIONS)}")
             if value is not None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _STEERING = {
     "taskId": "key",
+    "task_id": "key",
     "title": "title",
     "priority": "priority",
     "notBefore": "not_before",
@@ -51,7 +52,12 @@ def draft(fields: dict[str, Any]) -> Draft:
     """The task that the object describes, or `Invalid` with the reason."""
     if "taskyard" in fields:
         raise Invalid("this is a task's own file, of this yard or another; drop the data, not the file")
-    options = {option: fields[key] for key, option in _STEERING.items() if fields.get(key) is not None}
+    options: dict[str, Any] = {}
+    for key, option in _STEERING.items():
+        if fields.get(key) is not None:
+            if option in options:
+                raise Invalid(f"{key!r} and its twin are both there; give one of them")
+            options[option] = fields[key]
     if isinstance(options.get("key"), int) and not isinstance(options["key"], bool):
         options["key"] = str(options["key"])
     for name in _NOT_YET:
