@@ -191,6 +191,31 @@ def test_a_set_aside_name_that_looks_like_an_id_is_given_back_too(ask: Callable[
     assert [task["kind"] for task in ask("list")["tasks"]] == ["default"]
 
 
+def test_a_set_aside_name_that_is_not_utf_8_is_shown_in_a_way_that_retry_understands(
+    ask: Callable[..., Any], run: Callable[..., Answer], yard: Path
+) -> None:
+    (yard / "todo" / "100% caf\udce9.json").write_text('{"kind": "no kind"}')
+    ask("janitor")
+    (entry,) = ask("list")["set_aside"]
+    assert entry["name"] == "100%25 caf%E9"
+    assert entry["name"] in run("list").out
+    assert ask("log")["events"][-1]["task"] == entry["name"]
+    assert "set aside again" in ask("retry", entry["name"], code=7)["message"]
+    (yard / "failed" / "100% caf\udce9.json").write_text('{"kind": "build"}')
+    assert ask("retry", entry["name"])["given_back"] == entry["name"]
+    assert [task["kind"] for task in ask("list")["tasks"]] == ["build"]
+
+
+def test_a_dropped_file_has_one_spelling_of_each_key(ask: Callable[..., Any], yard: Path) -> None:
+    (yard / "todo" / "a.json").write_text('{"task_id": "a", "n": 1}')
+    (yard / "todo" / "b.json").write_text('{"taskId": "a", "n": 2}')
+    (yard / "todo" / "c.json").write_text('{"taskId": "c", "task_id": "d"}')
+    (yard / "todo" / "d.json").write_text('{"notBefore": "2026-01-31T12:00:00Z", "not_before": "2027-01-31T12:00:00Z"}')
+    assert ask("janitor")["taken"] == 1
+    aside = {entry["name"] for entry in ask("list")["set_aside"]}
+    assert aside in ({"a", "c", "d"}, {"b", "c", "d"}), "of two files of one taskId one is the task"
+
+
 def test_the_janitor_says_what_it_took_in(run: Callable[..., Answer], yard: Path) -> None:
     for number in range(3):
         (yard / "todo" / f"{number}.json").write_text(json.dumps({"taskId": f"t{number}", "operation": "sharpen"}))

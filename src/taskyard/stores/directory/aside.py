@@ -74,11 +74,12 @@ class Aside:
         for name in sorted(self._ground.lookup.names(f"{self._root}/failed")):
             if name.endswith(SUFFIX):
                 stem = name[: -len(SUFFIX)]
-                entries.append({"name": stem, "reason": self._reason(stem), "at": self._at(name)})
+                entries.append({"name": shown(stem), "reason": self._reason(stem), "at": self._at(name)})
         return entries
 
     def give_back(self, stem: str) -> str:
         """Move the file back to the drop box and tell its path there."""
+        stem = self._stem(stem)
         path = f"{self._root}/todo/{stem}{SUFFIX}"
         if "/" in stem or not self._disk.exists(f"{self._root}/failed/{stem}{SUFFIX}"):
             raise NotFound(f"no task has the id {stem!a}, and no file of that name is set aside")
@@ -91,6 +92,14 @@ class Aside:
             raise NotFound(f"{stem!a} was given back by somebody else just now") from None
         self._disk.remove(f"{self._root}/failed/{stem}.reason")
         return path
+
+    def _stem(self, name: str) -> str:
+        """The stem that is shown so."""
+        if not self._disk.exists(f"{self._root}/failed/{name}{SUFFIX}"):
+            for other in self._ground.lookup.names(f"{self._root}/failed"):
+                if other.endswith(SUFFIX) and shown(other[: -len(SUFFIX)]) == name:
+                    return other[: -len(SUFFIX)]
+        return name
 
     def renamed(self, path: str, target: str) -> bool:
         """Whether the file has this name now; not if another has it, which a rename would overwrite."""
@@ -117,3 +126,15 @@ class Aside:
 def stem_of(box: str) -> str:
     """The stem of the file that is worked on under this name."""
     return box.rpartition("/")[2].split(".", 2)[2][: -len(BOX)]
+
+
+def shown(stem: str) -> str:
+    """The stem as people can read and repeat it: in a name that is not UTF-8, bytes that are none, and %, become %XX."""
+    try:
+        stem.encode()
+    except UnicodeEncodeError:
+        return "".join(
+            f"%{ord(letter) & 0xFF:02X}" if letter == "%" or "\udc80" <= letter <= "\udcff" else letter
+            for letter in stem
+        )
+    return stem

@@ -7,6 +7,7 @@ import json
 
 from taskyard.errors import Conflict, Invalid
 from taskyard.stores.directory import dropped
+from taskyard.stores.directory.aside import shown
 from taskyard.stores.directory.names import DROPPED, SUFFIX, is_dropped
 
 TYPE_CHECKING = False
@@ -107,7 +108,7 @@ class Ingest:
         kept = self._aside.put(path, name[: -len(SUFFIX)], reason)
         if kept is not None:
             at = self._ground.clock.now()
-            name = json.dumps(kept)[1:-1]  # whatever its name holds, the log stays JSON
+            name = json.dumps(shown(kept))[1:-1]  # whatever its name holds, the log stays JSON
             self._ground.journal.write(at, "set_aside", name, dropped.DEFAULT_KIND, 0, None, by, {"reason": reason})
 
     def _read(self, path: str, now: int) -> Draft | None:
