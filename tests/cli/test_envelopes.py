@@ -88,6 +88,8 @@ def test_add_from_lines_gives_the_ids_in_order(ask: Callable[..., Any], place: P
     assert [ask("show", id)["task"]["kind"] for id in data["ids"]] == ["a", "b"]
     assert ask("add", "--from", "-", stdin=lines)["created"] == 2
     assert ask("add", "--from", "-", stdin="\n")["ids"] == []
+    missing = ask("add", "--from", "nowhere.jsonl", code=2)
+    assert missing["message"] == "cannot read nowhere.jsonl: No such file or directory"
 
 
 @pytest.mark.parametrize("verb", ["ready", "list"])

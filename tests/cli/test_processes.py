@@ -142,7 +142,7 @@ def test_a_janitor_that_goes_on_prints_only_what_it_did_and_ends_well_on_a_signa
     yard: str, number: signal.Signals
 ) -> None:
     with subprocess.Popen(
-        [*COMMAND, "janitor", "--every", "0.05", "--json"],
+        [*COMMAND, "janitor", "--every", "0.05"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(yard),
@@ -151,11 +151,30 @@ def test_a_janitor_that_goes_on_prints_only_what_it_did_and_ends_well_on_a_signa
         opened = init(yard)
         for _ in range(2):
             opened.add("build", delay=0.3)
-            swept = {"taken": 0, "reaped": 0, "woken": 1, "mended": 0}
-            assert json.loads(process.stdout.readline()) == {"v": 1, "ok": True, "data": swept}
+            assert process.stdout.readline() == b"taken in 0, reaped 0, woken 1, mended 0\n"
         process.send_signal(number)
         rest, errors = process.communicate(timeout=60)
     assert (process.returncode, rest, errors) == (0, b"", b"")
+
+
+def test_a_janitor_that_goes_on_answers_every_sweep_with_a_line_of_json(yard: str) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "janitor", "--every", "0.05", "--json"], stdout=subprocess.PIPE, env=environment(yard)
+    ) as process:
+        assert process.stdout is not None
+        nothing = {"taken": 0, "reaped": 0, "woken": 0, "mended": 0}
+        for _ in range(3):
+            assert json.loads(process.stdout.readline()) == {"v": 1, "ok": True, "data": nothing}
+        process.terminate()
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("argv", [("add", "build"), ("stats", "--json"), ("--version",)])
+def test_an_answer_that_nobody_can_get_is_no_success(yard: str, argv: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *COMMAND, *argv], stderr=subprocess.PIPE, env=environment(yard), check=False
+    )
+    assert (done.returncode, done.stderr) == (1, b"taskyard: the answer cannot be written: stdout is closed\n")
 
 
 def test_ctrl_c_ends_a_command_quietly(yard: str) -> None:

@@ -140,8 +140,11 @@ def refuse(error: TaskyardError, as_json: bool) -> int:
 
 def say(text: str) -> None:
     """Print on stdout at once, so that an error of writing is seen here and not while the interpreter ends."""
-    if not text or sys.stdout is None:
+    if not text:
         return
+    if sys.stdout is None:
+        remark("taskyard: the answer cannot be written: stdout is closed")
+        raise OutputLost(1)
     try:
         print(text, flush=True)
     except BrokenPipeError:

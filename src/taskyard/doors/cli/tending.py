@@ -55,7 +55,7 @@ def _rounds(yard: Yard, as_json: bool, every: float, told: Event) -> None:
         except Unavailable as error:  # a disk that is away may come back, and nobody watches a janitor
             replies.remark(f"taskyard: warning: {error.message}; trying again in {every:g} s")
         else:
-            if swept:
+            if swept or as_json:
                 replies.answer(_reply(swept), as_json)
         told.wait(every)
 
@@ -64,7 +64,7 @@ COMMANDS = {
     "janitor": Command(
         janitor,
         "Take in files from the drop box, give back the tasks of workers whose lease is over, wake the tasks that are due, and put right what killed processes have left, now. Every command does a share of this by itself; "
-        "a janitor of its own only makes it prompter. With --every it goes on until SIGTERM or Ctrl-C, and prints a line only when it did something.",
+        "a janitor of its own only makes it prompter. With --every it goes on until SIGTERM or Ctrl-C, and prints a line when it did something; with --json a line for each sweep.",
         (
             ("taskyard janitor", "one sweep, now"),
             ("taskyard janitor --every 5", "a sweep every five seconds, until it is told to stop"),

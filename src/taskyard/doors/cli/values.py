@@ -75,7 +75,7 @@ class Lines:
 
     def blamed(self, error: Invalid) -> Invalid:
         """The error of the task that was read last, with its line; the yard counts tasks, and people count lines."""
-        if self.at_end or error.message.startswith(f"{self.source}, line"):
+        if self.at_end or not self.number or error.message.startswith(f"{self.source}, line"):
             return error
         message = error.message.removeprefix(f"task {self.count}: ")
         return Invalid(f"{self.source}, line {self.number}: {message}", hint=error.hint)
