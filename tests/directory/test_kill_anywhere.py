@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -61,7 +62,12 @@ def waiting(yard: taskyard.Yard) -> str:
     return id
 
 
+OLD_PAGE = "2026-01-01T00.kernel.1.jsonl"
+
+
 def ended(yard: taskyard.Yard) -> str:
+    with open(f"{yard.url}/events/{OLD_PAGE}", "w") as file:
+        file.write("what happened then\n")
     id = yard.add("k", {"n": 1}, key="key").id
     with claim(yard) as held:
         held.note("a note")
@@ -159,7 +165,7 @@ SCENES = {
     "set aside": Scene(
         lambda y: drop(y, "a.json", '{"kind": "no good"}'), lambda y, _: y.sweep().taken, lambda y, _, n: len(y.set_aside()) == 1
     ),
-    "prune": Scene(ended, lambda y, _: y.prune(age=0, apply=True)["tasks"], lambda y, _, n: y.counts()["done"] == 0, 0.02),
+    "prune": Scene(ended, lambda y, _: y.prune(age=0, apply=True)["tasks"], lambda y, _, n: y.counts()["done"] == 0 and not os.path.exists(f"{y.url}/events/{OLD_PAGE}"), 0.02),
 }  # fmt: skip
 
 
@@ -211,3 +217,6 @@ def check_nothing_is_lost(yard: taskyard.Yard, name: str, fatal: int) -> None:
     assert not [entry for entry in os.listdir(f"{root}/tmp") if entry.endswith(".drop")], there
     if name != "prune":
         check_log(yard)
+    elif not os.path.exists(f"{root}/events/{OLD_PAGE}"):
+        with gzip.open(f"{root}/archive/events-{OLD_PAGE}.gz", "rt") as archive:
+            assert archive.read() == "what happened then\n", there

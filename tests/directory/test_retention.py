@@ -130,6 +130,28 @@ def test_a_share_is_bounded_and_the_next_turn_goes_on(url: str, monkeypatch: pyt
     assert left == [7, 2, 0]
 
 
+def test_a_sweep_begins_no_other_archive_when_it_takes_too_long(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "_ARCHIVE", 5)
+    monkeypatch.setattr(pruning, "LONG", -1)
+    tools.settle(url, retention_count=0)
+    with taskyard.open(url) as yard:
+        end(yard, 12)
+        left = []
+        for _ in range(3):
+            yard.sweep()
+            left.append(yard.counts()["done"])
+    assert left == [7, 2, 0]
+
+
+def test_an_archive_is_no_larger_than_memory_bears(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "_BYTES", 2000)
+    with taskyard.open(url) as yard:
+        ids = end(yard, 12)
+        told = yard.prune(count=0, apply=True)
+    assert (told["tasks"], len(told["archives"]) > 2) == (12, True)
+    assert sorted(archived(url)) == sorted(ids)
+
+
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("limits", [{"count": 40}, {"age": 3600}])
 def test_a_turn_that_has_nothing_to_do_looks_at_no_task(url: str, limits: dict[str, Any]) -> None:
@@ -189,3 +211,15 @@ def test_a_late_word_that_comes_while_its_task_is_pruned_is_in_nobodys_way(url: 
         yard.sweep()
         with pytest.raises(taskyard.NotFound):
             yard.get(id)
+
+
+def test_what_cannot_be_archived_stays(url: str) -> None:
+    with taskyard.open(url) as yard:
+        id = yard.add("k").id
+        yard.edit(id, title="edited")
+        taken(yard.claim(id)).done({"of": id})
+        (body,) = Path(url, "edits").rglob("*.json")
+        body.unlink()
+        assert yard.prune(count=0, apply=True)["archives"] == []
+        assert yard.counts()["done"] == 1
+    assert os.listdir(f"{url}/archive") == []

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.looking import Looking
     from taskyard.stores.directory.lookup import Found
 
-SHARE = 10_000  # tasks that leave with one sweep: half a second's work, and 2,000 a second for as long as need be
+SHARE = 20_000  # tasks that leave with one sweep at the most
+LONG = 2.0  # seconds after which a sweep begins no other archive; to remove a file that is on the disk may take 0.1 ms
 _ARCHIVE = 2000  # tasks in one archive
+_BYTES = 1 << 25  # of them: an archive is put together in memory
 _MARKERS = 50  # of segments that are looked at with one prune
 _WORTHWHILE = 500  # an unasked prune waits until there are so many, so that archives don't come in crumbs
 _LATE = 3600.0  # seconds, or a tenth of the age: nothing waits longer than that for others to go with it
@@ -61,8 +63,10 @@ class Pruning:
         late = age is not None and tasks and now - tasks[0][0] > (age + min(_LATE, age / 10)) * 1000
         if len(tasks) < enough and not late:
             tasks = []
-        gone = len(self.apply(tasks, by))
-        return gone + self._pages.prune(self._horizon(tasks, age, now), apply=True)
+        gone, end = 0, time.monotonic() + LONG
+        while gone < len(tasks) and (not gone or time.monotonic() < end):
+            gone += self._archive_some(tasks[gone:], by, [])
+        return gone + self._pages.prune(self._horizon(tasks[:gone], age, now), apply=True)
 
     def plan(self, age: float | None, count: int | None, apply: bool, by: str) -> dict[str, Any]:
         """What would go, or with `apply` what went."""
@@ -97,23 +101,36 @@ class Pruning:
     def apply(self, tasks: list[tuple[int, Found]], by: str) -> list[str]:
         """Archive and remove these; gives for each that went the archive that it is in."""
         gone: list[str] = []
-        for start in range(0, len(tasks), _ARCHIVE):
-            batch = tasks[start : start + _ARCHIVE]
-            segments = dict.fromkeys(found.token.id[: ids.SEGMENT] for _, found in batch)
-            papers = {segment: Papers(self._ground.lookup, self._root, segment) for segment in segments}
-            archive = self._archive(batch, papers, by)
-            gone += [archive for _, found in batch if self._remove(found, papers[found.token.id[: ids.SEGMENT]])]
-            for folder in dict.fromkeys(found.place[0] for _, found in batch):
-                self._ground.mover.drop(folder)
-            for segment in segments:
-                self._drop(segment)
-        if gone:
-            self._retire()
+        begin = 0
+        while begin < len(tasks):
+            begin += self._archive_some(tasks[begin : begin + _ARCHIVE], by, gone)
         return gone
 
-    def _archive(self, batch: list[tuple[int, Found]], papers: dict[str, Papers], by: str) -> str:
-        lines = []
+    def _archive_some(self, tasks: list[tuple[int, Found]], by: str, gone: list[str]) -> int:
+        """Archive and remove as many of these as one archive takes; gives how many were dealt with."""
+        batch = tasks[:_ARCHIVE]
+        segments = dict.fromkeys(found.token.id[: ids.SEGMENT] for _, found in batch)
+        papers = {segment: Papers(self._ground.lookup, self._root, segment) for segment in segments}
+        archive, written, number = self._archive(batch, papers, by)
+        gone += [archive for found in written if self._remove(found, papers[found.token.id[: ids.SEGMENT]])]
+        for folder in dict.fromkeys(found.place[0] for found in written):
+            self._ground.mover.drop(folder)
+        for segment in segments:
+            self._drop(segment)
+        self._retire()
+        return number
+
+    def _archive(
+        self, batch: list[tuple[int, Found]], papers: dict[str, Papers], by: str
+    ) -> tuple[str, list[Found], int]:
+        """Write as many of these down as fit into memory together; gives the archive, what is in it, and how many were read."""
+        lines: list[str] = []
+        written: list[Found] = []
+        size = number = 0
         for ended_at, found in batch:
+            if size > _BYTES:
+                break
+            number += 1
             try:
                 report = self._looking.of(found, ended_at, papers[found.token.id[: ids.SEGMENT]])
             except FileNotFoundError:
@@ -126,10 +143,13 @@ class Pruning:
                 "pruned_by": by,
             }
             lines.append(json.dumps(entry, ensure_ascii=False))
+            written.append(found)
+            size += len(lines[-1])
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime(self._ground.clock.now() // 1000))
         name = f"tasks-{stamp}-{ids.base32(ids.chance(20), 4)}.jsonl.gz"
-        keep(self._ground, name, ("\n".join(lines) + "\n").encode())
-        return name
+        if lines:
+            keep(self._ground, name, ("\n".join(lines) + "\n").encode())
+        return name, written, number
 
     def _remove(self, found: Found, papers: Papers) -> bool:
         folder, name = found.place
