@@ -256,17 +256,6 @@ def test_all_threads_that_wait_on_one_yard_are_woken(yard: Yard, other: Yard) ->
     assert sorted(id_of(waiter.answer) for waiter in waiters) == sorted(ids)
 
 
-def test_a_yard_that_was_closed_and_is_used_again_wakes_as_before(yard: Yard, other: Yard, yard_url: str) -> None:
-    waiter = Waiter(lambda: yard.claim(wait=0.01))
-    assert waiter.answer is None
-    if yard_url.startswith("memory:"):
-        return  # closed for good
-    yard.close()
-    waiter = Waiter(lambda: yard.claim(wait=LONG))
-    id = other.add("build").id
-    assert id_of(waiter.answer) == id
-
-
 def test_no_task_is_missed_however_soon_it_comes_after_the_look(yard: Yard, other: Yard) -> None:
     """Ping and pong: each task is added the moment the one before is claimed, when the waiter is anywhere in its look."""
     claimed = threading.Semaphore(0)

@@ -25,7 +25,7 @@ def log(call: Call) -> Reply | None:
     """Show what happened, or follow what happens."""
     filters = {**_filters(call), "since": _since(call.given.text("since"))}
     limit = call.given.integer("limit")
-    cursor = call.given.text("cursor")
+    cursor = _cursor(call)
     if call.given.flag("follow"):
         _follow_until_told(call, filters, cursor or "", limit)
         return None
@@ -36,12 +36,20 @@ def log(call: Call) -> Reply | None:
 def watch(call: Call) -> Reply | None:
     """Wait for the first change that matches, or follow all that do."""
     filters = {**_filters(call), "timeout": call.given.seconds("timeout")}
-    cursor = call.given.text("cursor")
+    cursor = _cursor(call)
     if call.given.flag("follow"):
         _follow_until_told(call, filters, cursor, None)
         return None
     events = call.yard.watch(**filters, cursor=cursor)
     return Reply({"events": list(events), "cursor": events.cursor}, lambda: _page(events, None))
+
+
+def _cursor(call: Call) -> str | None:
+    """The cursor that was given; an empty one is a script's mistake, and must not mean "from the beginning"."""
+    cursor = call.given.text("cursor")
+    if cursor == "":
+        raise Invalid("the cursor is empty", hint="give the 'cursor' of the answer before, or none")
+    return cursor
 
 
 def _filters(call: Call) -> dict[str, Any]:
