@@ -26,10 +26,17 @@ class Pages:
         self._folder = f"{ground.root}/events"
         self._writers = Writers(ground.disk, f"{ground.root}/writers", ground.local)
 
-    def prune(self, horizon: float, apply: bool) -> int:
-        """How many pages go, or would go, because their newest event is from before the horizon."""
+    def prune(self, horizon: float, apply: bool, end: float | None = None) -> int:
+        """How many pages go, or would go, because their newest event is from before the horizon.
+
+        After `end`, by the monotonic clock, it is one and no more: the others can wait for the next sweep.
+        """
         old = self._before(horizon) if horizon > 0 else []
-        for name in old if apply else []:
+        if not apply:
+            return len(old)
+        for number, name in enumerate(old):
+            if number and end is not None and time.monotonic() > end:
+                return number
             try:
                 keep(self._ground, f"events-{name}.gz", self._disk.read(f"{self._folder}/{name}"))
                 self._disk.unlink(f"{self._folder}/{name}")

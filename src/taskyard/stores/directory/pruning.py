@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.lookup import Found
 
 SHARE = 20_000  # tasks that leave with one sweep at the most
-LONG = 2.0  # seconds after which a sweep begins no other archive; to remove a file that is on the disk may take 0.1 ms
+LONG = 1.0  # seconds after which a sweep begins no other archive; to remove a file that is on the disk may take 0.1 ms
 _ARCHIVE = 2000  # tasks in one archive
 _BYTES = 1 << 25  # of them: an archive is put together in memory
 _MARKERS = 50  # of segments that are looked at with one prune
@@ -66,7 +66,9 @@ class Pruning:
         gone, end = 0, time.monotonic() + LONG
         while gone < len(tasks) and (not gone or time.monotonic() < end):
             gone += self._archive_some(tasks[gone:], by, [])
-        return gone + self._pages.prune(self._horizon(tasks[:gone], age, now), apply=True)
+        return gone + self._pages.prune(
+            self._horizon(tasks[:gone], age, now), apply=True, end=time.monotonic() + LONG / 2
+        )
 
     def plan(self, age: float | None, count: int | None, apply: bool, by: str) -> dict[str, Any]:
         """What would go, or with `apply` what went."""
