@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.lookup import Found
 
 SHARE = 20_000  # tasks that leave with one sweep at the most
-LONG = 1.0  # seconds after which a sweep begins no other archive; to remove a file that is on the disk may take 0.1 ms
-_ARCHIVE = 2000  # tasks in one archive
+LONG = 0.3  # seconds after which a sweep begins no other archive: somebody waits for the command that does it
+_ARCHIVE = 1000  # tasks in one archive
 _BYTES = 1 << 25  # of them: an archive is put together in memory
 _MARKERS = 50  # of segments that are looked at with one prune
 _WORTHWHILE = 500  # an unasked prune waits until there are so many, so that archives don't come in crumbs
