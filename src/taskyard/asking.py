@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard import draft, ids, words
-from taskyard.errors import Invalid, NotFound
+from taskyard.errors import Invalid
 from taskyard.task import State
 
 TYPE_CHECKING = False
@@ -19,6 +19,9 @@ EVENTS = (
     "added", "claimed", "released", "done", "failed", "reaped", "retried", "due", "blocked", "unblocked", "cancelled",
     "edited", "noted", "refused", "set_aside",
 )  # fmt: skip
+
+
+task_id = draft.task_id
 
 
 class Page(list["Task"]):
@@ -71,16 +74,3 @@ def cursor(value: str | None) -> str | None:
     if value is not None and not ids.is_id(value):
         raise Invalid(f"not a cursor: {ascii(value)[:60]}", hint="give the 'next' of the page before")
     return value
-
-
-def task_id(value: object) -> str:
-    """An id or the beginning of one; what can be neither names no task."""
-    if not isinstance(value, str):
-        raise Invalid(f"a task id must be a text, not {type(value).__name__}")
-    text = value.lower()
-    if not ids.is_prefix(text):
-        raise NotFound(
-            f"no task has the id {ascii(value)[:80]}",
-            hint=f"an id has {ids.LENGTH} characters; a beginning of at least {ids.SEGMENT} will do",
-        )
-    return text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from taskyard import times, words
-from taskyard.errors import Invalid
+from taskyard import ids, times, words
+from taskyard.errors import Invalid, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ NESTING_MOST = 200  # a reader deep in its own stack must still be able to parse
 PRIORITY = 5
 LEASE_MOST = 30 * 86400.0
 LEASE_LEAST = 0.001
+AFTER_MOST = 100  # tasks that one waits for: what it takes to add one stays within a command's patience
+USES_MOST = 16
 
 compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _CAMEL = {"maxAttempts": "max_attempts", "notBefore": "not_before"}
@@ -26,8 +28,8 @@ class Draft:
     """One task that is about to be added."""
 
     __slots__ = (
-        "assignee", "data", "delay", "key", "kind", "lease", "max_attempts", "mission", "not_before", "payload", "priority",
-        "title", "verify",
+        "after", "assignee", "data", "delay", "key", "kind", "lease", "max_attempts", "mission", "not_before", "payload",
+        "priority", "title", "uses", "verify",
     )  # fmt: skip
 
     def __init__(self, kind: object, data: Any = None, options: Mapping[str, Any] | None = None) -> None:
@@ -44,6 +46,9 @@ class Draft:
         self.verify: str | None = None
         self.delay = 0.0
         self.not_before: int | None = None
+        self.after: tuple[str, ...] = ()
+        """Ids of the tasks that must be done first, or beginnings of ids until a store has looked them up."""
+        self.uses: tuple[str, ...] = ()
         for name, value in (options or {}).items():
             option = _CAMEL.get(name, name)
             if option != name and option in (options or {}):
@@ -155,6 +160,30 @@ def lease(value: object) -> float:
     return round(times.seconds(value, "lease", least=LEASE_LEAST, most=LEASE_MOST), 3)
 
 
+def task_id(value: object) -> str:
+    """An id or the beginning of one; what can be neither names no task."""
+    if not isinstance(value, str):
+        raise Invalid(f"a task id must be a text, not {type(value).__name__}")
+    text = value.lower()
+    if not ids.is_prefix(text):
+        raise NotFound(
+            f"no task has the id {ascii(value)[:80]}",
+            hint=f"an id has {ids.LENGTH} characters; a beginning of at least {ids.SEGMENT} will do",
+        )
+    return text
+
+
+def _several(value: object, name: str, most: int, check: Callable[[object], str]) -> tuple[str, ...]:
+    """One text or several, each once."""
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list | tuple | set | frozenset):
+        raise Invalid(f"{name} must be a text or a list of texts, not {type(value).__name__}")
+    kept = tuple(dict.fromkeys(map(check, given)))
+    if len(kept) > most:
+        raise Invalid(f"{name} has {len(kept)} entries, and the most is {most}")
+    return kept
+
+
 OPTIONS: dict[str, Callable[[Any], Any]] = {
     "title": lambda value: words.text(value, "title", words.TITLE_MOST),
     "priority": lambda value: integer(value, "priority", 0, 9),
@@ -166,6 +195,8 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "mission": lambda value: words.text(value, "mission"),
     "key": lambda value: words.text(value, "key"),
     "verify": lambda value: words.text(value, "verify"),
+    "after": lambda value: _several(value, "after", AFTER_MOST, task_id),
+    "uses": lambda value: _several(value, "uses", USES_MOST, lambda name: words.text(name, "uses")),
 }
 EDITABLE = ("title", "data", "priority", "assignee", "delay", "not_before", "max_attempts")
 _DEFAULTS: dict[str, Any] = {"priority": PRIORITY, "delay": 0.0}

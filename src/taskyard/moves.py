@@ -98,6 +98,14 @@ def woken(standing: Standing) -> Move:
     return Move("due", State.TODO, standing.fence + 1, standing.errors, standing.crashes)
 
 
+def unblocked(standing: Standing, later: bool) -> Move:
+    """All that must be done before the task is done: it is ready, or waits until it is due."""
+    if standing.state is not State.BLOCKED:
+        raise Conflict(f"task {standing.id} is {standing.state}, not blocked")
+    to = State.WAITING if later else State.TODO
+    return Move("unblocked", to, standing.fence + 1, standing.errors, standing.crashes)
+
+
 def cancelled(standing: Standing, reason: str | None = None) -> Move:
     """Somebody calls the task off; a claim that holds it is lost."""
     if standing.state.ended:
@@ -119,12 +127,13 @@ def retried(standing: Standing) -> Move:
     if standing.state is State.WAITING:
         return Move("retried", State.TODO, standing.fence + 1, standing.errors, standing.crashes)
     if standing.state in (State.FAILED, State.CANCELLED):
-        return Move("retried", State.TODO, standing.fence + 1, 0, 0)
+        # Called off while it was blocked, it is so still: what must be done before it is not.
+        return Move("retried", State.BLOCKED if standing.unmet else State.TODO, standing.fence + 1, 0, 0)
     hints = {
         State.DONE: "it is done; add a new task to do it once more",
         State.TODO: "it is in todo already and will be handed out",
         State.PROCESSING: "a worker holds it; it comes back by itself if that worker fails",
-        State.BLOCKED: "it waits for other tasks to be done",
+        State.BLOCKED: _waits_for(standing),
     }
     raise Conflict(
         f"task {standing.id} is {standing.state}: only failed, cancelled and waiting tasks can be retried",
@@ -160,7 +169,10 @@ def resumed(standing: Standing) -> Move:
 def claimed(standing: Standing, worker: str | None) -> int:
     """The fence of a claim of this very task by this worker."""
     if standing.state is not State.TODO:
-        raise Conflict(f"task {standing.id} is {standing.state}, and only a task in todo can be claimed")
+        raise Conflict(
+            f"task {standing.id} is {standing.state}, and only a task in todo can be claimed",
+            hint=_waits_for(standing) if standing.state is State.BLOCKED else None,
+        )
     if standing.assignee is not None and standing.assignee != worker:
         raise Conflict(
             f"task {standing.id} is assigned to {standing.assignee!r}", hint="only that worker can claim it (--worker)"
@@ -174,6 +186,21 @@ def paused(standing: Standing, whole: bool) -> Conflict:
     return Conflict(
         f"task {standing.id} is not handed out while {what} is paused", hint=f"'taskyard unpause{words}' ends the pause"
     )
+
+
+def in_use(standing: Standing, resource: str, holder: Standing) -> Conflict:
+    """The refusal to hand out this very task while another one that runs has to itself what both use."""
+    return Conflict(
+        f"task {standing.id} uses {resource!r}, and so does task {holder.id}, which runs",
+        hint=f"{holder.worker} has {resource!r} until task {holder.id} ends or is given back; claim it again then",
+    )
+
+
+def _waits_for(standing: Standing) -> str:
+    if not standing.unmet:
+        return "it waits for other tasks to be done"
+    some = ", ".join(standing.unmet[:3]) + (f" and {len(standing.unmet) - 3} more" if len(standing.unmet) > 3 else "")
+    return f"it waits for {some} to be done"
 
 
 def _held(standing: Standing, verb: str) -> None:

@@ -156,7 +156,7 @@ class Standing:
 
     __slots__ = (
         "assignee", "crashes", "dead", "errors", "fence", "id", "kind", "lease", "max_attempts", "nonce", "place", "priority",
-        "state", "worker",
+        "state", "unmet", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -174,6 +174,7 @@ class Standing:
         worker: str | None = None,
         nonce: str | None = None,
         place: Any = None,
+        unmet: tuple[str, ...] = (),
     ) -> None:
         self.id = id
         self.kind = kind
@@ -190,6 +191,8 @@ class Standing:
         self.place = place
         self.dead = False
         """Whether it is known that the process which holds the task is gone."""
+        self.unmet = unmet
+        """The tasks that must be done before this one and are not, as far as a blocked or cancelled one was asked for them."""
 
     def copy(self) -> Standing:
         """The same standing, to be changed."""

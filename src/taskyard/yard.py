@@ -88,8 +88,8 @@ class Yard:
         for position, fields in enumerate(tasks, 1):
             try:
                 drafts.append(draft.Draft.of(fields))
-            except Invalid as error:
-                raise Invalid(f"task {position}: {error.message}", hint=error.hint) from None
+            except (Invalid, NotFound) as error:
+                raise type(error)(f"task {position}: {error.message}", hint=error.hint) from None
         added = self._store.add(drafts, self.worker)
         self._tend()
         made = asking.Added(task.id for task in added)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 CALLS = frozenset(
     ("open", "read", "write", "fsync", "close", "rename", "link", "unlink", "mkdir", "rmdir", "utime", "stat", "fstat")
-) | {"listdir", "lseek", "pread", "ftruncate"}
+) | {"listdir", "lseek", "pread", "ftruncate", "access"}
 
 
 class Deadly:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
+from taskyard.store import Want
 from tests.directory.kills import killed_at
-from tests.directory.stories import check_log, check_places
+from tests.directory.stories import check_log, check_nothing_is_stuck, check_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +78,62 @@ def ended(yard: taskyard.Yard) -> str:
 
 def state(yard: taskyard.Yard, handle: str) -> str:
     return yard.get(handle.split(".", maxsplit=1)[0]).state
+
+
+def followed(yard: taskyard.Yard, dependencies: int = 1, followers: int = 1) -> tuple[str, str, list[str]]:
+    """The handle of the last of several dependencies, its task, and the tasks that wait for all of them."""
+    ids = [yard.add("k", {"n": n}).id for n in range(dependencies)]
+    waiting = [yard.add("k", after=ids).id for _ in range(followers)]
+    for id in ids[:-1]:
+        taken_id(yard, id).done()
+    return taken_id(yard, ids[-1]).handle, ids[-1], waiting
+
+
+def dropped_after(yard: taskyard.Yard) -> str:
+    id = yard.add("k").id
+    drop(yard, "a.json", f'{{"after": "{id[:-1]}", "n": 1}}')
+    return id
+
+
+def half_followed(yard: taskyard.Yard) -> tuple[str, str]:
+    """The handle of one of two dependencies, and the task that waits for both."""
+    ids = [yard.add("k").id, yard.add("k").id]
+    last = yard.add("k", after=ids).id
+    return taken_id(yard, ids[0]).handle, last
+
+
+def taken_id(yard: taskyard.Yard, id: str) -> taskyard.Claim:
+    claim = yard.claim(id)
+    assert claim is not None
+    return claim
+
+
+def add_while_it_is_done(yard: taskyard.Yard, handle: str, **options: Any) -> str:
+    """Add a task after one that is done between the registering and the publishing."""
+    store: Any = yard._store
+    register = store._shifts.edges.register
+
+    def late(*args: Any) -> None:
+        register(*args)
+        yard.held(handle).done()
+
+    store._shifts.edges.register = late
+    return yard.add("k", after=handle.split(".", maxsplit=1)[0], **options).id
+
+
+def using(yard: taskyard.Yard) -> str:
+    yard.add("k", {"n": 1}, uses="x")
+    id = yard.add("k", {"n": 2}, uses=["y", "x"]).id
+    claim(yard)
+    return id
+
+
+def claim_in_conflict(yard: taskyard.Yard, _: Any) -> str | None:
+    """Claim blindly, as one who has seen the other too late."""
+    store: Any = yard._store
+    store._claims._is_passed = lambda *_: False
+    claim = store._claims.next(Want("w"), "00000000" + "9")
+    return None if claim is None else claim.task.id
 
 
 SCENES = {
@@ -165,6 +222,79 @@ SCENES = {
     "set aside": Scene(
         lambda y: drop(y, "a.json", '{"kind": "no good"}'), lambda y, _: y.sweep().taken, lambda y, _, n: len(y.set_aside()) == 1
     ),
+    "add after what is done": Scene(
+        ended,
+        lambda y, first: y.add("k", after=first).id,
+        lambda y, _, id: y.get(id).state == "todo",
+    ),
+    "add after what is not done": Scene(
+        lambda y: y.add("k").id,
+        lambda y, first: y.add("k", {"n": 1}, after=first).id,
+        lambda y, first, id: y.get(id).state == "blocked" and y.get(id).after == [first],
+    ),
+    "add many after one": Scene(
+        lambda y: y.add("k").id,
+        lambda y, first: y.add_many([{"kind": "k", "after": first}] * 6),
+        lambda y, _, ids: all(y.get(id).state == "blocked" for id in ids),
+    ),
+    "add after what is done meanwhile": Scene(
+        lambda y: (y.add("k"), claim(y).handle)[1],
+        add_while_it_is_done,
+        lambda y, _, id: y.get(id).state == "todo",
+    ),
+    "add with a key after what is done meanwhile": Scene(
+        lambda y: (y.add("k"), claim(y).handle)[1],
+        lambda y, handle: add_while_it_is_done(y, handle, key="key"),
+        lambda y, _, id: y.get(id).state == "todo",
+    ),
+    "add with a key after what is not done": Scene(
+        lambda y: y.add("k").id,
+        lambda y, first: y.add("k", {"n": 1}, after=first, key="key").id,
+        lambda y, _, id: y.get(id).state == "blocked",
+    ),
+    "take in after what is not done": Scene(
+        dropped_after,
+        lambda y, first: y.sweep().taken,
+        lambda y, first, _: y.get(y.find(state="blocked")[0].id).after == [first],
+    ),
+    "done with followers": Scene(
+        lambda y: followed(y, followers=3),
+        lambda y, ready: y.held(ready[0]).done(),
+        lambda y, ready, _: all(y.get(id).state == "todo" for id in ready[2]),
+    ),
+    "done of the last of several": Scene(
+        lambda y: followed(y, dependencies=3, followers=2),
+        lambda y, ready: y.held(ready[0]).done({"r": 1}),
+        lambda y, ready, _: all(y.get(id).state == "todo" for id in ready[2]),
+    ),
+    "done of the first of several": Scene(
+        half_followed,
+        lambda y, ready: y.held(ready[0]).done(),
+        lambda y, ready, _: y.get(ready[1]).state == "blocked",
+    ),
+    "cancel of a blocked task": Scene(
+        followed, lambda y, ready: y.cancel(ready[2][0]).id, lambda y, ready, id: y.get(id).state == "cancelled"
+    ),
+    "retry of a cancelled task that is blocked": Scene(
+        lambda y: (ready := followed(y), y.cancel(ready[2][0]))[0],
+        lambda y, ready: y.retry(ready[2][0]).id,  # type: ignore[union-attr]
+        lambda y, ready, id: y.get(id).state == "blocked",
+    ),
+    "edit of a blocked task": Scene(
+        followed,
+        lambda y, ready: y.edit(ready[2][0], data={"n": 2}, priority=1).id,
+        lambda y, ready, id: (y.get(id).state, y.get(id).data, y.get(id).after) == ("blocked", {"n": 2}, [ready[1]]),
+    ),
+    "claim of what uses something": Scene(
+        lambda y: y.add("k", {"n": 1}, uses="x").id, lambda y, _: claim(y).handle, lambda y, id, handle: handle.startswith(id)
+    ),
+    "claim of what is in use": Scene(using, claim_in_conflict, lambda y, id, other: other is None and y.get(id).state == "todo"),
+    "prune what is needed": Scene(
+        lambda y: (ready := followed(y), y.cancel(ready[1]))[0],
+        lambda y, ready: y.prune(age=0, apply=True)["tasks"],
+        lambda y, ready, n: n == 0 and y.get(ready[1]).state == "cancelled",
+        0.02,
+    ),
     "prune": Scene(ended, lambda y, _: y.prune(age=0, apply=True)["tasks"], lambda y, _, n: y.counts()["done"] == 0 and not os.path.exists(f"{y.url}/events/{OLD_PAGE}"), 0.02),
 }  # fmt: skip
 
@@ -197,6 +327,7 @@ def test_a_kill_at_any_system_call_leaves_nothing_for_anybody_to_repair(
             if name != "prune":
                 assert set(before) <= set(after), f"a task is gone after a kill at call {fatal}"
             check_nothing_is_lost(yard, name, fatal)
+            check_nothing_is_stuck(yard)
             if not died:
                 assert scene.holds(yard, ready, answer), f"answered {answer!r}, but it does not hold"
         shutil.rmtree(url)
@@ -208,7 +339,7 @@ def check_nothing_is_lost(yard: taskyard.Yard, name: str, fatal: int) -> None:
     """What was dropped or keyed is somewhere; the log is whole; nothing is stuck on its way."""
     root = yard.url
     there = f"after a kill at call {fatal}"
-    if name.startswith("take in"):
+    if name in ("take in", "take in with a taskId"):
         assert yard.counts()["todo"] == 1, f"the dropped file is no task {there}: {os.listdir(root + '/tmp')}"
     if name == "set aside":
         assert len(yard.set_aside()) == 1 or os.path.exists(f"{root}/todo/a.json"), there

@@ -91,7 +91,7 @@ def test_a_forked_child_of_a_dead_worker_does_not_keep_its_tasks(place: Path) ->
     try:
         killed(holder)
         with taskyard.open(place, worker="ben") as yard:
-            assert yard.sweep().reaped == 1
+            wait_until(lambda: yard.sweep().reaped == 1)  # the child lets go of its copy when it first runs
     finally:
         os.killpg(holder.pid, signal.SIGKILL)
 

@@ -65,13 +65,18 @@ class MemoryStore:
         with self._open() as shelf:
             now = self._clock()
             _check_keys(shelf, drafts)
+            for draft in drafts:
+                if shelf.under_key(draft.key) is None:
+                    draft.after = tuple(dict.fromkeys(shelf.named(id).standing.id for id in draft.after))
             tasks = []
             for draft in drafts:
                 known = shelf.under_key(draft.key)
-                record = known or Record(shelf.new_id(now), draft, self.policy, now)
+                record = known or Record(shelf.new_id(now), draft, self.policy, now, shelf.unmet(draft.after))
                 if known is None:
                     shelf.keep(record)
                     shelf.tell(now, "added", record.standing, by)
+                    if record.needs:
+                        shelf.tell(now, "blocked", record.standing, by, after=sorted(record.needs))
                 tasks.append(record.task())
                 tasks[-1].created = known is None
             return tasks
@@ -95,9 +100,13 @@ class MemoryStore:
             if record is None:
                 return None
             standing = record.standing.copy()
+            standing.unmet = tuple(sorted(record.needs))
             standing.fence = moves.claimed(standing, want.worker)
             if shelf.is_paused(standing.kind):
                 raise moves.paused(standing, whole=shelf.paused)
+            taken = shelf.holder(record)
+            if taken is not None:
+                raise moves.in_use(standing, taken[0], taken[1].standing)
             standing.state, standing.worker, standing.nonce = State.PROCESSING, want.worker, nonce
             standing.lease = want.terms.lease(record.draft.lease, self.policy.lease)
             record.standing = standing
@@ -113,7 +122,10 @@ class MemoryStore:
     def stand(self, id: str) -> Standing:
         """Where the task of this id, or of this unique prefix, stands now."""
         with self._open() as shelf:
-            return shelf.named(id).standing.copy()
+            record = shelf.named(id)
+            standing = record.standing.copy()
+            standing.unmet = tuple(sorted(record.needs))
+            return standing
 
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:
         """Make the move if the task still stands exactly there, and write down how its claim ended."""
@@ -132,6 +144,10 @@ class MemoryStore:
             record.until = now + round(move.delay * 1000)
             shelf.place(record)
             shelf.tell(now, move.event, after, by, worker=standing.worker, **_details(move, record.until))
+            if move.to is State.BLOCKED:
+                shelf.tell(now, "blocked", after, by, after=sorted(record.needs))
+            if move.to is State.DONE:
+                _unblock(shelf, standing.id, now, by)
             return True
 
     def drafted(self, standing: Standing) -> Draft | None:
@@ -283,7 +299,9 @@ class MemoryStore:
         with self._open() as shelf:
             page: list[Task] = []
             for record in shelf.oldest_first(query.cursor):
-                if not _answers(record, query) or (query.taker is not None and shelf.is_paused(record.standing.kind)):
+                if not _answers(record, query):
+                    continue
+                if query.taker is not None and (shelf.is_paused(record.standing.kind) or shelf.holder(record)):
                     continue
                 if len(page) == query.limit:
                     return page, page[-1].id
@@ -386,6 +404,22 @@ def _check_keys(shelf: Shelf, drafts: Sequence[Draft]) -> None:
                 f"the key {new.key!r} belongs to task {owner}, which is not the same",
                 hint="the same key must come with the same kind and data; use another key for another task",
             )
+
+
+def _unblock(shelf: Shelf, done: str, now: int, by: str) -> None:
+    """Let those go on that waited for this task, and for nothing else any more."""
+    for id in sorted(shelf.followers.pop(done, ())):
+        record = shelf.named(id)
+        record.needs.discard(done)
+        if record.needs or record.standing.state is not State.BLOCKED:
+            continue
+        move = moves.unblocked(record.standing, record.until > now)
+        after = record.standing.copy()
+        after.state, after.fence = move.to, move.fence
+        record.standing = after
+        shelf.place(record)
+        due = {"due": times.rfc3339(record.until)} if move.to is State.WAITING else {}
+        shelf.tell(now, move.event, after, by, **due, freed_by=done)
 
 
 def _details(move: Move, until: int) -> dict[str, Any]:

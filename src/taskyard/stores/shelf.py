@@ -27,11 +27,15 @@ SEGMENT_HOLDS = 1024
 class Record:
     """One task: where it stands, and all that was written down about it. Data and results are kept as JSON, so nobody can reach in."""
 
-    __slots__ = ("draft", "history", "lease", "not_before", "notes", "progress", "result", "stale", "standing", "until")
+    __slots__ = (
+        "draft", "history", "lease", "needs", "not_before", "notes", "progress", "result", "stale", "standing", "until",
+    )  # fmt: skip
 
-    def __init__(self, id: str, draft: Draft, policy: Policy, now: int) -> None:
+    def __init__(self, id: str, draft: Draft, policy: Policy, now: int, needs: set[str]) -> None:
         due = draft.due(now)
         self.draft = draft
+        self.needs = needs
+        """The tasks that must be done before this one and are not."""
         self.lease = policy.lease if draft.lease is None else draft.lease
         self.not_before = due if draft.not_before is None else draft.not_before
         self.until = due or 0
@@ -41,7 +45,7 @@ class Record:
         self.history: list[dict[str, Any]] = []
         self.notes: list[dict[str, Any]] = []
         self.stale: list[dict[str, Any]] = []
-        state = State.TODO if due is None else State.WAITING
+        state = State.BLOCKED if needs else State.TODO if due is None else State.WAITING
         attempts = policy.max_attempts if draft.max_attempts is None else draft.max_attempts
         self.standing = Standing(id, draft.kind, draft.priority, draft.assignee, state, 0, 0, 0, attempts, self.lease)
 
@@ -75,10 +79,12 @@ class Record:
             priority=at.priority,
             data=json.loads(draft.payload),
             not_before=None if not_before is None else times.rfc3339(not_before),
+            after=draft.after,
             key=draft.key,
             verify=draft.verify,
             mission=draft.mission,
             assignee=at.assignee,
+            uses=draft.uses,
             attempts=at.errors + at.crashes,
             max_attempts=at.max_attempts,
             fence=at.fence,
@@ -119,6 +125,11 @@ class Shelf:
         self.events: list[dict[str, Any]] = []
         self.keys: dict[str, tuple[str, Draft]] = {}
         """For each key the task that has it, and the draft as it was added: an edit changes the task, not what the key means."""
+        self.followers: dict[str, set[str]] = {}
+        """For each task that is not done, those that must not begin before it is."""
+        self.using: dict[str, str] = {}
+        """What running tasks have to themselves, each with the task that has it."""
+        self._parked: dict[str, list[tuple[tuple[int, str, str | None], tuple[str, int, str]]]] = {}
         self._records: dict[str, Record] = {}
         self._ids: list[str] = []  # by age as well as by name: segments and the mint's tails both rise
         self._lanes: dict[tuple[int, str, str | None], list[tuple[str, int, str]]] = {}
@@ -147,7 +158,13 @@ class Shelf:
         self._ids.append(record.standing.id)
         if record.draft.key is not None:
             self.keys[record.draft.key] = (record.standing.id, record.draft)
+        for other in record.needs:
+            self.followers.setdefault(other, set()).add(record.standing.id)
         self.place(record)
+
+    def unmet(self, after: tuple[str, ...]) -> set[str]:
+        """Those of these tasks that are not done."""
+        return {id for id in after if self._records[id].standing.state is not State.DONE}
 
     def under_key(self, key: str | None) -> Record | None:
         """The task that was added under this key."""
@@ -177,6 +194,24 @@ class Shelf:
             heappush(lane, (ids.age_key(at.id), at.fence, at.id))
         elif at.state in (State.WAITING, State.PROCESSING):
             heappush(self._alarms, (record.until, at.fence, at.id))
+        if record.draft.uses:
+            self._reserve(record)
+
+    def _reserve(self, record: Record) -> None:
+        """A task that runs has what it uses to itself; whatever lay aside for that is looked at again when it does not."""
+        id, running = record.standing.id, record.standing.state is State.PROCESSING
+        for resource in record.draft.uses:
+            if running:
+                self.using[resource] = id
+            elif self.using.get(resource) == id:
+                del self.using[resource]
+                for key, entry in self._parked.pop(resource, ()):
+                    heappush(self._lanes.setdefault(key, []), entry)
+
+    def holder(self, record: Record) -> tuple[str, Record] | None:
+        """Something that this task uses and the running task that has it; None if all of it is free."""
+        taken = next((name for name in record.draft.uses if name in self.using), None)
+        return None if taken is None else (taken, self._records[self.using[taken]])
 
     def first(self, want: Want) -> Record | None:
         """The most urgent, oldest task in todo that serves."""
@@ -189,7 +224,7 @@ class Shelf:
                 continue
             if kind in self.paused_kinds:
                 continue
-            while lane and self._current(lane[0], State.TODO) is None:
+            while lane and not self._ready(key, lane):
                 heappop(lane)
             if not lane:
                 del self._lanes[key]
@@ -197,6 +232,14 @@ class Shelf:
             age, _, id = lane[0]
             best = min(best or (priority, age, id), (priority, age, id))
         return None if best is None else self._records[best[2]]
+
+    def _ready(self, key: tuple[int, str, str | None], lane: list[tuple[str, int, str]]) -> bool:
+        """Whether the lane's first entry can be handed out; one that another task keeps from running is laid aside."""
+        record = self._current(lane[0], State.TODO)
+        taken = None if record is None or not record.draft.uses else self.holder(record)
+        if taken is not None:
+            self._parked.setdefault(taken[0], []).append((key, lane[0]))
+        return record is not None and taken is None
 
     def overdue(self, now: int, limit: int) -> list[Record]:
         """Tasks whose lease has ended or whose time has come; they stay on the list until they are moved."""
@@ -253,15 +296,27 @@ class Shelf:
         ended = sorted((record for record in self._records.values() if record.standing.state.ended), key=_until)
         surplus = max(0, len(ended) - count) if count is not None else 0
         old = [] if before is None else [record for record in ended[surplus:] if record.until < before]
-        chosen = ended[:surplus] + old
+        chosen = self._unneeded(ended[:surplus] + old)
         oldest = min((ids.created(record.standing.id) for record in chosen), default=None)
         if apply:
             for record in chosen:
                 del self._records[record.standing.id]
                 if record.draft.key is not None:
                     self.keys.pop(record.draft.key, None)
+                for other in record.needs:
+                    self.followers.get(other, set()).discard(record.standing.id)
+                self.followers.pop(record.standing.id, None)
             self._ids = [id for id in self._ids if id in self._records]
         return {"tasks": len(chosen), "events": 0, "oldest": oldest, "archives": [], "applied": apply}
+
+    def _unneeded(self, chosen: list[Record]) -> list[Record]:
+        """Those of them that no task which stays could still be waiting for."""
+        going = {record.standing.id for record in chosen}
+        # A task is younger than all it waits for, so the youngest are judged first.
+        for record in sorted(chosen, key=lambda record: ids.age_key(record.standing.id), reverse=True):
+            if not self.followers.get(record.standing.id, set()) <= going:
+                going.discard(record.standing.id)
+        return [record for record in chosen if record.standing.id in going]
 
     def oldest_first(self, cursor: str | None = None) -> Iterator[Record]:
         """Every task in the order of age, or those after the cursor."""

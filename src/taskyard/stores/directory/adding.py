@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from taskyard.draft import Draft
     from taskyard.retry import Policy
     from taskyard.stores.directory.ground import Ground
+    from taskyard.stores.directory.shifts import Shifts
 
 _BATCH = 500  # tasks that share one sync of the filesystem, and one note of what is intended
 _FEW = 4  # so many files are synced sooner one by one
@@ -31,10 +32,10 @@ _FEW = 4  # so many files are synced sooner one by one
 class New:
     """A task on its way in."""
 
-    __slots__ = ("draft", "due", "folder", "id", "lane", "logged", "name", "written")
+    __slots__ = ("draft", "due", "folder", "freed", "id", "lane", "logged", "name", "needs", "written")
 
     def __init__(
-        self, id: str, draft: Draft, lane: Lane, due: int | None, folder: str, name: str, written: str
+        self, id: str, draft: Draft, lane: Lane, due: int | None, folder: str, name: str, written: str, needs: set[str]
     ) -> None:
         self.id = id
         self.draft = draft
@@ -44,33 +45,39 @@ class New:
         self.name = name
         self.written = written
         self.logged = False
+        self.needs = needs
+        self.freed = False
 
     def task(self, policy: Policy) -> Task:
         """The task as it stands right after it was added."""
         draft = self.draft
         not_before = self.due if draft.not_before is None else draft.not_before
+        blocked = self.needs and not self.freed
         return Task(
             id=self.id,
             kind=draft.kind,
             title=draft.title,
-            state=State.TODO if self.due is None else State.WAITING,
+            state=State.BLOCKED if blocked else State.TODO if self.due is None else State.WAITING,
             priority=draft.priority,
             data=json.loads(draft.payload),
             not_before=None if not_before is None else rfc3339(not_before),
+            after=draft.after,
             key=draft.key,
             verify=draft.verify,
             mission=draft.mission,
             assignee=draft.assignee,
+            uses=draft.uses,
             max_attempts=draft.max_attempts or policy.max_attempts,
-            fence=0,
+            fence=int(self.freed),
         )
 
 
 class Adder:
     """Puts drafts into the yard. A file on its way in is `tmp/<id>.json`, so that others can finish what was begun."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: Ground, shifts: Shifts) -> None:
         self._ground = ground
+        self._shifts = shifts
         self._disk = ground.disk
         self._root = ground.root
         self._mover = ground.mover
@@ -81,6 +88,9 @@ class Adder:
     def add(self, drafts: Sequence[Draft], by: str) -> list[New | str]:
         """All of these or none, in this order; for a key that was there before, the id of the task that has it."""
         self._refuse_conflicts(drafts)
+        later = [draft for draft in drafts if draft.after]
+        if later:  # a known key stands for its task, whatever has become of what that came after
+            self._shifts.edges.resolve([new for new in later if new.key is None or self.keys.holder(new) is None])
         added: list[New | str] = []
         plain: list[Draft] = []
         try:
@@ -92,11 +102,12 @@ class Adder:
                 plain = []
                 added.append(self._add_keyed(draft, by))
             self._add_plain(plain, by, added)
-        except (OSError, Conflict) as error:
+        except (OSError, Conflict, NotFound) as error:
             begun = [new for new in added if isinstance(new, New)]
             if len(drafts) == 1:
                 for new in begun:
                     self._disk.remove(new.written)
+                self._disconnect(begun)
                 raise
             kept = self._take_back(begun, by)
             if isinstance(error, OSError):
@@ -129,7 +140,10 @@ class Adder:
                     self._ground.journal.write(at, "cancelled", new.id, new.lane.kind, 1, None, by, reason)
         for new in batch:
             self._disk.remove(new.written)
-        self._ground.journal.append(self._ground.journal.lines_added([(new.id, new.lane.kind) for new in unlogged], by))
+        self._disconnect([new for new in batch if new.id not in kept])
+        blocked = {new.id: new.needs for new in unlogged}
+        lines = self._ground.journal.lines_added([(new.id, new.lane.kind) for new in unlogged], by, blocked)
+        self._ground.journal.append(lines)
         self._ground.journal.forget()
         return kept
 
@@ -152,6 +166,7 @@ class Adder:
         one_by_one = self._durable and len(drafts) <= _FEW
         batch = self._placed(drafts)
         try:
+            self.connect(batch, one_by_one)
             for new in batch:
                 self._disk.create(new.written, body.encode(new.id, new.draft, new.due), sync=one_by_one)
             if self._durable and not one_by_one:
@@ -160,9 +175,10 @@ class Adder:
             for folder in {new.folder for new in batch} if len(batch) > 1 else ():
                 if not self._disk.exists(folder):
                     self._mover.ensure(folder)
-        except OSError:
+        except (OSError, NotFound):
             for new in batch:
                 self._disk.remove(new.written)
+            self._disconnect(batch)
             raise
         added += batch
         self._put(batch, by)
@@ -170,6 +186,30 @@ class Adder:
             self.sync({new.folder for new in batch})
         elif self._durable:
             self._disk.sync_all(self._root)
+        self.look(batch, by)
+
+    def resolve(self, draft: Draft) -> None:
+        """Give the draft the whole ids of what it comes after; `NotFound` if one names no task."""
+        self._shifts.edges.resolve([draft])
+
+    def connect(self, batch: Sequence[New], sync: bool) -> None:
+        """Register what blocked tasks wait for, before they are published."""
+        for new in batch:
+            if new.needs:
+                self._shifts.edges.register(new.id, new.needs, sync)
+
+    def _disconnect(self, batch: Sequence[New]) -> None:
+        """Take edges back of tasks that were not published; those of one that was are its own."""
+        for new in batch:
+            if new.needs and not self._disk.exists(f"{new.folder}/{new.name}"):
+                self._shifts.edges.withdraw(new.id)
+
+    def look(self, batch: Sequence[New], by: str) -> None:
+        """After blocked tasks are published: what they wait for may have been done in between."""
+        blocked = {new.id: new.needs for new in batch if new.needs}
+        freed = self._shifts.edges.look(blocked, by) if blocked else blocked
+        for new in batch:
+            new.freed = new.id in freed
 
     def _add_keyed(self, draft: Draft, by: str) -> New | str:
         """The key is taken with the finished file, before the task is in its place: so one of all who race adds it."""
@@ -178,26 +218,33 @@ class Adder:
             holder = self.keys.holder(draft)
             if holder is not None:
                 return holder
+            if draft.after:
+                self._shifts.edges.resolve([draft])
             new = self.place(draft)
+            self.connect([new], self._durable)
             self._disk.create(new.written, body.encode(new.id, new.draft, new.due), self._durable)
             if self.keys.take(draft.key, new.written):
                 try:
                     self._put([new], by)
                 except OSError:
                     self.keys.give_up(draft.key, new.written)
+                    self._disconnect([new])
                     raise
                 if self._durable:
                     self.sync({new.folder})
+                self.look([new], by)
                 return new
             self._disk.unlink(new.written)
+            self._disconnect([new])
 
     def _put(self, batch: list[New], by: str) -> None:
-        lines = self._ground.journal.lines_added([(new.id, new.lane.kind) for new in batch], by)
+        blocked = {new.id: new.needs for new in batch}
+        lines = self._ground.journal.lines_added([(new.id, new.lane.kind) for new in batch], by, blocked)
         moved = [new for new in batch if self._mover.move(new.written, new.folder, new.name)]
         if len(moved) < len(batch):
             for new in set(batch) - set(moved):
                 self._must_be_there(new)
-            lines = self._ground.journal.lines_added([(new.id, new.lane.kind) for new in moved], by)
+            lines = self._ground.journal.lines_added([(new.id, new.lane.kind) for new in moved], by, blocked)
         self.announce(moved, lines)
 
     def _must_be_there(self, new: New) -> None:
@@ -237,20 +284,30 @@ class Adder:
         lane = Lane.of(draft.priority, draft.kind, draft.assignee)
         due = draft.due(now)
         written = written or f"{self._root}/tmp/{id}.json"
-        new = New(id, draft, lane, due, *self.target(id, draft, lane, due, now), written)
-        line = self._ground.journal.lines_added([(id, lane.kind)], by)
+        needs = self._shifts.edges.open(draft.after) if draft.after else set()
+        new = New(id, draft, lane, due, *self.target(id, draft, lane, due, now, "", bool(needs)), written, needs)
+        if needs and self._disk.has(written):
+            self.connect([new], self._durable)
+        line = self._ground.journal.lines_added([(id, lane.kind)], by, {id: needs})
         if not self._mover.move(written, new.folder, new.name):
             self._ground.journal.forget()
+            self.look([new], by)  # the edges may be of our making only
             return bool(self._ground.lookup.matching(id))
         if self._durable:
             self.sync({new.folder})
         self.announce([new], line)
+        self.look([new], by)
         return True
 
-    def target(self, id: str, draft: Draft, lane: Lane, due: int | None, now: int, mark: str = "") -> tuple[str, str]:
+    def target(
+        self, id: str, draft: Draft, lane: Lane, due: int | None, now: int, mark: str = "", blocked: bool = False
+    ) -> tuple[str, str]:
         """Folder and name of a new task."""
-        stem = f"{id}.0.e0.c0{mark}{names.Counters.limits(draft.max_attempts, draft.lease)}"
+        stem = f"{id}.0.e0.c0{mark}{names.Counters.limits(draft.max_attempts, draft.lease, draft.uses)}"
         segment = id[: ids.SEGMENT]
+        if blocked:
+            time = "" if due is None else f".d{due}"
+            return f"{self._root}/blocked/{segment}", f"{stem}.{lane.text}{time}.json"
         if due is None:
             return f"{self._root}/todo/{lane.text}/{segment}", f"{stem}.json"
         return f"{self._root}/waiting/{names.bucket(due, now)}/{segment}", f"{stem}.{lane.text}.d{due}.json"
@@ -266,6 +323,8 @@ class Adder:
         for lane in lanes:
             left[lane.text] = left.get(lane.text, 0) + 1
         room: dict[str, tuple[str, int]] = {}
+        after = {id for draft in drafts for id in draft.after}
+        unmet = self._shifts.edges.unmet(after) if after else after
         batch = []
         for draft, lane in zip(drafts, lanes, strict=True):
             segment, free = room.get(lane.text) or self.segments.reserve(lane.text, left[lane.text])
@@ -276,6 +335,7 @@ class Adder:
             fine = self._ground.clock.fine()
             id = segment + self._ground.mint.tail(fine)
             due = draft.due(int(fine))
-            folder, name = self.target(id, draft, lane, due, int(fine), mark)
-            batch.append(New(id, draft, lane, due, folder, name, f"{self._root}/tmp/{id}.json"))
+            needs = unmet.intersection(draft.after)
+            folder, name = self.target(id, draft, lane, due, int(fine), mark, bool(needs))
+            batch.append(New(id, draft, lane, due, folder, name, f"{self._root}/tmp/{id}.json", needs))
         return batch

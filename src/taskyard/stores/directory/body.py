@@ -26,6 +26,10 @@ def encode(id: str, draft: Draft, due: int | None) -> bytes:
         value = getattr(draft, name)
         if value is not None:
             parts.append(f'"{name}":{compact(value)}')
+    if draft.after:
+        parts.append(f'"after":{compact(draft.after)}')
+    if draft.uses:
+        parts.append(f'"uses":{compact(draft.uses)}')
     not_before = due if draft.not_before is None else draft.not_before
     if not_before is not None:
         parts.append(f'"not_before":"{rfc3339(not_before)}"')
@@ -64,6 +68,7 @@ def _dropped_fields(content: bytes) -> dict[str, Any]:
         "key": made.key,
         "verify": made.verify,
         "data": made.data,
+        "uses": made.uses,
     }
     if made.not_before is not None:
         fields["not_before"] = rfc3339(made.not_before)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import errno
+import functools
+import time
 
 from taskyard import ids, moves
 from taskyard.errors import Invalid
 from taskyard.moves import Move
 from taskyard.store import Grant, Terms
 from taskyard.stores.directory import body, names
-from taskyard.stores.directory.names import Lane, Token
+from taskyard.stores.directory.names import NO_FILE, Lane, Token
 from taskyard.task import Handle, Standing, State, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.store import Want
     from taskyard.stores.directory.ground import Ground
+    from taskyard.stores.directory.heads import Head
     from taskyard.stores.directory.shifts import Shifts
+    from taskyard.stores.directory.uses import Uses
 
 _LOST_AT_ONCE = 64
 _PROCESSING = State.PROCESSING  # looked up once: an enum's member costs a tenth of a microsecond each time
-_NO_FILE = frozenset((errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO))
+_USES = f".{names.USES}."  # in the name of a task that uses something, and in no other: no word in a name holds a dot
+_APART = (
+    0.004  # seconds, and ten times that on a network: two who were in each other's way try again at different moments
+)
 
 
 class Claims:
@@ -36,11 +42,21 @@ class Claims:
         self._lost = 0
         self._lost_file = f"{ground.root}/writers/lost_races"
         self._plans: dict[tuple[str, Lane, Terms], names.Plan] = {}
+        self._passed: set[tuple[str, tuple[str, ...]]] = set()
+        """Lanes in which tasks were passed over, each with what they use: listed anew once that is free."""
+
+    @functools.cached_property
+    def uses(self) -> Uses:
+        """Loaded where a task uses something."""
+        from taskyard.stores.directory.uses import Uses
+
+        return Uses(self._ground)
 
     def next(self, want: Want, nonce: str) -> Grant | None:
         """The most urgent, oldest task that serves, or None."""
         lost, fresh = 0, False
         heads, lock = self._ground.heads, self._ground.claiming
+        taken = self._look_around() if self._passed else None
         while True:
             with lock:
                 picked = heads.pick(want, lost)
@@ -52,14 +68,50 @@ class Claims:
                 else:
                     # The lists are used up, and a cached list is not the truth: once more from the disk.
                     fresh = True
+                    taken = None
                     heads.forget()
                     continue
+            if _USES in name:
+                if taken is None:
+                    taken = self.uses.taken()
+                if self._is_passed(head, folder, name, taken):
+                    continue
+                taken = None
             grant = self._take(want, nonce, folder, name, head.lane)
             if grant is not None:
                 if lost:
                     self._count_lost(lost)
                 return grant
             lost += 1
+
+    def in_use(self) -> frozenset[str]:
+        """What running tasks have to themselves now."""
+        return frozenset(self.uses.taken())
+
+    def _look_around(self) -> dict[str, str]:
+        """What is in use now; lanes with tasks that were passed over for something that is free again are listed anew."""
+        taken = self.uses.taken()
+        for passed in [passed for passed in self._passed if not any(name in taken for name in passed[1])]:
+            self._passed.discard(passed)
+            with self._ground.claiming:
+                self._ground.heads.forget(passed[0])
+        return taken
+
+    def _is_passed(self, head: Head, folder: str, name: str, taken: dict[str, str]) -> bool:
+        """Whether something that this task uses is in use, so that others come before it."""
+        own = self.uses.of(folder, name)
+        if not any(resource in taken for resource in own):
+            return False
+        self._passed.add((head.lane.text, own))
+        return True
+
+    def _stand_back(self, folder: str, name: str, rest: str, target: str) -> None:
+        """Give a task back that was claimed beside another one which uses the same: no claim, no event, nothing counted."""
+        id, fence, _ = target.split(".", 2)
+        self._journal.forget()
+        self._ground.mover.move(f"{self._processing}/{target}", folder, f"{id}.{int(fence) + 1}.{rest}")
+        self._passed.add((folder.rsplit("/", 2)[1], self.uses.of(folder, name)))
+        time.sleep(_APART * ids.chance(10) / 1024 * (1 if self._ground.local else 10))
 
     def _count_lost(self, lost: int) -> None:
         """Lost races are counted, and written down many at a time: they are common, and no news."""
@@ -84,10 +136,16 @@ class Claims:
         """That very task, or `Conflict` if it cannot be had."""
         found = self._ground.lookup.find(id)
         standing = found.token.standing(found.state, found.place, self._ground.policy)
+        if found.state is State.BLOCKED:
+            standing.unmet = tuple(self._shifts.edges.needs(standing.id))
         moves.claimed(standing, want.worker)
         everything, some = self.paused()
         if everything or standing.kind in some:
             raise moves.paused(standing, everything)
+        taken = self.uses.first_taken(self.uses.of(*found.place)) if found.token.uses else None
+        if taken is not None:
+            holder = taken[1].standing(_PROCESSING, found.place, self._ground.policy)
+            raise moves.in_use(standing, taken[0], holder)
         return self._take(want, nonce, *found.place, found.token.lane)
 
     def _take(self, want: Want, nonce: str, folder: str, name: str, lane: Lane) -> Grant | None:
@@ -108,6 +166,9 @@ class Claims:
             if not ground.mover.was_mine(self._processing, target):
                 self._journal.forget()
                 return None
+        if counters.uses and self.uses.clash(target):
+            self._stand_back(folder, name, rest, target)
+            return None
         if ground.durability == "strict":
             ground.sync_move(self._processing, target)
         self._journal.append(line)
@@ -144,7 +205,7 @@ class Claims:
                 self._fail(standing, "the edit that replaced its file is gone")
             return None  # cancelled, or with a tiny lease reaped, between the two calls: as if another had been first
         except OSError as error:
-            if error.errno not in _NO_FILE:
+            if error.errno not in NO_FILE:
                 self._give_back(standing)
                 raise
             self._fail(standing, f"its file cannot be read: {error.strerror}")

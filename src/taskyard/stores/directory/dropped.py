@@ -6,7 +6,7 @@ import json
 
 from taskyard import words
 from taskyard.draft import Draft
-from taskyard.errors import Invalid
+from taskyard.errors import Invalid, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ _STEERING = {
     "assignee": "assignee",
     "mission": "mission",
     "verify": "verify",
+    "after": "after",
+    "uses": "uses",
 }
-_NOT_YET = ("after", "uses")
 DEFAULT_KIND = "default"
 
 
@@ -60,10 +61,10 @@ def draft(fields: dict[str, Any]) -> Draft:
             options[option] = fields[key]
     if isinstance(options.get("key"), int) and not isinstance(options["key"], bool):
         options["key"] = str(options["key"])
-    for name in _NOT_YET:
-        if fields.get(name):
-            raise Invalid(f"{name!r} in a dropped file is not understood by this version")
-    return Draft(_kind(fields), fields.get("data", fields), options)
+    try:
+        return Draft(_kind(fields), fields.get("data", fields), options)
+    except NotFound as error:  # an `after` that can be no id
+        raise Invalid(error.message) from None
 
 
 def _kind(fields: dict[str, Any]) -> object:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import json
 
-from taskyard.errors import Conflict, Invalid
-from taskyard.stores.directory import dropped
+from taskyard.errors import Conflict, Invalid, NotFound
+from taskyard.stores.directory import body, dropped
 from taskyard.stores.directory.aside import shown
 from taskyard.stores.directory.names import DROPPED, SUFFIX, is_dropped
 
@@ -41,7 +41,9 @@ class Ingest:
             path = f"{self._root}/todo/{name}"
             try:
                 draft = self._read(path, now)
-            except Invalid as error:
+                if draft is not None and draft.after and draft.key is None:
+                    self._adder.resolve(draft)
+            except (Invalid, NotFound) as error:
                 self._set_aside(path, name, error.message, by)
                 continue
             if draft is not None:
@@ -59,18 +61,24 @@ class Ingest:
             return 0
 
     def _take_plain(self, path: str, draft: Draft, by: str) -> New | None:
-        """The file becomes the task's, as it is."""
+        """The file becomes the task's, as it is; what it comes after is written beside it with whole ids, as an edit is."""
         new = self._adder.place(draft, f".{DROPPED}")
+        if draft.after:
+            self._adder.connect([new], self._ground.durable)
+            content = body.encode(new.id, draft, new.due)
+            token = self._ground.bodies.write(new.id, content, self._ground.durable)
+            new.name = new.name.replace(f".{DROPPED}", f".b{token}", 1)
         try:
             if self._ground.durable:
                 self._disk.sync(path)
         except FileNotFoundError:
             return None
-        line = self._ground.journal.lines_added([(new.id, new.lane.kind)], by)
+        line = self._ground.journal.lines_added([(new.id, new.lane.kind)], by, {new.id: new.needs})
         if not self._ground.mover.move(path, new.folder, new.name):
             self._ground.journal.forget()
             return None
         self._adder.announce([new], line)
+        self._adder.look([new], by)
         return new
 
     def _take_keyed(self, path: str, draft: Draft, by: str) -> New | None:
@@ -95,7 +103,7 @@ class Ingest:
         """Add what was taken out of the box; a second file of the same taskId is set aside."""
         try:
             added = self._adder.add([draft], by)[0]
-        except Conflict as error:
+        except (Conflict, NotFound) as error:
             self._set_aside(box, name, error.message, by)
             return None
         if isinstance(added, str):

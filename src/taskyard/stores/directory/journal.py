@@ -131,12 +131,16 @@ class Journal:
         rest = {name: value for name, value in text.items() if name not in ordered}
         self.append(json.dumps({**ordered, **rest}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
 
-    def lines_added(self, tasks: list[tuple[str, str]], by: str) -> bytes:
+    def lines_added(self, tasks: list[tuple[str, str]], by: str, blocked: dict[str, set[str]] | None = None) -> bytes:
         """The events of a batch of new tasks, each an id and a kind; noted by their ids alone, to fit in."""
         lines = []
         for task, kind in tasks:
             words = self._words.get((kind, None, by)) or self._learn(kind, None, by)
-            lines.append(f'{{"at":"{rfc3339(created(task))}","event":"added","task":"{task}","fence":0,{words}}}\n')
+            at = rfc3339(created(task))
+            lines.append(f'{{"at":"{at}","event":"added","task":"{task}","fence":0,{words}}}\n')
+            if blocked and blocked.get(task):
+                after = json.dumps(sorted(blocked[task]), separators=(",", ":"))
+                lines.append(f'{{"at":"{at}","event":"blocked","task":"{task}","fence":0,{words},"after":{after}}}\n')
         if tasks:
             self._advance(created(tasks[0][0]))
             note = {"event": "added", "task": tasks[0][0], "tasks": [task for task, _ in tasks], "by": by}

@@ -18,7 +18,8 @@ FORMAT = 1
 SETTINGS = "yard.json"
 FOLDERS = (
     "todo", "waiting", "blocked", "processing", "done", "failed", "cancelled",
-    "results", "attempts", "edits", "keys", "paused", "segments", "events", "workers", "writers", "turns", "archive", "dead", "tmp",
+    "results", "attempts", "edits", "needs", "followers", "keys", "paused", "segments", "events", "workers", "writers", "turns",
+    "archive", "dead", "tmp",
 )  # fmt: skip
 DURABILITY = "durable"
 _FIRST_TURN = "0"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.ground import Ground
 
 # The order in which tasks move: one that moves while it is listed is rather seen twice than not at all.
-_FLOW = (State.TODO, State.WAITING, State.BLOCKED, State.PROCESSING, State.CANCELLED, State.FAILED, State.DONE)
+_FLOW = (State.BLOCKED, State.TODO, State.WAITING, State.PROCESSING, State.CANCELLED, State.FAILED, State.DONE)
 _BY_SEGMENT = (State.BLOCKED, State.DONE, State.FAILED, State.CANCELLED)
 
 Place = tuple[State, str, "Lane | None", "list[str] | None"]

@@ -10,6 +10,8 @@ from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from taskyard.store import Query
     from taskyard.stores.directory.ground import Ground
     from taskyard.stores.directory.listing import Listing
@@ -68,15 +70,22 @@ class Looking:
         silent = papers is not None and not papers.of("attempts", token.id)
         return Report(task, history, [] if silent else self._records.notes(token.id), stale)
 
-    def page(self, query: Query, hidden: frozenset[str]) -> tuple[list[Task], str | None]:
-        """One page of tasks and the cursor of the next, without the hidden kinds."""
+    def page(
+        self, query: Query, hidden: frozenset[str], in_use: Callable[[], frozenset[str]] | None
+    ) -> tuple[list[Task], str | None]:
+        """One page of tasks and the cursor of the next, without the hidden kinds, and what uses what is in use."""
         page: list[Task] = []
+        taken: frozenset[str] | None = None
         for found in self._listing.oldest_first(query, hidden):
             if len(page) == query.limit:
                 return page, page[-1].id
             task = self._still(found, query)
             if task is None:
                 continue
+            if in_use is not None and task.uses:
+                taken = in_use() if taken is None else taken
+                if not taken.isdisjoint(task.uses):
+                    continue
             if query.mission is None or task.mission == query.mission:
                 page.append(task)
         return page, None

@@ -83,13 +83,13 @@ class Lookup:
 
     def _places(self, segment: str) -> Iterator[tuple[State, str, Lane | None]]:
         """Where tasks of this segment can be, in the order in which tasks move."""
+        yield State.BLOCKED, f"{self._root}/blocked/{segment}", None
         for text in self.names(f"{self._root}/todo"):
             lane = Lane.parse(text)
             if lane is not None:
                 yield State.TODO, f"{self._root}/todo/{text}/{segment}", lane
         for bucket in self.names(f"{self._root}/waiting"):
             yield State.WAITING, f"{self._root}/waiting/{bucket}/{segment}", None
-        yield State.BLOCKED, f"{self._root}/blocked/{segment}", None
         yield State.PROCESSING, f"{self._root}/processing", None
         for state in _ENDED:
             yield state, f"{self._root}/{state}/{segment}", None

@@ -16,7 +16,9 @@ from taskyard.stores.directory.ingest import FILE_MOST
 from taskyard.stores.directory.liveness import INCARNATION
 from taskyard.stores.directory.names import SUFFIX, Token
 from taskyard.stores.directory.patrol import PATIENCE, Patrol
+from taskyard.stores.directory.untangling import Untangling
 from taskyard.stores.directory.writers import Writers
+from taskyard.task import State
 from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
 
     from taskyard.stores.directory.adding import Adder
     from taskyard.stores.directory.aside import Aside
+    from taskyard.stores.directory.edges import Edges
     from taskyard.stores.directory.ground import Ground
     from taskyard.stores.directory.ingest import Ingest
+    from taskyard.stores.directory.lookup import Found
     from taskyard.stores.directory.pruning import Pruning
 
 _DRAFT = re.compile(
@@ -40,7 +44,9 @@ _HOUR = len("2026-01-31T12")
 class Mending:
     """Looks through the places where a killed process leaves things."""
 
-    def __init__(self, ground: Ground, adder: Adder, ingest: Ingest, aside: Aside, pruning: Pruning) -> None:
+    def __init__(
+        self, ground: Ground, adder: Adder, ingest: Ingest, aside: Aside, pruning: Pruning, edges: Edges
+    ) -> None:
         self._ground = ground
         self._disk = ground.disk
         self._root = ground.root
@@ -49,6 +55,8 @@ class Mending:
         self._aside = aside
         self._pruning = pruning
         self._patrol = Patrol(ground)
+        self._edges = edges
+        self._untangling = Untangling(ground, edges)
         self._writers = Writers(ground.disk, f"{ground.root}/writers", ground.local)
 
     def mend(self, by: str) -> int:
@@ -56,7 +64,8 @@ class Mending:
         now = self._ground.clock.exact()
         mended = self._finish_adds(now, by)
         mended += self._bury(now)
-        mended += self._log_for_the_dead(now)
+        mended += self._log_for_the_dead(now, by)
+        mended += self._untangling.walk(now, by)
         mended += self._patrol.walk(now)
         self._forget_dead_workers()
         self._pruning.by_retention(by)
@@ -64,7 +73,7 @@ class Mending:
 
     # Events that a killed process could not log any more
 
-    def _log_for_the_dead(self, now: int) -> int:
+    def _log_for_the_dead(self, now: int, by: str) -> int:
         logged = 0
         own = self._ground.writer.open()
         for tag in self._writers.dead(own, now, PATIENCE)[:_SHARE]:
@@ -76,6 +85,8 @@ class Mending:
                 for event in [] if intent is None else self._missing(intent):
                     logged += 1
                     self._ground.journal.log_again(event, now)
+                if intent is not None:
+                    self._untangling.after(intent, by)
                 self._writers.forget(tag)
             finally:
                 self._disk.close(hold)
@@ -90,19 +101,27 @@ class Mending:
     def _missing(self, intent: dict[str, Any]) -> list[dict[str, Any]]:
         """The events of this intent that took place and are not in the log."""
         if "tasks" not in intent:
-            return self._unlogged([intent]) if self._happened(intent) else []
+            return self._unlogged([intent, *self._blocked(intent)]) if self._happened(intent) else []
         events = []
         for task in intent["tasks"]:
-            kind = self._kind(task)
-            if kind is not None:
+            found = self._found(task)
+            if found is not None:
                 at = rfc3339(ids.created(task))
-                event = {"at": at, "event": "added", "task": task, "fence": 0, "kind": kind}
-                events.append({**event, "worker": None, "by": intent.get("by")})
+                event = {"at": at, "event": "added", "task": task, "fence": 0, "kind": found.token.lane.kind}
+                event |= {"worker": None, "by": intent.get("by")}
+                events += [event, *self._blocked(event)]
         return self._unlogged(events)
 
-    def _kind(self, task: str) -> str | None:
+    def _blocked(self, event: dict[str, Any]) -> list[dict[str, Any]]:
+        """The second event of a move that has led into blocked/, if the task is still there."""
+        found = self._found(event["task"]) if event.get("event") in ("added", "retried") else None
+        if found is None or found.state is not State.BLOCKED or found.token.fence != event["fence"]:
+            return []
+        return [{**event, "event": "blocked", "worker": None, "after": self._edges.needs(event["task"])}]
+
+    def _found(self, task: str) -> Found | None:
         try:
-            return self._ground.lookup.find(task).token.lane.kind
+            return self._ground.lookup.find(task)
         except NotFound:
             return None
 
@@ -240,8 +259,10 @@ def _is_ending(event: dict[str, Any]) -> bool:
 
 def _alike(event: dict[str, Any]) -> tuple[str, ...]:
     """The events that can stand for the same move."""
+    if event["event"] == "blocked":
+        return ("blocked",)
     if _is_ending(event):
         return ("done", "failed")
-    others = ("added", "released", "reaped", "due", "cancelled", "retried", "edited", "set_aside")
+    others = ("added", "released", "reaped", "due", "unblocked", "cancelled", "retried", "edited", "set_aside")
     # A claim's final failure has the claim's own number, so a failure says nothing of whether the claim was logged.
     return (*others, "claimed") if event["event"] == "claimed" else (*others, "claimed", "failed")

@@ -38,7 +38,7 @@ class Mover:
         """
         return not self._local and name in self._disk.listdir(folder)
 
-    def ensure(self, folder: str) -> None:
+    def ensure(self, folder: str, sync: bool = True) -> None:
         """Make the folder and what is missing above it; each new name is synced, or a power cut would take all below it."""
         try:
             self._disk.mkdir(folder)
@@ -48,10 +48,10 @@ class Mover:
             parent = os.path.dirname(folder)
             if len(parent) <= len(self._root):
                 raise  # the yard itself is gone: nothing of it is made again in silence
-            self.ensure(parent)
-            self.ensure(folder)
+            self.ensure(parent, sync)
+            self.ensure(folder, sync)
             return
-        if self._durable:
+        if self._durable and sync:
             try:
                 self._disk.sync(os.path.dirname(folder))
             except FileNotFoundError:

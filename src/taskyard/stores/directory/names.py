@@ -1,17 +1,21 @@
 """File names: the state of a task is where its file is and what it is called. PROTOCOL.md has the grammar.
 
-    <id>.<N>.e<E>.c<C>[.x|.b<B>][.m<M>][.t<T>]                     in todo/<lane>/<segment>/
-    ....<lane>                                           in blocked/, failed/, cancelled/
+    <id>.<N>.e<E>.c<C>[.x|.b<B>][.m<M>][.t<T>][.u]                 in todo/<lane>/<segment>/
+    ....<lane>                                           in failed/, cancelled/
+    ....<lane>[.d<due>]                                  in blocked/<segment>/
     ....<lane>.d<due>                                    in waiting/<bucket>/<segment>/
     ....<lane>.l<lease>[.L].<worker>-<nonce>             in processing/, and kept in failed/
     ....<lane>.l<lease>[.L].<worker>-<nonce>[.r]         in done/; r: the claim brought a result
 
 N is the fence, E and C count errors and crashes, x marks a file that came through the drop box, B selects the body in edits/ that has replaced the file's own, M is the
-task's own limit of attempts and T its own lease, where it has them; L marks a claim that a lock in workers/ vouches for; times are in milliseconds. All end in `.json`. No part holds a dot.
+task's own limit of attempts and T its own lease, where it has them; u marks one that uses something which it must have
+to itself; L marks a claim that a lock in workers/ vouches for; times are in milliseconds. All end in `.json`. No part holds
+a dot.
 """
 
 from __future__ import annotations
 
+import errno
 import re
 import time
 
@@ -29,6 +33,8 @@ RESULT = "r"
 DROPPED = "x"
 VOUCHED = "L"
 VOUCHED_MARK = f".{VOUCHED}."  # no other part of a name can be this
+USES = "u"
+NO_FILE = frozenset((errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO))  # what can be no task's file
 BODY = 8  # characters that tell one edit of a task from another
 ASSIGNED = "@"  # stands for the worker where the lane names an assignee: only that worker can be it
 
@@ -104,6 +110,7 @@ class Token:
         "max_attempts",
         "nonce",
         "own_lease",
+        "uses",
         "vouched",
         "worker",
     )
@@ -118,6 +125,7 @@ class Token:
         self.body: str | None = None
         self.max_attempts: int | None = None
         self.own_lease: int | None = None
+        self.uses = False
         self.due: int | None = None
         self.lease: int | None = None
         self.worker: str | None = None
@@ -134,14 +142,7 @@ class Token:
         try:
             token = cls(parts[0], _tagged(f"n{parts[1]}", "n"), _tagged(parts[2], "e"), _tagged(parts[3], "c"), lane)  # type: ignore[arg-type]
             rest = parts[4:]
-            if rest and rest[0] == DROPPED:
-                token.dropped = bool(rest.pop(0))
-            if rest and is_body(rest[0]):
-                token.body = rest.pop(0)[1:]
-            if rest and rest[0][0] == "m":
-                token.max_attempts = _tagged(rest.pop(0), "m")
-            if rest and rest[0][0] == "t":
-                token.own_lease = _tagged(rest.pop(0), "t")
+            token._read_own(rest)
             if rest and is_lane(rest[0]):
                 token.lane = Lane.parse(rest.pop(0))  # type: ignore[assignment]
             if rest and rest[0][0] == "d":
@@ -151,6 +152,19 @@ class Token:
         except (ValueError, IndexError, AttributeError):
             return None
         return None if token.lane is None else token  # type: ignore[redundant-expr]
+
+    def _read_own(self, rest: list[str]) -> None:
+        """Take what the task has of its own from the beginning of these parts."""
+        if rest and rest[0] == DROPPED:
+            self.dropped = bool(rest.pop(0))
+        if rest and is_body(rest[0]):
+            self.body = rest.pop(0)[1:]
+        if rest and rest[0][0] == "m":
+            self.max_attempts = _tagged(rest.pop(0), "m")
+        if rest and rest[0][0] == "t":
+            self.own_lease = _tagged(rest.pop(0), "t")
+        if rest and rest[0] == USES:
+            self.uses = bool(rest.pop(0))
 
     def _read_claim(self, parts: list[str]) -> None:
         """The lease, worker and nonce of a claim; `ValueError` if these parts are none."""
@@ -201,7 +215,7 @@ def is_body(part: str) -> bool:
 class Counters:
     """The parts between the fence and the lane."""
 
-    __slots__ = ("body", "crashes", "dropped", "errors", "lease", "max_attempts", "text")
+    __slots__ = ("body", "crashes", "dropped", "errors", "lease", "max_attempts", "text", "uses")
 
     def __init__(self, text: str, token: Token) -> None:
         self.text = text
@@ -211,6 +225,7 @@ class Counters:
         self.crashes = token.crashes
         self.max_attempts = token.max_attempts
         self.lease = None if token.own_lease is None else token.own_lease / 1000
+        self.uses = token.uses
 
     @classmethod
     def parse(cls, rest: str) -> Counters | None:
@@ -221,20 +236,20 @@ class Counters:
         return cls(rest[: -len(SUFFIX)], token)
 
     @staticmethod
-    def limits(max_attempts: int | None, lease: float | None) -> str:
-        """The `.m` and `.t` parts for a task with these limits of its own."""
+    def limits(max_attempts: int | None, lease: float | None, uses: tuple[str, ...] = ()) -> str:
+        """The `.m`, `.t` and `.u` parts for a task with these limits of its own."""
         attempts = "" if max_attempts is None else f".m{max_attempts}"
-        return attempts + ("" if lease is None else f".t{round(lease * 1000)}")
+        return attempts + ("" if lease is None else f".t{round(lease * 1000)}") + (f".{USES}" if uses else "")
 
 
 _ANY_LANE = Lane(0, "any", None)
 
 
 def own_parts(name: str) -> str:
-    """The `.b`, `.m` and `.t` parts of a name as they stand, to be carried over into its next one."""
+    """The `.b`, `.m`, `.t` and `.u` parts of a name as they stand, to be carried over into its next one."""
     kept = ""
     for part in name[: -len(SUFFIX)].split(".")[4:8]:
-        if part != DROPPED and not is_body(part) and not (part[0] in "mt" and part[1:].isdigit()):
+        if part not in (DROPPED, USES) and not is_body(part) and not (part[0] in "mt" and part[1:].isdigit()):
             break
         kept += f".{part}"
     return kept
@@ -246,6 +261,12 @@ def claim_parts(name: str) -> str:
     return "." + ".".join(parts[-3 if parts[-2] == VOUCHED else -2 :])
 
 
+def due(name: str) -> int | None:
+    """When the task of this name in waiting/ or blocked/ is due, if it says so."""
+    last = name[: -len(SUFFIX)].rpartition(".")[2]
+    return int(last[1:]) if last[0] == "d" and last[1:].isdigit() else None
+
+
 def is_dropped(name: str) -> bool:
     """Whether this lies in the drop box to be taken in; hidden files are somebody's who is not ready yet."""
     return name.endswith(SUFFIX) and not name.startswith(".")
@@ -253,6 +274,7 @@ def is_dropped(name: str) -> bool:
 
 _HEAD = (
     r"[0-9a-hjkmnp-tv-z]{21}\.[0-9]+\.e[0-9]+\.c[0-9]+(?:\.x)?(?:\.b[0-9a-hjkmnp-tv-z]{8})?(?:\.m[0-9]+)?(?:\.t[0-9]+)?"
+    r"(?:\.u)?"
 )
 is_ready = re.compile(_HEAD + r"\.json").fullmatch  # whether this is a task's name in todo/
 _TASK = re.compile(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from taskyard.stores.directory.adding import Adder
+    from taskyard.stores.directory.edges import Edges
     from taskyard.stores.directory.ground import Ground
     from taskyard.stores.directory.looking import Looking
     from taskyard.stores.directory.lookup import Found
@@ -38,12 +39,13 @@ _LATE = 3600.0  # seconds, or a tenth of the age: nothing waits longer than that
 class Pruning:
     """Finds what may go, tells of it, and lets it go."""
 
-    def __init__(self, ground: Ground, looking: Looking, adder: Adder) -> None:
+    def __init__(self, ground: Ground, looking: Looking, adder: Adder, edges: Edges) -> None:
         self._ground = ground
         self._disk = ground.disk
         self._root = ground.root
         self._looking = looking
         self._adder = adder
+        self._edges = edges
         self._endings = Endings(ground, adder.segments)
         self._pages = Pages(ground)
 
@@ -94,7 +96,7 @@ class Pruning:
 
         for pair in self._endings.oldest_first(wanted):
             chosen.append(pair)  # noqa: PERF402  one by one, because `wanted` looks at how many there are
-        return chosen
+        return self._edges.leaving(chosen)
 
     def _horizon(self, tasks: list[tuple[int, Found]], age: float | None, now: int) -> float:
         """The log goes back as far as the ended tasks do: to the last ending that is let go of, and to the age."""
@@ -155,10 +157,10 @@ class Pruning:
 
     def _remove(self, found: Found, papers: Papers) -> bool:
         folder, name = found.place
+        self._edges.mark(found.token.id, found.state)
         if not self._ground.mover.move(f"{folder}/{name}", f"{self._root}/dead", name):
             return False
-        self._clear(name, papers)
-        return True
+        return self._clear(name, papers)
 
     def finish(self, name: str) -> None:
         """Remove all that belongs to a task whose file is in dead/."""
@@ -166,14 +168,17 @@ class Pruning:
         self._clear(name, Papers(self._ground.lookup, self._root, segment))
         self._drop(segment)
 
-    def _clear(self, name: str, papers: Papers) -> None:
+    def _clear(self, name: str, papers: Papers) -> bool:
+        """Whether it is gone with all that belongs to it; not if another needs it after all."""
         id = name.split(".", 1)[0]
         path = f"{self._root}/dead/{name}"
+        if not self._edges.bury(name, "taskyard"):
+            return False  # added at this very moment
         try:
             if self._disk.links(path) > 1:
                 self._adder.keys.release(self._disk.read(path))
         except FileNotFoundError:
-            return
+            return True
         except Invalid:
             pass  # a broken file tells no key; the key is let go of when somebody asks for it
         for place in ("results", "edits"):
@@ -182,6 +187,7 @@ class Pruning:
         if papers.of("attempts", id):
             self._disk.remove_tree(f"{papers.folders['attempts']}/{id}")
         self._disk.remove(path)
+        return True
 
     def _retire(self) -> None:
         """Where tasks end by the thousand, a patrol that comes to one segment in five seconds is too slow for the markers."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from taskyard import ids
 from taskyard.stores.directory import body, names
 from taskyard.stores.directory.names import Lane, Token
@@ -10,15 +12,25 @@ from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from taskyard.draft import Draft
     from taskyard.moves import Move
+    from taskyard.stores.directory.edges import Edges
     from taskyard.stores.directory.ground import Ground
     from taskyard.task import Standing
 
-_UNSYNCED = ("released", "due")  # a power cut that undoes one of these costs time, but nothing that was promised
-_DONE, _TODO = State.DONE, State.TODO  # looked up once: an enum's member costs a tenth of a microsecond each time
+_UNSYNCED = (
+    "released",
+    "due",
+    "unblocked",
+)  # a power cut that undoes one of these costs time, but nothing that was promised
+_DONE, _TODO, _BLOCKED = (
+    State.DONE,
+    State.TODO,
+    State.BLOCKED,
+)  # looked up once: an enum's member costs a tenth of a microsecond each time
 _REASON_MOST = 1000  # characters in the log; the record has all of it
 
 
@@ -30,8 +42,18 @@ class Shifts:
         self._disk = ground.disk
         self._journal = ground.journal
         self._now = ground.clock.now
+        self._followers = f"{ground.root}/followers"
 
-    def shift(self, standing: Standing, move: Move, by: str, lapsed: bool = False) -> bool:
+    @functools.cached_property
+    def edges(self) -> Edges:
+        """Loaded where a task comes after others."""
+        from taskyard.stores.directory.edges import Edges
+
+        return Edges(self._ground, self)
+
+    def shift(
+        self, standing: Standing, move: Move, by: str, lapsed: bool = False, more: dict[str, Any] | None = None
+    ) -> bool:
         """Whether the move was made: only if the task still stands exactly there."""
         ground = self._ground
         source, name = standing.place
@@ -54,7 +76,7 @@ class Shifts:
             line = self._journal.line(at, "done", standing.id, standing.kind, standing.fence, standing.worker, by)
         else:
             folder, target, due = self._target(standing, move, name, at)
-            line = self._line(standing, move, by, at, due)
+            line = self._line(standing, move, by, at, due, more)
         try:
             self._disk.rename(path, f"{folder}/{target}")
         except FileNotFoundError:
@@ -64,9 +86,27 @@ class Shifts:
         if sync:
             ground.sync_move(folder, target)
         self._journal.append(line)
-        if move.to is _TODO:
-            ground.came_back(Lane.of(standing.priority, standing.kind, standing.assignee))
+        self._arrive(standing, move.to, by)
         return True
+
+    def _arrive(self, standing: Standing, state: State, by: str) -> None:
+        """What follows from a move, for this process and for other tasks."""
+        if state is _DONE:
+            # Most tasks have no followers, and pay for one look; on a network a name that is not found proves nothing.
+            id = standing.id
+            if self._disk.has(f"{self._followers}/{id[: ids.SEGMENT]}/{id}") or not self._ground.local:
+                self._go_on(self.edges.settle, id, by)
+        elif state is _TODO:
+            self._ground.came_back(Lane.of(standing.priority, standing.kind, standing.assignee))
+        elif state is _BLOCKED:
+            self._go_on(self.edges.look_again, standing.id, by)
+
+    def _go_on(self, follow: Callable[[str, str], object], id: str, by: str) -> None:
+        """See to the tasks that depend on a move; the move is made, and what is left undone is the next sweep's."""
+        try:
+            follow(id, by)
+        except OSError:
+            return
 
     def _is_over(self, standing: Standing, path: str) -> bool:
         if standing.dead:
@@ -76,22 +116,28 @@ class Shifts:
         except FileNotFoundError:
             return False
 
-    def _line(self, standing: Standing, move: Move, by: str, at: int, due: int | None) -> bytes:
+    def _line(
+        self, standing: Standing, move: Move, by: str, at: int, due: int | None, told: dict[str, Any] | None = None
+    ) -> bytes:
         """The event of the move, noted and ready to be logged."""
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = dict(told or {})
         if move.event in {"failed", "reaped"}:
             more["final"] = move.to is State.FAILED
         if move.reason is not None:
             more["reason"] = move.reason[:_REASON_MOST]
         if due is not None:
             more["due"] = rfc3339(due)
-        return self._journal.line(at, move.event, standing.id, standing.kind, move.fence, standing.worker, by, more)
+        about = (standing.id, standing.kind, move.fence)
+        blocked = b""
+        if move.to is _BLOCKED and move.event != "edited":
+            blocked = self._journal.line(at, "blocked", *about, None, by, {"after": list(standing.unmet)})
+        return self._journal.line(at, move.event, *about, standing.worker, by, more) + blocked
 
     def _target(self, standing: Standing, move: Move, name: str, at: int) -> tuple[str, str, int | None]:
         """Folder and name that this move leads to, and the due time if it is to wait."""
         stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}{names.own_parts(name)}"
         lane = Lane.of(standing.priority, standing.kind, standing.assignee)
-        due = at + round(move.delay * 1000) if move.to is State.WAITING else None
+        due = (names.due(name) or at + round(move.delay * 1000)) if move.to is State.WAITING else None
         claim = names.claim_parts(name) if move.keeps_claim else ""
         return *self._placed(standing.id, move.to, stem, lane, due, at, claim), due
 
@@ -104,6 +150,8 @@ class Shifts:
             return f"{self._ground.root}/todo/{lane.text}/{segment}", f"{stem}.json"
         if state is State.WAITING and due is not None:
             return f"{self._ground.root}/waiting/{names.bucket(due, now)}/{segment}", f"{stem}.{lane.text}.d{due}.json"
+        if state is _BLOCKED and due is not None:
+            return f"{self._ground.root}/blocked/{segment}", f"{stem}.{lane.text}.d{due}.json"
         return f"{self._ground.root}/{state}/{segment}", f"{stem}.{lane.text}{claim}.json"
 
     def drafted(self, standing: Standing) -> Draft | None:
@@ -121,11 +169,11 @@ class Shifts:
         old = Token.parse(name, Lane.of(standing.priority, standing.kind, standing.assignee))
         if old is None:
             return False
-        due = (draft.due(at) or at) if due_anew else old.due
+        due = (draft.due(at) or (at if move.to is State.WAITING else None)) if due_anew else old.due
         lane = Lane.of(draft.priority, draft.kind, draft.assignee)
-        content = body.encode(standing.id, draft, due if due_anew and move.to is State.WAITING else None)
+        content = body.encode(standing.id, draft, due if due_anew else None)
         token = ground.bodies.write(standing.id, content, ground.durable)
-        own = names.Counters.limits(draft.max_attempts, draft.lease)
+        own = names.Counters.limits(draft.max_attempts, draft.lease, draft.uses)
         stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}.b{token}{own}"
         target = self._placed(standing.id, move.to, stem, lane, due, at)
         line = self._line(standing, move, by, at, due if due_anew and move.to is State.WAITING else None)
@@ -138,6 +186,9 @@ class Shifts:
         self._journal.append(line)
         if old.body is not None:
             ground.bodies.remove(standing.id, old.body)
+        if move.to is _BLOCKED:
+            # Whoever did the last that it needs may have missed it while it had no name that stays.
+            self._go_on(self.edges.look_again, standing.id, by)
         ground.came_back(lane)
         return True
 

@@ -15,6 +15,7 @@ from taskyard.stores.directory.ground import Ground
 from taskyard.stores.directory.shifts import Shifts
 from taskyard.stores.directory.sweeps import Sweeps
 from taskyard.stores.directory.trouble import told, unavailable
+from taskyard.task import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class DirectoryStore:
     def _adder(self) -> Adder:
         from taskyard.stores.directory.adding import Adder
 
-        return Adder(self._ground)
+        return Adder(self._ground, self._shifts)
 
     @functools.cached_property
     def _aside(self) -> Aside:
@@ -85,13 +86,13 @@ class DirectoryStore:
     def _mending(self) -> Mending:
         from taskyard.stores.directory.mending import Mending
 
-        return Mending(self._ground, self._adder, self._ingest, self._aside, self._pruning)
+        return Mending(self._ground, self._adder, self._ingest, self._aside, self._pruning, self._shifts.edges)
 
     @functools.cached_property
     def _pruning(self) -> Pruning:
         from taskyard.stores.directory.pruning import Pruning
 
-        return Pruning(self._ground, self._looking, self._adder)
+        return Pruning(self._ground, self._looking, self._adder, self._shifts.edges)
 
     # Putting work in
 
@@ -177,7 +178,10 @@ class DirectoryStore:
     def stand(self, id: str) -> Standing:
         """Where the task of this id, or of this unique prefix, stands now."""
         found = self._ground.lookup.find(id)
-        return found.token.standing(found.state, found.place, self.policy)
+        standing = found.token.standing(found.state, found.place, self.policy)
+        if found.state in (State.BLOCKED, State.CANCELLED):
+            standing.unmet = tuple(self._shifts.edges.needs(standing.id))
+        return standing
 
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:
         """Whether the move was made: only if the task still stands exactly there."""
@@ -240,7 +244,9 @@ class DirectoryStore:
     def find(self, query: Query) -> tuple[list[Task], str | None]:
         """One page of tasks and the cursor of the next; what is paused is not there for a taker."""
         everything, some = self.paused() if query.taker is not None else (False, frozenset())
-        return ([], None) if everything else self._looking.page(query, some)
+        if everything:
+            return [], None
+        return self._looking.page(query, some, self._claims.in_use if query.taker is not None else None)
 
     @told
     def shorten(self, ids: Sequence[str]) -> list[str]:

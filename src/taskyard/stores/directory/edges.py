@@ -1,0 +1,277 @@
+"""Which task must wait for which: a file for every unmet need, and one the other way round so that a done finds it.
+
+    needs/<seg>/<task>/<other>        the task is blocked until the other one is done
+    followers/<seg>/<other>/<task>    whoever is done with the other one looks here
+
+All needs of a task are there before the first follower is, and both before the task is published in blocked/; then its
+adder looks whether one of the others is done meanwhile. So either the adder or the done sees the edge. Each done removes
+its own need; whoever finds the folder empty lets the task go. What is killed in between is found by the intents of the
+dead, and by a walk through one segment after the other.
+"""
+
+from __future__ import annotations
+
+from taskyard import ids, moves
+from taskyard.errors import Ambiguous, NotFound
+from taskyard.stores.directory.names import Token
+from taskyard.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from taskyard.draft import Draft
+    from taskyard.stores.directory.ground import Ground
+    from taskyard.stores.directory.lookup import Found
+    from taskyard.stores.directory.shifts import Shifts
+
+_FEW = 4  # ids of one segment that are looked for one by one; more are found in one pass over it
+
+
+class Edges:
+    """Registers, meets and removes needs."""
+
+    def __init__(self, ground: Ground, shifts: Shifts) -> None:
+        self._ground = ground
+        self._disk = ground.disk
+        self._root = ground.root
+        self._names = ground.lookup.names
+        self._shifts = shifts
+
+    # Before a task is added
+
+    def resolve(self, drafts: Sequence[Draft]) -> None:
+        """Give every draft the whole ids of what it comes after; `NotFound` or `Ambiguous` if one names no single task."""
+        wanted = {id for draft in drafts for id in draft.after}
+        if not wanted:
+            return
+        known = self._matching(wanted)
+        for draft in drafts:
+            draft.after = tuple(dict.fromkeys(self._whole(id, known) for id in draft.after))
+
+    def _whole(self, prefix: str, known: set[str]) -> str:
+        matches = [prefix] if prefix in known else [id for id in known if id.startswith(prefix)]
+        if len(matches) > 1:
+            some = ", ".join(sorted(matches)[:3])
+            raise Ambiguous(f"{len(matches)} tasks begin with {prefix}: {some}", hint="give more characters of the id")
+        return matches[0] if matches else self._ground.lookup.find(prefix).token.id
+
+    def _matching(self, wanted: Iterable[str]) -> set[str]:
+        """The ids of tasks that begin so, as far as one pass shows them; others of the same segments may be among them."""
+        found: set[str] = set()
+        for segment, some in _by_segment(wanted).items():
+            for prefix in some if len(some) <= _FEW else [segment]:
+                found.update(self._ground.lookup.matching(prefix))
+        return found
+
+    def unmet(self, after: Iterable[str]) -> set[str]:
+        """Those of these tasks that are not done, by a fresh listing."""
+        return set(after) - self.done(after)
+
+    def done(self, after: Iterable[str]) -> set[str]:
+        """Those of these tasks that are done."""
+        met: set[str] = set()
+        for segment, some in _by_segment(after).items():
+            listed = {name[: ids.LENGTH] for name in self._names(f"{self._root}/done/{segment}")}
+            met.update(some & listed)
+        return met
+
+    def open(self, after: Iterable[str]) -> set[str]:
+        """Those of these tasks that are there and not done: what was needed once and is nowhere was done and pruned."""
+        unmet = self.unmet(after)
+        return {id for id in unmet if self._is_there(id)} if unmet else unmet
+
+    def _is_there(self, id: str) -> bool:
+        try:
+            self._ground.lookup.find(id)
+        except NotFound:
+            return False
+        return True
+
+    def register(self, id: str, needs: Iterable[str], sync: bool) -> None:
+        """Keep the edges of a task that is about to be published; `NotFound` if what it needs is gone by then.
+
+        The last look is after the edges are there: whoever prunes what did not get done looks at them after its move.
+        """
+        ordered = sorted(needs)
+        if not ordered:
+            return
+        few = sync and len(ordered) <= _FEW
+        for other in ordered:
+            self._put(self._needs(id), other, few)
+        if few:
+            self._disk.sync(self._needs(id))
+        for other in ordered:
+            self._put(self._followers(other), id, few)
+            if few:
+                self._disk.sync(self._followers(other))
+        if sync and not few:
+            self._disk.sync_all(self._root)
+        missing = set(ordered) - self._matching(ordered)
+        try:
+            for other in missing:
+                self._ground.lookup.find(other)
+        except NotFound:
+            self.withdraw(id)
+            raise
+
+    def _put(self, folder: str, name: str, sync: bool) -> None:
+        while True:
+            try:
+                return self._disk.create(f"{folder}/{name}", b"", sync=False)
+            except FileExistsError:
+                return None  # by somebody who finishes the same add
+            except FileNotFoundError:
+                self._ground.mover.ensure(folder, sync)
+
+    def withdraw(self, id: str) -> None:
+        """Take all that the task needs back: it is not added after all, or is gone."""
+        for other in self.needs(id):
+            self._disk.remove(f"{self._followers(other)}/{id}")
+            self._ground.mover.drop(self._followers(other))
+            self._disk.remove(f"{self._needs(id)}/{other}")
+        self._ground.mover.drop(self._needs(id))
+
+    # After a task is published in blocked/, and after a task is done
+
+    def needs(self, id: str) -> list[str]:
+        """What the task waits for, oldest first."""
+        return sorted(filter(ids.is_id, self._listed("needs", id)), key=ids.age_key)
+
+    def look(self, needs: dict[str, set[str]], by: str) -> set[str]:
+        """Let those of these tasks go whose needs are met by now; which ones went."""
+        met = self.done({other for some in needs.values() for other in some})
+        free: dict[str, str | None] = {}
+        edges = []
+        for id, some in needs.items():
+            for other in sorted(some & met):
+                edges.append(f"{self._followers(other)}/{id}")
+                if self._meet(id, other):
+                    free[id] = other
+            if id not in free and not self._listed("needs", id):
+                free[id] = None  # met by others, who came before the task was there to be let go
+        freed = self._unblock(free, by)
+        for edge in edges:
+            self._disk.remove(edge)
+            self._ground.mover.drop(edge.rpartition("/")[0])
+        return freed
+
+    def look_again(self, id: str, by: str) -> set[str]:
+        """The same for a task that has got into blocked/ by another way."""
+        return self.look({id: set(self.needs(id))}, by)
+
+    def settle(self, id: str, by: str) -> int:
+        """A task is done: meet the need of all who follow it; how many that were."""
+        followers = sorted(filter(ids.is_id, self._listed("followers", id)))
+        self._unblock({follower: id for follower in followers if self._meet(follower, id)}, by)
+        for follower in followers:
+            self._disk.remove(f"{self._followers(id)}/{follower}")
+        self._ground.mover.drop(self._followers(id))
+        return len(followers)
+
+    def _meet(self, id: str, other: str) -> bool:
+        """Whether this was the last thing that the task needed."""
+        folder = self._needs(id)
+        if not self._ground.local:
+            self._listed("needs", id)  # a client of a file server may not know yet that it is there to be removed
+        self._disk.remove(f"{folder}/{other}")
+        try:
+            self._disk.rmdir(folder)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False  # others are left
+        return True
+
+    def _unblock(self, free: dict[str, str | None], by: str) -> set[str]:
+        """Move these tasks out of blocked/; one that is not there was called off, or is on its way in and looked after."""
+        freed = set()
+        for segment, wanted in _by_segment(free).items():
+            folder = f"{self._root}/blocked/{segment}"
+            for name in self._names(folder):
+                token = Token.parse(name) if name[: ids.LENGTH] in wanted else None
+                if token is None:
+                    continue
+                standing = token.standing(State.BLOCKED, (folder, name), self._ground.policy)
+                move = moves.unblocked(standing, later=(token.due or 0) > self._ground.clock.now())
+                cause = free[token.id]
+                if self._shifts.shift(standing, move, by, more=None if cause is None else {"freed_by": cause}):
+                    freed.add(token.id)
+        return freed
+
+    def _needs(self, id: str) -> str:
+        return f"{self._root}/needs/{id[: ids.SEGMENT]}/{id}"
+
+    def _followers(self, id: str) -> str:
+        return f"{self._root}/followers/{id[: ids.SEGMENT]}/{id}"
+
+    def _listed(self, place: str, id: str) -> list[str]:
+        """What is in the folder of this task, by listings from the top where a name that is not found may be yesterday's news."""
+        folder = f"{self._root}/{place}"
+        if not self._ground.local:
+            for part in (id[: ids.SEGMENT], id):
+                if part not in self._names(folder):
+                    return []
+                folder = f"{folder}/{part}"
+            return self._names(folder)
+        own = f"{folder}/{id[: ids.SEGMENT]}/{id}"
+        return self._names(own) if self._disk.has(own) else []  # most tasks have no edges: a look is less than a listing
+
+    # Before and after a task is pruned
+
+    def leaving(self, going: list[tuple[int, Found]]) -> list[tuple[int, Found]]:
+        """These ended tasks without those that are not done and that a task which stays needs.
+
+        What is not done and has followers comes last, the youngest first, so that its followers are gone by then.
+        """
+        goes = {found.token.id: found.state for _, found in going}
+        kept: set[str] = set()
+        followed: dict[str, list[str]] = {}
+        for segment in _by_segment(id for id, state in goes.items() if state is not State.DONE):
+            for id in self._names(f"{self._root}/followers/{segment}"):
+                if id in goes and goes[id] is not State.DONE:
+                    followed[id] = [name for name in self._names(self._followers(id)) if ids.is_id(name)]
+        # A task is younger than all it comes after, so the youngest are judged first.
+        for id in sorted(followed, key=ids.age_key, reverse=True):
+            if any(follower not in goes or follower in kept for follower in followed[id]):
+                kept.add(id)
+        last = sorted(
+            (pair for pair in going if pair[1].token.id in followed.keys() - kept),
+            key=lambda pair: ids.age_key(pair[1].token.id),
+            reverse=True,
+        )
+        return [pair for pair in going if pair[1].token.id not in followed] + last
+
+    def mark(self, id: str, state: State) -> None:
+        """Note before its file goes to dead/ that the task is not done: whoever comes after it at this moment must not run."""
+        if state is not State.DONE:
+            self._put(self._followers(id), state, sync=False)
+        elif self._disk.has(self._followers(id)):
+            for other in (State.FAILED, State.CANCELLED):
+                self._disk.remove(f"{self._followers(id)}/{other}")
+
+    def bury(self, name: str, by: str) -> bool:
+        """Whether the task in dead/ may go, with its edges; one that was not done and is needed after all goes back."""
+        id = name[: ids.LENGTH]
+        listed = self._listed("followers", id)
+        marks = [State(mark) for mark in listed if mark in (State.FAILED, State.CANCELLED)]
+        if marks and any(map(ids.is_id, listed)):
+            folder = f"{self._root}/{marks[0]}/{id[: ids.SEGMENT]}"
+            if self._ground.mover.move(f"{self._root}/dead/{name}", folder, name):
+                self._disk.remove(f"{self._followers(id)}/{marks[0]}")
+            return False
+        if listed and not marks:
+            self.settle(id, by)
+        for mark in marks:
+            self._disk.remove(f"{self._followers(id)}/{mark}")
+        if listed:
+            self._ground.mover.drop(self._followers(id))
+        self.withdraw(id)
+        return True
+
+
+def _by_segment(some: Iterable[str]) -> dict[str, set[str]]:
+    segments: dict[str, set[str]] = {}
+    for id in some:
+        segments.setdefault(id[: ids.SEGMENT], set()).add(id)
+    return segments

@@ -1,0 +1,112 @@
+"""Edges that the dead have left: tasks that nothing blocks any more, needs that are met, edges without a task."""
+
+from __future__ import annotations
+
+from taskyard import ids
+from taskyard.errors import NotFound
+from taskyard.stores.directory.patrol import PATIENCE
+from taskyard.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.stores.directory.edges import Edges
+    from taskyard.stores.directory.ground import Ground
+
+_PER_ROUND = 5_000  # milliseconds: the next segment's turn comes with the next sweep
+_LOOKUPS = 50  # tasks that one round looks up because a need for them may be left over
+
+
+class Untangling:
+    """Goes after what a dead process meant to do, and through one segment at a time."""
+
+    def __init__(self, ground: Ground, edges: Edges) -> None:
+        self._ground = ground
+        self._disk = ground.disk
+        self._root = ground.root
+        self._names = ground.lookup.names
+        self._edges = edges
+
+    def after(self, intent: dict[str, Any], by: str) -> None:
+        """Do what should have followed the move that a dead process was about to make, or had just made."""
+        tasks = [*intent.get("tasks", [intent.get("task")]), intent.get("freed_by")]
+        for id in tasks:
+            if not isinstance(id, str) or not ids.is_id(id):
+                continue
+            try:
+                state = self._ground.lookup.find(id).state
+            except NotFound:
+                continue
+            if state is State.DONE and self._disk.has(f"{self._root}/followers/{id[: ids.SEGMENT]}/{id}"):
+                self._edges.settle(id, by)
+            elif state is State.BLOCKED:
+                self._edges.look_again(id, by)
+
+    def walk(self, now: int, by: str) -> int:
+        """Put right what is wrong with the edges of one segment that has any, chosen by the clock; how many tasks went on."""
+        segments = sorted(
+            {
+                name
+                for place in ("blocked", "needs", "followers")
+                for name in self._names(f"{self._root}/{place}")
+                if ids.is_segment(name)
+            }
+        )
+        if not segments:
+            return 0
+        segment = segments[now // _PER_ROUND % len(segments)]
+        freed = self._needs(segment, now, by)
+        self._followers(segment, now, by)
+        for place in ("needs", "followers"):
+            self._ground.mover.drop(f"{self._root}/{place}/{segment}")
+        return freed
+
+    def _needs(self, segment: str, now: int, by: str) -> int:
+        """Let go whoever's needs are met, and forget the needs of tasks that never came."""
+        blocked = {name[: ids.LENGTH] for name in self._names(f"{self._root}/blocked/{segment}")}
+        listed = set(filter(ids.is_id, self._names(f"{self._root}/needs/{segment}")))
+        needs = {id: set(self._edges.needs(id)) for id in filter(ids.is_id, blocked | listed)}
+        unmet = self._edges.unmet({other for some in needs.values() for other in some})
+        gone = self._gone(unmet)
+        for id, some in needs.items():
+            if id not in blocked:
+                self._forget(id, now)
+            for other in some & gone:
+                # What is needed is never pruned unless it is done.
+                self._disk.remove(f"{self._root}/needs/{segment}/{id}/{other}")
+        return len(self._edges.look({id: some - gone for id, some in needs.items() if id in blocked}, by))
+
+    def _gone(self, unmet: set[str]) -> set[str]:
+        """Those of these tasks that are nowhere, a few at a time: a needed task that is gone was done."""
+        some = set(sorted(unmet, key=lambda _: ids.chance(16))[:_LOOKUPS])
+        return some - self._edges.open(some) - self._edges.done(some)
+
+    def _forget(self, id: str, now: int) -> None:
+        """A task that was never published, or is gone: what it needed is nobody's business any more."""
+        if not self._is_left(f"{self._root}/needs/{id[: ids.SEGMENT]}/{id}", now):
+            return
+        if self._disk.has(f"{self._root}/tmp/{id}.json") or self._edges.open([id]) or self._edges.done([id]):
+            return
+        self._edges.withdraw(id)
+
+    def _followers(self, segment: str, now: int, by: str) -> None:
+        """Followers of what is done or gone, edges that have no need at their other end, and marks of a prune that was not made."""
+        listed = set(filter(ids.is_id, self._names(f"{self._root}/followers/{segment}")))
+        done = self._edges.done(listed)
+        for id in listed:
+            folder = f"{self._root}/followers/{segment}/{id}"
+            if id in done:
+                self._edges.settle(id, by)
+                continue
+            for name in self._names(folder):
+                need = f"{self._root}/needs/{name[: ids.SEGMENT]}/{name}/{id}"
+                if not (ids.is_id(name) and self._disk.has(need)) and self._is_left(f"{folder}/{name}", now):
+                    self._disk.remove(f"{folder}/{name}")
+            self._ground.mover.drop(folder)
+
+    def _is_left(self, path: str, now: int) -> bool:
+        try:
+            return now - self._disk.changed_at(path) > PATIENCE
+        except FileNotFoundError:
+            return False
