@@ -115,11 +115,6 @@ def test_durations_are_seconds_minutes_hours_and_days(ask: Callable[..., Any]) -
         ask("add", "build", "--delay", text, "--lease", text)
 
 
-def test_options_that_are_not_built_yet_are_refused(ask: Callable[..., Any]) -> None:
-    for option in ("--after", "--uses"):
-        assert ask("add", "build", option, "x", code=2)["code"] == "invalid"
-
-
 def test_the_version_and_the_help_need_no_yard(run: Callable[..., Answer]) -> None:
     assert run("--version").out == f"taskyard {__version__}\n"
     assert run("claim", "--version", "--json").data == {"version": __version__}

@@ -31,6 +31,8 @@ def add(call: Call) -> Reply:
         "mission": given.text("mission"),
         "key": given.text("key"),
         "verify": given.text("verify"),
+        "after": given.texts("after"),
+        "uses": given.texts("uses"),
     }
     data = values.json_option(given, "data")
     task = call.yard.add(kind, data, **{name: value for name, value in options.items() if value is not None})
@@ -72,6 +74,8 @@ _OPTIONS = (
     Option("--mission", "TEXT", "what it is a part of"),
     Option("--key", "TEXT", "add it once only, however often this is said: a known key gives the task that has it"),
     Option("--verify", "NAME", "have the worker run the check of this name before the task is done"),
+    Option("--after", "ID", "not before this task is done; may be repeated", many=True),
+    Option("--uses", "NAME", "not while another task runs that uses this; may be repeated", many=True),
     Option("--from", "FILE|-", "add a task for each line of JSON; every line is checked before the first is added"),
 )
 
@@ -80,13 +84,15 @@ COMMANDS = {
         add,
         "Add a task and print its id; once it is printed, the task is safe. KIND says what sort of work it is, and workers claim by kind. "
         "A --key that is known gives its task again, "
-        "if kind and data are the same; else exit 7. With --from each line is an object with kind, data, and the options by name; if one line is bad, nothing is added.",
+        "if kind and data are the same; else exit 7. A task with --after is blocked until all of those are done; one that fails or is cancelled keeps it blocked until it is retried and done. With --from each line is an object with kind, data, and the options by name; if one line is bad, nothing is added.",
         (
             (
                 "taskyard add build --title 'Build the docs' --data '{\"target\": \"html\"}'",
                 "one task, with what its worker needs",
             ),
             ("taskyard add deploy --priority 0 --delay 10m", "urgent, but not before ten minutes from now"),
+            ("taskyard add ship --after 0001a2b3 --after 0002c4d5", "only when both of these are done"),
+            ("taskyard add migrate --uses database", "never at the same time as another task that uses the database"),
             ("taskyard add nightly --key nightly-2026-01-31", "safe to repeat: there will be one such task"),
             (
                 'echo \'{"kind": "build", "data": {"target": "pdf"}}\' | taskyard add --from -',

@@ -53,6 +53,8 @@ def _task(task: Task) -> str:
             ("kind", f"{task.kind} (priority {task.priority})"),
             ("mission", task.mission),
             ("assignee", task.assignee),
+            ("after", ", ".join(task.after) or None),
+            ("uses", ", ".join(task.uses) or None),
             ("created", ages.moment(task.created_at)),
             ("due", None if task.not_before is None else ages.moment(task.not_before)),
             ("attempts", f"{task.attempts} so far (failed at {task.max_attempts} errors)" if task.attempts else None),

@@ -132,6 +132,11 @@ def _details(event: dict[str, Any]) -> str:
         parts.append(f"{event['verb']} came too late")
     if event.get("due"):
         parts.append(f"due again {event['due'][:19]}Z")
+    if event.get("after"):
+        more = f" and {len(event['after']) - 3} more" if len(event["after"]) > 3 else ""
+        parts.append(f"waits for {', '.join(event['after'][:3])}{more}")
+    if event.get("freed_by"):
+        parts.append(f"{event['freed_by']} is done")
     parts += [event[name] for name in ("reason", "text") if event.get(name)]
     if event["by"] != event["worker"]:
         parts.append(f"(by {event['by']})")

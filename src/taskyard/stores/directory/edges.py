@@ -215,7 +215,9 @@ class Edges:
                 folder = f"{folder}/{part}"
             return self._names(folder)
         own = f"{folder}/{id[: ids.SEGMENT]}/{id}"
-        return self._names(own) if self._disk.has(own) else []  # most tasks have no edges: a look is less than a listing
+        return (
+            self._names(own) if self._disk.has(own) else []
+        )  # most tasks have no edges: a look is less than a listing
 
     # Before and after a task is pruned
 
