@@ -116,8 +116,9 @@ def die() -> None:
 class Turns:
     """Two actors whose calls are made one at a time, in an order that is given."""
 
-    def __init__(self, order: Iterator[int], watch: Callable[[], object]) -> None:
+    def __init__(self, order: Iterator[int], watch: Callable[[], object], deciding: frozenset[str] = DECIDING) -> None:
         self._order = order
+        self._deciding = deciding
         self._watch = watch
         self._changed = threading.Condition()
         self._running = [True, True]
@@ -127,7 +128,7 @@ class Turns:
 
     def cue(self, actor: int) -> Callable[[str, str, bool], object]:
         def wait(name: str, paths: str, made: bool) -> None:
-            if made or not self._playing or name not in DECIDING:
+            if made or not self._playing or name not in self._deciding:
                 return
             with self._changed:
                 self.calls[actor] += 1

@@ -1,4 +1,4 @@
-"""DESIGN.md's "Schedules that break the obvious version", each driven to the exact call; numbers 5, 6 and 10 are not built yet."""
+"""DESIGN.md's "Schedules that break the obvious version", each driven to the exact call; 5 and 6 have files of their own, 10 is not built yet."""
 
 from __future__ import annotations
 

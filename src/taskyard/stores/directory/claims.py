@@ -57,9 +57,10 @@ class Claims:
         lost, fresh = 0, False
         heads, lock = self._ground.heads, self._ground.claiming
         taken = self._look_around() if self._passed else None
+        asked: float | None = None
         while True:
             with lock:
-                picked = heads.pick(want, lost)
+                picked = heads.pick(want, lost, asked)
                 if picked is not None:
                     head, name = picked
                     folder = head.folder
@@ -68,13 +69,14 @@ class Claims:
                 else:
                     # The lists are used up, and a cached list is not the truth: once more from the disk.
                     fresh = True
-                    taken = None
+                    taken = asked = None
                     heads.forget()
                     continue
             if _USES in name:
                 if taken is None:
                     taken = self.uses.taken()
                 if self._is_passed(head, folder, name, taken):
+                    asked = asked or time.monotonic()
                     continue
                 taken = None
             grant = self._take(want, nonce, folder, name, head.lane)

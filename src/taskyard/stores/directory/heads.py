@@ -101,9 +101,12 @@ class Heads:
         elif not head.names:
             head.listed = _NEVER
 
-    def pick(self, want: Want, lost: int) -> tuple[Head, str] | None:
-        """The oldest task of the most urgent lanes that serve, or None if the lists hold none."""
-        now = time.monotonic()
+    def pick(self, want: Want, lost: int, asked: float | None = None) -> tuple[Head, str] | None:
+        """The oldest task of the most urgent lanes that serve, or None if the lists hold none.
+
+        With `asked`, a moment, what was listed since then is not listed anew: whoever passes tasks over gets to the end.
+        """
+        now = time.monotonic() if asked is None else asked
         if now - self._glanced >= _GLANCE:
             self._glance(now)
         for group in self._served.get((want.kinds, want.worker)) or self._serving(want.kinds, want.worker):
