@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import stat
 from typing import TYPE_CHECKING, Any
 
 from taskyard import draft
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 
 RETRY_LATER, NO_RETRY = 75, 65  # EX_TEMPFAIL and EX_DATAERR of sysexits.h
 REASON_MOST = 4096  # characters of standard error that become the reason
+RESULT_MOST = 4 * draft.PAYLOAD_MOST  # bytes of result.json, which need not be compact
 _EFFORT = 1 << 24  # characters that are looked through for a result on standard output
+_DEEP = 1 << 16  # characters that an object nested too deeply counts for
+_STRETCH = 1 << 14
+_beginning = re.compile(r"\{(?=\s*[\"}])")
 _decoder = json.JSONDecoder()
 
 
@@ -84,7 +90,7 @@ class Command:
     def _meaning(self, ended: Ended, workdir: str | None) -> Outcome:
         if ended.error is None and not ended.timed_out:
             if ended.code == 0:
-                return _with_result(ended.stdout, workdir)
+                return _with_result(ended, workdir)
             if ended.code == RETRY_LATER:
                 return outcome.later(reason=_tail(ended.stderr) or None)
             if ended.code == NO_RETRY:
@@ -108,20 +114,16 @@ def _filled(word: str, stands_for: Mapping[str, str]) -> str:
     """The word with what its placeholders stand for; what was put in is not looked at again."""
     if "{" not in word:
         return word
-    import re
-
     return re.sub("|".join(map(re.escape, stands_for)), lambda match: stands_for[match[0]], word)
 
 
-def _with_result(stdout: str, workdir: str | None) -> Outcome:
+def _with_result(ended: Ended, workdir: str | None) -> Outcome:
     path = None if workdir is None else os.path.join(workdir, "result.json")
     try:
         if path is not None and os.path.lexists(path):
-            with open(path, "rb") as file:
-                content = file.read(draft.PAYLOAD_MOST * 2)
-            result = json.loads(content)
+            result = json.loads(_read(path))
         else:
-            result = last_object(stdout)
+            result = last_object(_from_a_line(ended.stdout) if ended.cut else ended.stdout)
         draft.payload(result, "result")
     except (OSError, ValueError, RecursionError) as error:
         return outcome.error(f"result.json cannot be read: {error}")
@@ -130,18 +132,40 @@ def _with_result(stdout: str, workdir: str | None) -> Outcome:
     return outcome.done(result)
 
 
+def _read(path: str) -> bytes:
+    """The content of a file; not of a pipe or a device, which may have no end."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("it is not a file")
+        if status.st_size > RESULT_MOST:
+            raise Invalid(f"it is {status.st_size} bytes, and the most is {draft.PAYLOAD_MOST}")
+        return file.read(RESULT_MOST)
+
+
+def _from_a_line(text: str) -> str:
+    """A text without its beginning, from the first line that may be an object of its own and not a part of another."""
+    at = text.find("\n{")
+    return "" if at < 0 else text[at:]
+
+
 def last_object(text: str) -> dict[str, Any] | None:
     """The last JSON object in a text, whatever stands before and after it; objects inside of others do not count."""
-    found, position, effort = None, text.find("{"), 0
-    while position >= 0 and effort < _EFFORT:
+    found, effort = None, 0
+    begin = _beginning.search(text)
+    while begin is not None and effort < _EFFORT:
+        if begin.start() > _STRETCH:
+            text = text[begin.start() :]  # an error counts the lines before it, which would be all of them every time
+            begin = _beginning.match(text) or begin
         try:
-            found, end = _decoder.raw_decode(text, position)
+            found, end = _decoder.raw_decode(text, begin.start())
         except json.JSONDecodeError as error:
-            effort += error.pos - position
-            end = position + 1
+            effort += error.pos - begin.start()
+            end = begin.end()
         except RecursionError:
-            end = position + 1
-        position = text.find("{", end)
+            effort += _DEEP
+            end = begin.end()
+        begin = _beginning.search(text, end)
     return found
 
 

@@ -28,6 +28,7 @@ STDOUT_TAIL = (1 << 20) + (1 << 16)  # the result may stand there, and a result 
 STDERR_TAIL = 1 << 14
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CHUNK = 1 << 16
+_CHUNKS = 64  # that are read at a time: a pipe holds no more, and a stream that never pauses must not keep the guard
 
 
 class Output:
@@ -43,11 +44,12 @@ class Output:
         self._kept = bytearray()
         self._file: int | None = None
         self._beyond = 0
+        self._taken = 0
         os.set_blocking(descriptor, False)
 
     def pump(self) -> bool:
         """Take what there is; False at the end of the stream."""
-        while True:
+        for _ in range(_CHUNKS):
             try:
                 chunk = os.read(self.descriptor, _CHUNK)
             except BlockingIOError:
@@ -57,11 +59,13 @@ class Output:
             if not chunk:
                 return False
             self._take(chunk)
+        return True
 
     def _take(self, chunk: bytes) -> None:
         head = chunk[: self._room]
         self._room -= len(head)
         self._beyond += len(chunk) - len(head)
+        self._taken += len(chunk)
         if head:
             self._write(head)
         self._kept += chunk
@@ -73,10 +77,17 @@ class Output:
             return
         try:
             if self._file is None:
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+                # Not blocking: the command may have put a pipe there, which nobody reads.
+                how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+                self._file = os.open(self._path, how, 0o666)
             os.write(self._file, content)
         except OSError:
             self._path = None  # the disk is full, or the yard is away: the command goes on, its log ends here
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether more was written than is told in the end."""
+        return self._taken > self._told
 
     def close(self) -> str:
         """Finish the file; gives the end of the stream."""
@@ -230,6 +241,7 @@ class Guard:
         assert running.status is not None  # that is why it is finished
         code = os.waitstatus_to_exitcode(running.status)
         ended = {"code": code, "timed_out": running.timed_out, "stdout": stdout, "stderr": stderr}
+        ended["cut"] = running.outputs[0].is_cut
         self._tell({"ended": ended})
 
     def _tell(self, message: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ class GuardLost(Exception):
 class Ended:
     """How a command ended."""
 
-    __slots__ = ("code", "errno", "error", "stderr", "stdout", "timed_out")
+    __slots__ = ("code", "cut", "errno", "error", "stderr", "stdout", "timed_out")
 
     def __init__(self, message: Mapping[str, Any]) -> None:
         self.error: str | None = message.get("error")
@@ -36,6 +36,8 @@ class Ended:
         """Its exit code; below zero the number of the signal that killed it."""
         self.timed_out: bool = message.get("timed_out", False)
         self.stdout: str = message.get("stdout", "")
+        self.cut: bool = message.get("cut", False)
+        """Whether standard output was longer, and this is only the end of it."""
         self.stderr: str = message.get("stderr", "")
 
 

@@ -1,0 +1,1 @@
+"""Workers, part by part; crews of real processes are in tests/processes."""
