@@ -61,9 +61,9 @@ class Command:
     ) -> Ended | Outcome:
         task = {**job.task.as_dict(), "result": result}
         text = draft.compact(task)
-        job.stopped_by(guarded.stop)
+        job.is_guarded = True
         try:
-            return guarded.run(
+            guarded.begin(
                 self._words(job, workdir, text),
                 environment=environment(job, workdir),
                 stdin=text + "\n",
@@ -72,11 +72,14 @@ class Command:
                 timeout=self.timeout,
                 grace=self.grace,
             )
+            job.stopped_by(guarded.stop)  # a stop that came before is told now, when there is something to stop
+            return guarded.end()
         except GuardLost:
             stop_strays(job.handle)
             return outcome.crashed("the guard of its command was killed")
         finally:
             job.stopped_by(None)
+            job.is_guarded = False
 
     def _words(self, job: Job, workdir: str | None, task: str) -> list[str]:
         stands_for = {"{id}": job.id, "{kind}": job.kind}

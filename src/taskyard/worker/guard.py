@@ -314,14 +314,21 @@ def _signal_all(session: int, number: int) -> None:
             continue
 
 
+def processes() -> list[int] | None:
+    """Every process there is; None where the system does not tell."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return None
+
+
 def descendants(root: int) -> list[int] | None:
     """Every process below this one, parents first; None where the system does not tell."""
     children: dict[int, list[int]] = {}
-    try:
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
+    everything = processes()
+    if everything is None:
         return None
-    for pid in pids:
+    for pid in everything:
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
                 parent = int(file.read().rpartition(b")")[2].split()[1])

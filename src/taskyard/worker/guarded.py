@@ -66,7 +66,7 @@ class Guarded:
             )
         self._socket = ours
 
-    def run(
+    def begin(
         self,
         argv: Sequence[str],
         *,
@@ -76,8 +76,8 @@ class Guarded:
         name: str = "",
         timeout: float | None,
         grace: float,
-    ) -> Ended:
-        """Run a command to its end and that of all its processes; logs is the folder that its output is kept in."""
+    ) -> None:
+        """Have a command run; logs is the folder that its output is kept in."""
         self.start()
         streams = {
             stream: None if logs is None else os.path.join(logs, f"{name}{stream}.log")
@@ -85,10 +85,13 @@ class Guarded:
         }
         what = {"argv": list(argv), "environment": dict(environment), "stdin": stdin, **streams}
         self._send({"run": {**what, "timeout": timeout, "grace": grace, "log_most": LOG_MOST}})
+
+    def end(self) -> Ended:
+        """Wait until the command and all of its processes have ended."""
         return Ended(self._answer()["ended"])
 
     def stop(self, grace: float) -> None:
-        """Stop what runs: TERM now, KILL after so many seconds. It has ended when `run` returns."""
+        """Stop what runs: TERM now, KILL after so many seconds. It has ended when `end` returns."""
         try:
             self._send({"stop": grace})
         except GuardLost:
@@ -103,11 +106,12 @@ class Guarded:
                 raise GuardLost("the guard is gone") from None
 
     def _answer(self) -> dict[str, Any]:
-        assert self._socket is not None  # a command was sent through it
+        answers = self._socket
+        assert answers is not None  # a command was sent through it
         received = bytearray()
         while not received.endswith(b"\n"):
             try:
-                chunk = self._socket.recv(_CHUNK)
+                chunk = answers.recv(_CHUNK)
             except ConnectionError:
                 chunk = b""
             if not chunk:
@@ -129,13 +133,13 @@ class Guarded:
 
 
 def stop_strays(handle: str) -> None:
-    """Kill what a killed guard left: processes below this one that carry the claim in their environment."""
+    """Kill what a killed guard left: processes that carry the claim in their environment, whoever their parent is by now."""
     import signal
     import time
 
     mark = f"TASKYARD_CLAIM={handle}".encode()
     for _ in range(200):
-        strays = [pid for pid in guard.descendants(os.getpid()) or () if mark in _environment(pid)]
+        strays = [pid for pid in guard.processes() or () if mark in _environment(pid)]
         if not strays:
             return
         for pid in strays:

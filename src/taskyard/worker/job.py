@@ -26,6 +26,8 @@ class Job:
         """Whether the claim is gone: whatever the handler gives now is not published."""
         self.released = False
         """Whether the worker stops, and has taken the task out of the handler's hands."""
+        self.is_guarded = False
+        """Whether a command runs for it now, behind a guard."""
         self._lock = threading.Lock()
         self._stopper: Callable[[float], None] | None = None
         self._grace: float | None = None
@@ -88,18 +90,18 @@ class Job:
     def stopped_by(self, stopper: Callable[[float], None] | None) -> None:
         """How to stop the work from another thread, once there is a way; it may be due already."""
         with self._lock:
-            self._stopper, grace = stopper, self._grace
-        if stopper is not None and grace is not None:
-            stopper(grace)
+            self._stopper = stopper
+            if stopper is not None and self._grace is not None:
+                stopper(self._grace)
 
     def stop(self, grace: float, *, lost: bool) -> None:
         """Have the work stopped within so many seconds: the claim is lost, or the worker goes."""
-        with self._lock:
+        with self._lock:  # until it is told: a moment later the same way would stop somebody else's work
             self.lost = self.lost or lost
             self.released = self.released or not lost
-            self._grace, stopper = grace, self._stopper
-        if stopper is not None:
-            stopper(grace)
+            self._grace = grace
+            if self._stopper is not None:
+                self._stopper(grace)
 
     def __repr__(self) -> str:
         return f"<Job {self.handle} {self.kind}>"

@@ -79,7 +79,7 @@ class Retry(Exception):
     def __init__(self, after: float | None = None, reason: str | None = None) -> None:
         super().__init__(reason or "to be tried again later")
         self.after = after
-        self.reason = reason
+        self.reason = _words(reason)
 
 
 class Fail(Exception):
@@ -87,4 +87,10 @@ class Fail(Exception):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = _words(reason) or "no reason was given"
+
+
+def _words(reason: object) -> str | None:
+    """What a handler gave as its reason, if it is one: whatever it gave, it must not take the worker down."""
+    words = "" if reason is None else str(reason)
+    return words if words.strip() else None

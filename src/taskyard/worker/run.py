@@ -42,12 +42,20 @@ _LOOK = 0.5
 
 
 class News:
-    """Wakes the main thread: from other threads, and from signal handlers, which must not touch a lock."""
+    """Wakes the main thread: from other threads, and from signal handlers, which must not touch a lock.
+
+    It is closed when nobody has it any more, and not before: a handler may outlive the run, and what it tells then must
+    not be written to whatever has the number of our pipe by that time.
+    """
 
     def __init__(self) -> None:
         self._heard, self._told = os.pipe()
         for descriptor in (self._heard, self._told):
             os.set_blocking(descriptor, False)
+
+    def __del__(self) -> None:
+        os.close(self._heard)
+        os.close(self._told)
 
     def tell(self) -> None:
         """There is something to look at."""
@@ -60,11 +68,6 @@ class News:
         """Return when there is something to look at, or after so many seconds."""
         if select.select([self._heard], [], [], max(0.0, seconds))[0]:
             os.read(self._heard, 4096)
-
-    def close(self) -> None:
-        """Nothing more is told."""
-        os.close(self._heard)
-        os.close(self._told)
 
 
 class Run:
@@ -109,6 +112,7 @@ class Run:
 
     def go(self, lock: int | None) -> Tally:
         """Work until told to stop, or until what was asked for is done."""
+        self._heed()
         self._beats = self._make_beats()
         self._take_over()
         for number in range(1, self._options.concurrency + 1):
@@ -117,7 +121,6 @@ class Run:
             self._wait()
         finally:
             self._beats.close()
-            self._news.close()
         if self._failure is not None:
             raise self._failure
         return self.tally
@@ -153,8 +156,11 @@ class Run:
             self._heed()
 
     def _hand_back(self, job: Job) -> None:
-        """A handler in Python cannot be stopped from outside; its thread ends with the process."""
-        if self._running.pop(job.handle, None) is None:
+        """A handler in Python cannot be stopped from outside; its thread ends with the process.
+
+        A command that is still there is left to its guard: the task is free when its last process is gone, not before.
+        """
+        if job.is_guarded or self._running.pop(job.handle, None) is None:
             return
         self._beats.drop(job)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from taskyard import draft, retry
-from taskyard.errors import ClaimLost, Invalid, NotFound, Unavailable
+from taskyard.errors import ClaimLost, Conflict, Invalid, NotFound, Unavailable
 from taskyard.worker import outcome
 from taskyard.worker.outcome import Ending
 
@@ -95,7 +95,7 @@ class Runner:
             except Unavailable as error:
                 if not self._patience(error):
                     return outcome.LOST
-            except (ClaimLost, NotFound):
+            except (ClaimLost, Conflict, NotFound):
                 return outcome.LOST
 
     def _publish(self, job: Job, result: Outcome) -> Outcome:
