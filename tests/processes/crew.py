@@ -272,9 +272,29 @@ def _live_once(opened: taskyard.Yard, chance: Random) -> None:
                 getattr(opened, verb)(id)
 
 
+def work_through(yard: str, lease: str, pause: str) -> None:
+    """Claim and end tasks until all have ended or it is killed; notes in a file of its own when each began and ended."""
+    with taskyard.open(yard) as opened, open(f"{yard}.{os.getpid()}", "a", buffering=1) as notes:
+        line_up()
+        while True:
+            claim = opened.claim(lease=float(lease), wait=0.5)
+            if claim is None:
+                counts = opened.counts()
+                if not any(counts[state] for state in ("todo", "waiting", "blocked", "processing")):
+                    break
+                continue
+            task = claim.task
+            notes.write(json.dumps(["begin", task.id, claim.fence, time.monotonic_ns()]) + "\n")
+            time.sleep(float(pause))
+            notes.write(json.dumps(["end", task.id, claim.fence, time.monotonic_ns()]) + "\n")
+            with contextlib.suppress(taskyard.ClaimLost):
+                claim.done()
+    say("finished")
+
+
 VERBS: tuple[Callable[..., None], ...] = (
     drain, drain_by_command, add, add_for_ever, work_for_ever, claim_late, work_with_heartbeat, sweep_for_ever,
-    drop, work_until_told, add_keys, live,
+    drop, work_until_told, add_keys, live, work_through,
 )  # fmt: skip
 
 if __name__ == "__main__":
