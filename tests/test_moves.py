@@ -46,6 +46,8 @@ EVENTS: dict[str, Callable[[Standing], Move]] = {
     "release": moves.released,
     "crash": lambda at: moves.crashed(at, POLICY, "lease ended"),
     "wake": moves.woken,
+    "unblock": lambda at: moves.unblocked(at, later=False),
+    "unblock early": lambda at: moves.unblocked(at, later=True),
     "cancel": lambda at: moves.cancelled(at, "not wanted"),
     "retry": moves.retried,
     "edit": lambda at: moves.edited(at, None),
@@ -63,6 +65,8 @@ fail for good   -          -          -          failed      -     -       -
 release         -          -          -          todo        -     -       -
 crash           -          -          -          todo        -     -       -
 wake            todo       -          -          -           -     -       -
+unblock         -          todo       -          -           -     -       -
+unblock early   -          waiting    -          -           -     -       -
 cancel          cancelled  cancelled  cancelled  cancelled   -     -       -
 retry           todo       -          -          -           -     todo    todo
 edit            waiting    blocked    todo       -           -     -       -
@@ -97,7 +101,8 @@ def test_every_state_allows_what_the_table_says(event: str, state: State, answer
     assert move.to is State(answer)
     assert move.fence == at.fence + (0 if move.keeps_claim else 1)
     assert (move.outcome is not None) == (state is State.PROCESSING)
-    assert (move.delay > 0) == (move.to is State.WAITING and not event.startswith("edit"))  # a draft has its own time
+    own_time = event.startswith(("edit", "unblock"))  # a draft and a blocked task have their own time
+    assert (move.delay > 0) == (move.to is State.WAITING and not own_time)
 
 
 @pytest.mark.parametrize("state", State)
@@ -162,6 +167,28 @@ def test_a_resume_is_a_new_claim_that_counts_nothing() -> None:
     move = moves.resumed(standing(State.PROCESSING, errors=2, crashes=1))
     assert (move.errors, move.crashes, move.outcome, move.fence) == (2, 1, "resumed", 8)
     assert not move.keeps_claim
+
+
+def test_what_was_called_off_while_it_was_blocked_is_blocked_again_by_a_retry() -> None:
+    at = standing(State.CANCELLED, errors=1)
+    at.unmet = ("1" * 21,)
+    move = moves.retried(at)
+    assert (move.to, move.fence, move.errors) == (State.BLOCKED, 8, 0)
+
+
+def test_refusals_tell_what_a_blocked_task_waits_for() -> None:
+    at = standing(State.BLOCKED)
+    at.unmet = tuple(str(digit) * 21 for digit in range(1, 6))
+    for refused in (moves.retried, lambda blocked: moves.claimed(blocked, "ada")):
+        with pytest.raises(Conflict) as refusal:
+            refused(at)
+        assert refusal.value.hint == f"it waits for {'1' * 21}, {'2' * 21}, {'3' * 21} and 2 more to be done"
+
+
+def test_a_refusal_for_what_is_in_use_says_what_and_who_has_it() -> None:
+    refusal = moves.in_use(standing(State.TODO), "port 80", standing(State.PROCESSING))
+    assert "'port 80'" in refusal.message
+    assert "ada" in str(refusal.hint)
 
 
 def test_a_refusal_for_a_pause_says_what_to_unpause() -> None:

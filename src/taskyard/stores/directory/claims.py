@@ -93,7 +93,9 @@ class Claims:
     def _look_around(self) -> dict[str, str]:
         """What is in use now; lanes with tasks that were passed over for something that is free again are listed anew."""
         taken = self.uses.taken()
-        for passed in [passed for passed in self._passed if not any(name in taken for name in passed[1])]:
+        for passed in list(self._passed):  # a copy: other threads pass over others meanwhile
+            if any(name in taken for name in passed[1]):
+                continue
             self._passed.discard(passed)
             with self._ground.claiming:
                 self._ground.heads.forget(passed[0])
