@@ -302,7 +302,7 @@ def test_5_what_was_missed_is_found_segment_by_segment(url: str, monkeypatch: py
         monkeypatch.undo()
         monkeypatch.setattr(untangling, "_PER_ROUND", 1)
         wait_until(lambda: (yard.sweep(), {state(yard, id) for id in lasts} == {"todo"})[1])
-        wait_until(lambda: (yard.sweep(), not any(os.scandir(f"{url}/followers")))[1])
+        wait_until(lambda: (yard.sweep(), not os.listdir(f"{url}/followers"))[1])
         check_nothing_is_stuck(yard)
         check_log(yard)
 

@@ -97,10 +97,10 @@ def test_6_a_claim_at_any_call_of_a_claim_never_makes_two_holders(fresh: Callabl
             cue = AtCall(number, lambda: claims.append(other.claim(kinds=kinds)))
             with yard_on(url, cue) as yard:
                 claims.append(yard.claim(kinds="one"))
-            if cue.taken:
-                held = [claim for claim in holders(claims) if claim.task.kind != "free"]
-                assert len(held) <= 1, f"at {cue.call}"
-                assert sum(event["event"] == "claimed" for event in other.events()) == len(holders(claims))
+                if cue.taken:
+                    held = [claim for claim in holders(claims) if claim.task.kind != "free"]
+                    assert len(held) <= 1, f"at {cue.call}"
+                    assert sum(event["event"] == "claimed" for event in other.events()) == len(holders(claims))
         shutil.rmtree(url)
         return cue
 
@@ -137,8 +137,8 @@ def test_6_a_claim_at_any_call_of_a_resume_finds_it_in_use(fresh: Callable[[], s
             cue = AtCall(number, lambda: claims.append(other.claim(kinds="two")))
             with yard_on(url, cue) as yard:
                 again = yard.resume()
-            if cue.taken:
-                assert len(holders([*again, *claims])) == 1, f"at {cue.call}"
+                if cue.taken:
+                    assert len(holders([*again, *claims])) == 1, f"at {cue.call}"
         shutil.rmtree(url)
         return cue
 
@@ -162,8 +162,8 @@ def test_6_a_reap_at_any_call_of_a_claim_frees_it_for_one(fresh: Callable[[], st
             cue = AtCall(number, step)
             with yard_on(url, cue) as yard:
                 again.append(yard.claim(kinds="two"))
-            if cue.taken:
-                assert len(holders(again)) <= 1, f"at {cue.call}"
+                if cue.taken:
+                    assert len(holders(again)) <= 1, f"at {cue.call}"
         shutil.rmtree(url)
         return cue
 
