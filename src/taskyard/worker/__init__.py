@@ -147,13 +147,18 @@ class _signals:  # noqa: N801  used as a function
     def __init__(self, run: Run) -> None:
         self._run = run
         self._before: dict[int, Any] = {}
+        self._woken = -1
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._before[number] = signal.signal(number, lambda *_: self._run.stop())
+            # The kernel gives a signal to any thread, and only the main one acts on it: it has to be woken.
+            self._woken = signal.set_wakeup_fd(self._run.news.told, warn_on_full_buffer=False)
 
     def __exit__(self, *_: object) -> None:
+        if self._before:
+            signal.set_wakeup_fd(self._woken)
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

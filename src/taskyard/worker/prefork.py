@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     Work = Callable[[int, int, Callable[[str], object]], None]
     """What a child does, given its number, what tells it of its parent's death, and how to tell of a task's ending."""
 
-FIRST_PAUSE, LONGEST_PAUSE = (
-    0.1,
-    10.0,
-)  # seconds before a child that was killed is replaced, doubled while they die young
+STOPS = (signal.SIGTERM, signal.SIGINT)
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0  # seconds before a killed child is replaced, doubled while they die young
 YOUNG = 5.0
 
 
@@ -48,6 +46,9 @@ class Child:
         heard, told = os.pipe()
         held, lifeline = os.pipe()
         self.started, self.again_at = time.monotonic(), None
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, STOPS
+        )  # a stop in this moment waits for the child's own way to hear it
         self.pid = os.fork()
         if self.pid == 0:
             for other in others:
@@ -65,6 +66,7 @@ class Child:
                 traceback.print_exc()
             finally:
                 os._exit(code)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         os.close(told)
         os.close(held)
         os.set_blocking(heard, False)
@@ -105,8 +107,9 @@ class Crew:
 
     def run(self) -> Tally:
         """Keep them going until each has done what was asked, or all are told to stop."""
-        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {number: signal.signal(number, self._on_signal) for number in STOPS}
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: self._ring())
+        woken = signal.set_wakeup_fd(self._told, warn_on_full_buffer=False)  # whichever thread the kernel gives it to
         try:
             while any(child.pid or child.again_at is not None for child in self._children):
                 self._pass_on_stops()
@@ -114,6 +117,7 @@ class Crew:
                 self._bury()
                 self._sleep()
         finally:
+            signal.set_wakeup_fd(woken)
             for number, handler in before.items():
                 signal.signal(number, handler)
             os.close(self._heard)
@@ -177,6 +181,10 @@ def run(
             os.read(lifeline, 1)  # never written to: it ends when the parent is gone
             stop()
 
+        signal.set_wakeup_fd(-1)  # the parent's
+        for one in STOPS:
+            signal.signal(one, lambda *_: stop())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         threading.Thread(target=hear, name="parent", daemon=True).start()
         begin(options.share(number), tell)
 

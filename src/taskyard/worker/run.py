@@ -49,18 +49,18 @@ class News:
     """
 
     def __init__(self) -> None:
-        self._heard, self._told = os.pipe()
-        for descriptor in (self._heard, self._told):
+        self._heard, self.told = os.pipe()
+        for descriptor in (self._heard, self.told):
             os.set_blocking(descriptor, False)
 
     def __del__(self) -> None:
         os.close(self._heard)
-        os.close(self._told)
+        os.close(self.told)
 
     def tell(self) -> None:
         """There is something to look at."""
         try:
-            os.write(self._told, b"!")
+            os.write(self.told, b"!")
         except BlockingIOError:
             return  # full of the same
 
@@ -96,7 +96,7 @@ class Run:
         self.tally = Tally()
         self._stopping = threading.Event()
         self._given_up = threading.Event()
-        self._news = News()
+        self.news = News()
         self._stops = 0
         self._door = threading.Lock()
         self._running: dict[str, Job] = {}
@@ -128,7 +128,7 @@ class Run:
     def stop(self) -> None:
         """Claim nothing more and finish what runs within its grace; the second time: stop at once. Signals call this too."""
         self._stops += 1
-        self._news.tell()
+        self.news.tell()
 
     def _heed(self) -> None:
         if self._stops and not self._stopping.is_set():
@@ -137,7 +137,7 @@ class Run:
 
     def _wait(self) -> None:
         while self._at_work and not self._stopping.is_set():
-            self._news.wait(_LONG)
+            self.news.wait(_LONG)
             self._heed()
         grace_ends = time.monotonic() + self._options.grace
         self._join(lambda: self._stops > 1 or time.monotonic() >= grace_ends, grace_ends)
@@ -152,7 +152,7 @@ class Run:
 
     def _join(self, enough: Callable[[], bool], until: float) -> None:
         while self._at_work and not enough():
-            self._news.wait(min(until - time.monotonic(), _LOOK))
+            self.news.wait(min(until - time.monotonic(), _LOOK))
             self._heed()
 
     def _hand_back(self, job: Job) -> None:
@@ -198,7 +198,7 @@ class Run:
             guarded.close()
             with self._counting:
                 self._at_work -= 1
-            self._news.tell()
+            self.news.tell()
 
     def _run(self, job: Job, runner: Runner) -> None:
         started = time.monotonic()

@@ -38,7 +38,7 @@ def work(call: Call) -> Reply:
     grace = given.seconds("grace")
     worker.command(given.words, timeout=given.seconds("timeout", least=0.001), grace=10.0 if grace is None else grace)
     guard.adopt_orphans()
-    if not call.as_json and sys.stderr.isatty():
+    if not call.as_json and sys.stderr is not None and sys.stderr.isatty():
         replies.remark(
             f"{call.yard.worker} works in {call.yard.url}; Ctrl-C lets what runs finish, twice stops at once"
         )
