@@ -1,10 +1,10 @@
-"""Measure this machine: `make bench`, or `python -m bench operations processes flat day waking` for some of it."""
+"""Measure this machine: `make bench`, or `python -m bench operations processes flat day waking crew` for some of it."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import day, flat, operations, processes, waking
+from bench import crew, day, flat, operations, processes, waking
 from bench.yards import scratch
 
 PARTS = {
@@ -13,6 +13,7 @@ PARTS = {
     "flat": flat.report,
     "day": day.report,
     "waking": waking.report,
+    "crew": crew.report,
 }
 
 

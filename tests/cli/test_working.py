@@ -305,6 +305,15 @@ def test_after_the_grace_the_command_is_stopped_and_its_task_handed_back_uncount
     assert not Path(f"/proc/{(tmp_path / 'up').read_text().strip()}").exists()
 
 
+def test_a_command_that_ends_well_because_it_was_stopped_is_not_done(yard: Yard, tmp_path: Path) -> None:
+    """Many a program answers TERM with exit 0, whatever is left to do."""
+    id = yard.add("build").id
+    worker = started(yard, tmp_path, "trap 'exit 0' TERM; while :; do sleep 0.01; done", "--grace", "0.2")
+    worker.send_signal(signal.SIGTERM)
+    assert worker.communicate(timeout=30)[0].splitlines()[-1] == "1 released"
+    assert yard.get(id).state is State.TODO
+
+
 def test_a_second_signal_stops_at_once(yard: Yard, tmp_path: Path) -> None:
     id = yard.add("build").id
     worker = started(yard, tmp_path, "trap '' TERM; sleep 600; sleep 600", "--grace", "600")

@@ -45,14 +45,18 @@ class Command:
         """Run it for this task, and tell what its ending means."""
         workdir = job.workdir
         ended = self._run(job, guarded, workdir)
-        return ended if isinstance(ended, outcome.Outcome) else self._meaning(ended, workdir)
+        if isinstance(ended, outcome.Outcome):
+            return ended
+        if ended.stopped and job.cancelled:
+            return outcome.LOST if job.lost else outcome.RELEASED
+        return self._meaning(ended, workdir)
 
     def check(self, job: Job, guarded: Guarded, name: str, result: Any) -> Outcome | None:
         """Run it as the check of this name on what the task has come to; None if it is content."""
         ended = self._run(job, guarded, job.workdir, result, f"{name}.")
         if isinstance(ended, outcome.Outcome):
             return ended
-        if ended.error is None and ended.code == 0 and not ended.timed_out:
+        if ended.error is None and ended.code == 0 and not ended.stopped:
             return None
         return outcome.error(f"the check {name!r} did not pass: {_complaint(ended, self.timeout)}")
 

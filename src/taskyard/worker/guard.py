@@ -113,6 +113,7 @@ class Running:
         self.status: int | None = None
         self.grace = grace
         self.stopping = False
+        self.stopped = False
         self.timed_out = False
         self.left_over = False
         self.stop_at = None if timeout is None else time.monotonic() + timeout
@@ -233,7 +234,7 @@ class Guard:
             if pid == 0:
                 return True
             if pid == running.pid:
-                running.status = status
+                running.status, running.stopped = status, running.stopping
 
     def _finish(self, running: Running) -> None:
         self._running = None
@@ -241,7 +242,7 @@ class Guard:
         assert running.status is not None  # that is why it is finished
         code = os.waitstatus_to_exitcode(running.status)
         ended = {"code": code, "timed_out": running.timed_out, "stdout": stdout, "stderr": stderr}
-        ended["cut"] = running.outputs[0].is_cut
+        ended.update(cut=running.outputs[0].is_cut, stopped=running.stopped)
         self._tell({"ended": ended})
 
     def _tell(self, message: dict[str, Any]) -> None:

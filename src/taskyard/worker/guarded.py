@@ -26,7 +26,7 @@ class GuardLost(Exception):
 class Ended:
     """How a command ended."""
 
-    __slots__ = ("code", "cut", "errno", "error", "stderr", "stdout", "timed_out")
+    __slots__ = ("code", "cut", "errno", "error", "stderr", "stdout", "stopped", "timed_out")
 
     def __init__(self, message: Mapping[str, Any]) -> None:
         self.error: str | None = message.get("error")
@@ -34,6 +34,8 @@ class Ended:
         self.errno: int | None = message.get("errno")
         self.code: int = message.get("code", -1)
         """Its exit code; below zero the number of the signal that killed it."""
+        self.stopped: bool = message.get("stopped", False)
+        """Whether it was told to end before it did: its exit code is then an answer to that, and says nothing of the task."""
         self.timed_out: bool = message.get("timed_out", False)
         self.stdout: str = message.get("stdout", "")
         self.cut: bool = message.get("cut", False)

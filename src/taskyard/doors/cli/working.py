@@ -38,18 +38,19 @@ def work(call: Call) -> Reply:
     grace = given.seconds("grace")
     worker.command(given.words, timeout=given.seconds("timeout", least=0.001), grace=10.0 if grace is None else grace)
     guard.adopt_orphans()
+    listened = sys.stdout is not None  # without a stdout there is nobody to tell, and that is no reason not to work
     if not call.as_json and sys.stderr is not None and sys.stderr.isatty():
         replies.remark(
             f"{call.yard.worker} works in {call.yard.url}; Ctrl-C lets what runs finish, twice stops at once"
         )
     tally = worker.run(
-        report=(lambda *_: None) if call.as_json else _report,
+        report=_report if listened and not call.as_json else lambda *_: None,
         tell=lambda text: replies.remark(f"taskyard: warning: {text}"),
         **{name: value for name, value in options.items() if value is not None},
     )
     if given.flag("once") and not tally.total:
         raise NothingReady()
-    return Reply({"worker": call.yard.worker, "ended": tally.as_dict()}, lambda: _sum(tally))
+    return Reply({"worker": call.yard.worker, "ended": tally.as_dict()}, lambda: _sum(tally) if listened else "")
 
 
 def _check(text: str) -> tuple[str, list[str]]:
