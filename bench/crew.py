@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -55,7 +56,8 @@ def drained(
             while any(member.poll() is None for member in crew):
                 assert time.monotonic() - begin < PATIENCE
                 time.sleep(kill_every or 0.1)
-                if kill_every is not None and yard.counts()["done"] < tasks:
+                counts = yard.counts()
+                if kill_every is not None and counts["done"] + counts["failed"] < tasks:
                     victim = random.randrange(workers)
                     crew[victim].kill()
                     crew[victim].wait()
@@ -68,6 +70,15 @@ def drained(
         seconds = time.monotonic() - begin
         _wait_for_guards(path)
         return Drained(seconds, kills, {State(name): number for name, number in yard.counts().items()})
+
+
+def _forgive(path: str) -> None:
+    """Let no task fail because its workers were killed too often: here the kills are not its fault."""
+    with open(f"{path}/yard.json", encoding="utf-8") as file:
+        content = json.load(file)
+    content["settings"]["max_crashes"] = 1000
+    with open(f"{path}/yard.json", "w", encoding="utf-8") as file:
+        json.dump(content, file)
 
 
 def _wait_for_guards(path: str) -> None:
@@ -130,6 +141,7 @@ def report(folder: str) -> None:
     for label, every in (("nobody is killed", None), (f"a random SIGKILL every {KILL_EVERY * 1e3:.0f} ms", KILL_EVERY)):
         path = f"{folder}/crew-{every}"
         taskyard.init(path).close()
+        _forgive(path)
         told = drained(path, TASKS, WORKERS, every)
         seconds[every] = told.seconds
         say(label, f"{told.seconds:.1f} s, {told.kills} kills")

@@ -326,6 +326,31 @@ def test_a_second_signal_stops_at_once(yard: Yard, tmp_path: Path) -> None:
     assert not Path(f"/proc/{(tmp_path / 'up').read_text().strip()}").exists()
 
 
+def test_a_cancelled_command_that_ignores_term_is_killed_after_the_grace(yard: Yard, tmp_path: Path) -> None:
+    id = yard.add("build").id
+    worker = started(yard, tmp_path, "trap '' TERM; sleep 600; sleep 600", "--max-tasks", "1", "--grace", "0.3")
+    yard.cancel(id)
+    began = time.monotonic()
+    assert "1 lost" in worker.communicate(timeout=30)[0]
+    assert time.monotonic() - began < 8, "the default is 10 s"
+
+
+def test_drain_waits_for_a_kind_that_is_paused(yard: Yard) -> None:
+    yard.add("build")
+    yard.pause("build")
+    with subprocess.Popen(
+        [*tools.COMMAND, "work", "--drain", "--", "true"],
+        env=tools.environment(TASKYARD=yard.url),
+        stdout=subprocess.PIPE,
+    ) as worker:
+        wait_until(lambda: list((Path(yard.url) / "workers").glob("*")))
+        with pytest.raises(subprocess.TimeoutExpired):
+            worker.wait(0.3)
+        yard.unpause("build")
+        assert worker.wait(20) == 0
+    assert yard.counts()["done"] == 1
+
+
 def test_a_cancelled_task_stops_its_command_and_the_worker_goes_on(yard: Yard, tmp_path: Path) -> None:
     id = yard.add("build").id
     worker = started(yard, tmp_path, f"test -e {tmp_path}/go && exit 0; sleep 600", "--max-tasks", "2")

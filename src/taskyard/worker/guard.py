@@ -6,7 +6,7 @@ keeps its output, and tells how it ended once every process of it is gone. When 
 guard stops what runs, and only then ends and lets go of the lock. So nobody is handed the task while a process of the
 old attempt is left.
 
-Messages are JSON, a line each. To the guard: `{"run": {...}}`, `{"stop": seconds}`. From it: `{"ended": {...}}`.
+Messages are JSON, a line each. To the guard: `{"run": {...}}`, `{"stop": seconds}` (its grace at most). From it: `{"ended": {...}}`.
 It imports nothing of Taskyard, because it has to start fast.
 """
 
@@ -173,7 +173,7 @@ class Guard:
             if "run" in message:
                 self._run(message["run"])
             elif self._running is not None:
-                self._stop(message["stop"])
+                self._stop(min(message["stop"], self._running.grace))
 
     def _run(self, what: dict[str, Any]) -> None:
         outputs = []

@@ -93,7 +93,7 @@ class Guarded:
         return Ended(self._answer()["ended"])
 
     def stop(self, grace: float) -> None:
-        """Stop what runs: TERM now, KILL after so many seconds. It has ended when `end` returns."""
+        """Stop what runs: TERM now, KILL after so many seconds, or after its own grace if that is shorter. It has ended when `end` returns."""
         try:
             self._send({"stop": grace})
         except GuardLost:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from taskyard.worker.job import Job
 
 LOOK_EVERY = 1.0  # seconds: how soon a task that was cancelled is noticed
-STOP_GRACE = 10.0  # seconds that work gets to stop after its claim was lost
+STOP_GRACE = 1e9  # seconds that work gets to stop after its claim was lost: as long as its command's own grace
 
 
 class Beats(Protocol):

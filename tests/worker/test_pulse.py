@@ -1,0 +1,110 @@
+"""Heartbeats beside the work: in time, only for what is held, and never for a worker that is stopped."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import taskyard
+from taskyard import Unavailable
+from taskyard.worker import Job
+from taskyard.worker.companion import CompanionBeats
+from taskyard.worker.pulse import Pulse, ThreadBeats
+from tests.conftest import taken, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from taskyard import Yard
+
+LEASE = 0.6
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    with taskyard.init(tmp_path / "yard", worker="ada", durability="fast") as opened:
+        opened.add("build")
+        yield opened
+
+
+@pytest.mark.parametrize("kind", ["thread", "companion"])
+def test_a_claim_outlives_its_lease_while_it_is_held_and_no_longer(yard: Yard, kind: str) -> None:
+    beats = ThreadBeats() if kind == "thread" else CompanionBeats(yard.url, "ada")
+    job = Job(taken(yard.claim(lease=LEASE)))
+    try:
+        beats.hold(job)
+        end = time.monotonic() + 2 * LEASE
+        with taskyard.open(yard.url) as other:
+            while time.monotonic() < end:
+                assert not other.sweep().reaped
+                time.sleep(0.02)
+            beats.drop(job)
+            wait_until(lambda: other.sweep().reaped)
+    finally:
+        beats.close()
+
+
+@pytest.mark.parametrize("kind", ["thread", "companion"])
+def test_a_claim_that_is_gone_is_told_and_one_that_its_holder_ended_is_not(yard: Yard, kind: str) -> None:
+    beats = ThreadBeats() if kind == "thread" else CompanionBeats(yard.url, "ada")
+    yard.add("build")
+    ended, cancelled = (Job(taken(yard.claim(lease=LEASE))) for _ in range(2))
+    try:
+        beats.hold(ended)
+        beats.hold(cancelled)
+        with taskyard.open(yard.url) as other:
+            other.held(ended.handle).done()
+            other.cancel(cancelled.id)
+        wait_until(lambda: cancelled.lost)
+        assert not ended.lost
+    finally:
+        beats.close()
+
+
+def test_a_worker_that_does_not_run_is_not_beaten_for(yard: Yard) -> None:
+    runs = False
+    pulse = Pulse(lambda _: None, lambda: runs)
+    claim = taken(yard.claim(lease=0.2))
+    pulse.add(claim, 0.2)
+    with taskyard.open(yard.url) as other:
+
+        def turned() -> bool:
+            pulse.turn()
+            return bool(other.sweep().reaped)
+
+        wait_until(turned)
+    lost: list[str] = []
+    pulse._lost = lost.append
+
+    def told() -> list[str]:
+        pulse.turn()
+        return lost
+
+    wait_until(told)
+    assert lost == [claim.handle]
+    assert pulse.due_in() is None
+
+
+def test_a_store_that_is_away_loses_no_claim(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: list[str] = []
+    pulse = Pulse(lost.append)
+    claim = taken(yard.claim(lease=0.05))
+    pulse.add(claim, 0.05)
+    asked: list[int] = []
+
+    def away(claim: object) -> bool:
+        asked.append(1)
+        raise Unavailable
+
+    monkeypatch.setattr(taskyard.Claim, "holds", away)
+
+    def looked() -> bool:
+        pulse.turn()
+        return len(asked) > 3
+
+    wait_until(looked)
+    assert lost == []
+    assert pulse.due_in() is not None
