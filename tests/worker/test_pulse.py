@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from typing import TYPE_CHECKING
 
@@ -108,3 +109,34 @@ def test_a_store_that_is_away_loses_no_claim(yard: Yard, monkeypatch: pytest.Mon
     wait_until(looked)
     assert lost == []
     assert pulse.due_in() is not None
+
+
+def test_a_companion_that_finds_no_yard_waits_for_it_in_silence(
+    yard: Yard, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    beats = CompanionBeats(yard.url, "ada")
+    job = Job(taken(yard.claim(lease=60)))
+    (tmp_path / "yard").rename(tmp_path / "away")
+    try:
+        beats.hold(job)
+        assert beats._process is not None
+        first = beats._process.pid
+        with pytest.raises(subprocess.TimeoutExpired):
+            beats._process.wait(1)
+        (tmp_path / "away").rename(tmp_path / "yard")
+        with taskyard.open(yard.url) as other:
+            other.cancel(job.id)
+        wait_until(lambda: job.lost)
+        assert beats._process.pid == first
+    finally:
+        beats.close()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_companion_that_waits_for_its_yard_does_not_keep_the_worker(yard: Yard, tmp_path: Path) -> None:
+    beats = CompanionBeats(yard.url, "ada")
+    job = Job(taken(yard.claim(lease=60)))
+    (tmp_path / "yard").rename(tmp_path / "away")
+    beats.hold(job)
+    beats.close()
+    (tmp_path / "away").rename(tmp_path / "yard")

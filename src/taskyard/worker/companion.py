@@ -14,13 +14,18 @@ import time
 from typing import TYPE_CHECKING
 
 from taskyard import opening
+from taskyard.errors import TaskyardError
 from taskyard.worker.pulse import Pulse, lose
 
 if TYPE_CHECKING:
     from taskyard.worker.job import Job
+    from taskyard.yard import Yard
 
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.worker import companion; companion.main()"
-_STOPPED = ("T", "t", "Z", "X")  # states of a process that does not run any more, or not now
+_GONE = ("Z", "X")  # states of a process that does not run any more
+_STOPPED = ("T", "t", *_GONE)  # the same, or not now
+_PATIENCE = 2.0  # seconds that a companion has to end
+_PAUSE = 0.2  # seconds between two looks for a yard that is away
 
 
 class CompanionBeats:
@@ -94,7 +99,11 @@ class CompanionBeats:
             process, self._process = self._process, None
         if process is not None:
             _close(process.stdin)
-            process.wait()
+            try:
+                process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()  # it waits for a yard or a disk that is away, and has nothing to lose
+                process.wait()
 
 
 def _close(stream: object) -> None:
@@ -107,7 +116,11 @@ def _close(stream: object) -> None:
 def main() -> None:
     """Beat for the worker that the arguments name, until it is gone."""
     url, worker, pid = sys.argv[1:]
-    with opening.open(url, worker) as yard:
+    while (opened := _opened(url, worker)) is None:
+        if _state(int(pid)) in _GONE:
+            return
+        time.sleep(_PAUSE)
+    with opened as yard:
         pulse = Pulse(_tell, lambda: _runs(int(pid)))
 
         def listen() -> None:
@@ -121,6 +134,14 @@ def main() -> None:
 
         threading.Thread(target=listen, name="worker", daemon=True).start()
         pulse.run()
+
+
+def _opened(url: str, worker: str) -> Yard | None:
+    """The yard, or None while it is away; whoever works on it has said so."""
+    try:
+        return opening.open(url, worker)
+    except TaskyardError:
+        return None
 
 
 def _tell(handle: str) -> None:

@@ -275,11 +275,14 @@ def _file_of(content: bytes) -> int:
 def _spawn(argv: list[str], environment: dict[str, str], streams: list[int]) -> int:
     """Start a command in a session of its own, to be killed with this process; `OSError` if it cannot be started."""
     told, tell = os.pipe()
+    guard = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
             os.setsid()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != guard:
+                os._exit(127)  # it was killed before it could be asked for that
             for number, descriptor in enumerate(streams):
                 os.dup2(descriptor, number)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
