@@ -123,12 +123,6 @@ class Yard:
                 self._usual,
                 self._vouched and worker is None,
             )
-        return self._claim(want, wait)
-
-    def _claim(self, want: Want, wait: float, told: Callable[[], bool] | None = None) -> Claim | None:
-        """A claim for a want that is checked; with `told`, a wait that finds it true ends, and `_wake` has it asked at once."""
-        if self._forks != forks.count:
-            self._identify()
         nonce = f"{self._incarnation}{next(self._count)}"
         if time.monotonic() >= self._look_at:
             self._tend()
@@ -139,22 +133,20 @@ class Yard:
                 raise
             grant = self._store.claim(want, nonce)
         if grant is None:
-            grant = self._claim_patiently(want, nonce, wait, told)
+            grant = self._claim_patiently(want, nonce, wait)
         return None if grant is None else Claim(self, grant)
 
     def _nonce(self) -> str:
         return f"{self._incarnation}{next(self._count)}"
 
-    def _claim_patiently(
-        self, want: Want, nonce: str, wait: float, told: Callable[[], bool] | None = None
-    ) -> Grant | None:
+    def _claim_patiently(self, want: Want, nonce: str, wait: float) -> Grant | None:
         if not wait:
             janitor.sweep(self._store, self.worker)
             return self._store.claim(want, nonce)
         from taskyard.patience import Patience  # most commands don't wait
 
-        patience = Patience(self._store, wait, told)
-        while not patience.is_told():
+        patience = Patience(self._store, wait)
+        while True:
             last = patience.is_over()
             # Nobody hears "nothing ready" while a due or abandoned task lies there.
             janitor.sweep(self._store, self.worker)
@@ -163,7 +155,6 @@ class Yard:
                 return grant
             patience.nap(self._store.alarm())
             self._tend()
-        return None
 
     def _wake(self) -> None:
         """Have everybody in this process who waits on this yard look again now, and ask whether to go on."""

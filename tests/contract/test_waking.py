@@ -10,7 +10,6 @@ import pytest
 
 import taskyard
 from taskyard import State, TimedOut
-from taskyard.store import Want
 from tests.conftest import taken, wait_until
 
 if TYPE_CHECKING:
@@ -229,16 +228,6 @@ def _wait_until_heard(store: Any, heard: Any) -> bool:
         if store.wait(end - time.monotonic(), heard) != heard:
             return True
     return False
-
-
-def test_a_claim_that_is_told_to_stop_ends_with_nothing(yard: Yard, asleep: threading.Event) -> None:
-    stop = threading.Event()
-    waiter = Waiter(lambda: yard._claim(Want("ada"), LONG, stop.is_set))
-    assert asleep.wait(SOON)
-    stop.set()
-    yard._wake()
-    assert waiter.answer is None
-    assert yard._claim(Want("ada"), LONG, stop.is_set) is None, "told before it began"
 
 
 def test_a_wake_without_a_word_to_stop_only_makes_look_again(yard: Yard, other: Yard, asleep: threading.Event) -> None:

@@ -62,16 +62,13 @@ class Shifts:
             return False
         at = self._now()
         sync = ground.durable and move.event not in _UNSYNCED
-        if move.outcome is not None and (move.outcome != "done" or move.result is not None):
-            if not self._disk.exists(path):
-                return False
-            handle = Handle(standing.id, standing.fence, standing.nonce or "")
-            ground.records.write(handle, move, standing, by, at, sync)
-            if lapsed and not self._is_over(standing, path):
-                return False  # a heartbeat while the record was written: it lives
+        speaks = move.outcome is not None and (move.outcome != "done" or move.result is not None)
+        if speaks and not self._recorded(standing, move, by, at, sync, lapsed):
+            return False
         if move.to is _DONE:
             # With a result the name says so, and no later word of the same claim can slip one under a done without.
-            folder = f"{ground.root}/done/{standing.id[: ids.SEGMENT]}"
+            segment = standing.id[: ids.SEGMENT]
+            folder = f"{ground.root}/done/{segment}"
             target = name if move.result is None else f"{name[:-5]}.r.json"
             line = self._journal.line(at, "done", standing.id, standing.kind, standing.fence, standing.worker, by)
         else:
@@ -86,17 +83,26 @@ class Shifts:
         if sync:
             ground.sync_move(folder, target)
         self._journal.append(line)
-        self._arrive(standing, move.to, by)
+        if move.to is _DONE:
+            # Most tasks have no followers, and pay for one look; on a network a name that is not found proves nothing.
+            if self._disk.has(f"{self._followers}/{segment}/{standing.id}") or not ground.local:
+                self._go_on(self.edges.settle, standing.id, by)
+        else:
+            self._arrive(standing, move.to, by)
         return True
 
+    def _recorded(self, standing: Standing, move: Move, by: str, at: int, sync: bool, lapsed: bool) -> bool:
+        """Whether it is written down how the claim ends, and it is to end so still."""
+        path = "/".join(standing.place)
+        if not self._disk.exists(path):
+            return False
+        handle = Handle(standing.id, standing.fence, standing.nonce or "")
+        self._ground.records.write(handle, move, standing, by, at, sync)
+        return not lapsed or self._is_over(standing, path)  # a heartbeat while the record was written: it lives
+
     def _arrive(self, standing: Standing, state: State, by: str) -> None:
-        """What follows from a move, for this process and for other tasks."""
-        if state is _DONE:
-            # Most tasks have no followers, and pay for one look; on a network a name that is not found proves nothing.
-            id = standing.id
-            if self._disk.has(f"{self._followers}/{id[: ids.SEGMENT]}/{id}") or not self._ground.local:
-                self._go_on(self.edges.settle, id, by)
-        elif state is _TODO:
+        """What follows from a move to another state than done, for this process and for other tasks."""
+        if state is _TODO:
             self._ground.came_back(Lane.of(standing.priority, standing.kind, standing.assignee))
         elif state is _BLOCKED:
             self._go_on(self.edges.look_again, standing.id, by)
