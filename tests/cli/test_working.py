@@ -266,10 +266,22 @@ def test_closed_streams_of_the_worker_are_not_mistaken_for_those_of_its_command(
     assert json.loads(log.read_text())["id"] == id
 
 
-def test_a_command_that_is_not_there_is_said_in_the_tasks_history(yard: Yard) -> None:
+def test_a_command_that_is_not_there_uses_up_no_attempts(yard: Yard) -> None:
     id = yard.add("build", max_attempts=1).id
-    work(yard, "--once", "--", "no-such-command-anywhere")
-    assert yard.get(id).error == "the command cannot be started: no-such-command-anywhere: No such file or directory"
+    for words in (("--", "no-such-command"), ("--check", "tests=no-such-check", "--", "true")):
+        refused = subprocess.run(
+            [*tools.COMMAND, "work", "--once", *words],
+            env=tools.environment(TASKYARD=yard.url), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert refused.returncode == 2
+        assert "there is no command 'no-such-c" in refused.stderr
+    assert yard.get(id).state == "todo"
+
+
+def test_a_command_that_a_kind_leads_to_and_is_not_there_is_said_in_the_tasks_history(yard: Yard) -> None:
+    id = yard.add("no-such-command", max_attempts=1).id
+    work(yard, "--once", "--", "{kind}")
+    assert yard.get(id).error == "the command cannot be started: no-such-command: No such file or directory"
 
 
 def started(yard: Yard, tmp_path: Path, script: str, *options: str) -> subprocess.Popen[str]:
@@ -282,7 +294,7 @@ def started(yard: Yard, tmp_path: Path, script: str, *options: str) -> subproces
     return worker
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_lets_what_runs_finish_and_claims_nothing_more(
     yard: Yard, tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -75,7 +75,7 @@ def family(pid: int) -> list[int]:
 
 
 @pytest.mark.parametrize("turn", range(3))
-def test_a_killed_workers_task_is_started_by_another_at_once_and_not_before_its_command_is_gone(
+def test_10_a_killed_workers_task_is_started_by_another_at_once_and_not_before_its_command_is_gone(
     yard: Yard, start: Callable[..., Any], tmp_path: Path, turn: int
 ) -> None:
     id = yard.add("build").id

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import signal
-import threading
 from typing import TYPE_CHECKING, Any
 
 from taskyard.errors import Invalid
@@ -15,6 +12,7 @@ from taskyard.worker.options import Options, Tally
 from taskyard.worker.outcome import Fail, Outcome, Retry
 from taskyard.worker.pulse import ThreadBeats
 from taskyard.worker.run import Run
+from taskyard.worker.signals import Signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Fail", "Job", "Outcome", "Retry", "Tally", "Worker"]
 
 LEASE = 60.0  # seconds, with a beat every third of it
-_log = logging.getLogger("taskyard")
 
 
 class Worker:
@@ -41,11 +38,14 @@ class Worker:
     worker.run()
     """
 
-    def __init__(self, yard: Yard, *, checks: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(
+        self, yard: Yard, *, checks: Mapping[str, Sequence[str]] | None = None, check_timeout: float | None = None
+    ) -> None:
         self._yard = yard
         self._handlers: dict[str, Performer] = {}
         self._any: Performer | None = None
-        self._checks = {name: Command(argv) for name, argv in {**yard.checks, **(checks or {})}.items()}
+        known = {**yard.checks, **(checks or {})}
+        self._checks = {name: Command(argv, check_timeout) for name, argv in known.items()}
         self._run: Run | None = None
         self._stopped = False
 
@@ -97,10 +97,10 @@ class Worker:
                     count(ended.ending)
                     (report or _reported)(job, ended, seconds)
 
-                return self._begin(share, counted, tell or _log.warning)
+                return self._begin(share, counted, tell or _warned)
 
             return prefork.run(wanted, begin, self.stop)
-        return self._begin(wanted, report or _reported, tell or _log.warning)
+        return self._begin(wanted, report or _reported, tell or _warned)
 
     def _begin(
         self, options: Options, report: Callable[[Job, Outcome, float], None], tell: Callable[[str], None]
@@ -118,7 +118,7 @@ class Worker:
         )
         if self._stopped:
             run.stop()
-        with _signals(run):
+        with Signals(run):
             return run.go(lock)
 
     def _performer(self, kind: str) -> Performer | None:
@@ -141,29 +141,16 @@ class Worker:
             self._run.stop()
 
 
-class _signals:  # noqa: N801  used as a function
-    """While this lasts, SIGTERM and SIGINT stop the run; a thread other than the main one leaves signals alone."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._before: dict[int, Any] = {}
-        self._woken = -1
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self._before[number] = signal.signal(number, lambda *_: self._run.stop())
-            # The kernel gives a signal to any thread, and only the main one acts on it: it has to be woken.
-            self._woken = signal.set_wakeup_fd(self._run.news.told, warn_on_full_buffer=False)
-
-    def __exit__(self, *_: object) -> None:
-        if self._before:
-            signal.set_wakeup_fd(self._woken)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-
 def _reported(job: Job, ended: Outcome, seconds: float) -> None:
+    import logging  # 6 ms, and the command line does its own telling
+
     level = logging.INFO if ended.reason is None else logging.WARNING
-    reason = "" if ended.reason is None else f": {ended.reason.splitlines()[0][:200]}"
-    _log.log(level, "%s %s %s after %.2f s%s", job.kind, job.id, ended.ending, seconds, reason)
+    reason = "" if ended.reason is None else f": {ended.reason.partition(chr(10))[0][:200]}"
+    told = "%s %s %s after %.2f s%s"
+    logging.getLogger("taskyard").log(level, told, job.kind, job.id, ended.ending, seconds, reason)
+
+
+def _warned(text: str) -> None:
+    import logging
+
+    logging.getLogger("taskyard").warning(text)

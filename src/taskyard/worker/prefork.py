@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from taskyard.errors import Invalid
 from taskyard.worker.options import Tally
+from taskyard.worker.signals import stops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     Work = Callable[[int, int, Callable[[str], object]], None]
     """What a child does, given its number, what tells it of its parent's death, and how to tell of a task's ending."""
 
-STOPS = (signal.SIGTERM, signal.SIGINT)
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0  # seconds before a killed child is replaced, doubled while they die young
 YOUNG = 5.0
 
@@ -47,7 +47,7 @@ class Child:
         held, lifeline = os.pipe()
         self.started, self.again_at = time.monotonic(), None
         signal.pthread_sigmask(
-            signal.SIG_BLOCK, STOPS
+            signal.SIG_BLOCK, stops()
         )  # a stop in this moment waits for the child's own way to hear it
         self.pid = os.fork()
         if self.pid == 0:
@@ -66,7 +66,7 @@ class Child:
                 traceback.print_exc()
             finally:
                 os._exit(code)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stops())
         os.close(told)
         os.close(held)
         os.set_blocking(heard, False)
@@ -107,7 +107,7 @@ class Crew:
 
     def run(self) -> Tally:
         """Keep them going until each has done what was asked, or all are told to stop."""
-        before = {number: signal.signal(number, self._on_signal) for number in STOPS}
+        before = {number: signal.signal(number, self._on_signal) for number in stops()}
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: self._ring())
         woken = signal.set_wakeup_fd(self._told, warn_on_full_buffer=False)  # whichever thread the kernel gives it to
         try:
@@ -182,9 +182,9 @@ def run(
             stop()
 
         signal.set_wakeup_fd(-1)  # the parent's
-        for one in STOPS:
+        for one in stops():
             signal.signal(one, lambda *_: stop())
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stops())
         threading.Thread(target=hear, name="parent", daemon=True).start()
         begin(options.share(number), tell)
 

@@ -34,9 +34,11 @@ def work(call: Call) -> Reply:
         raise Invalid(
             "a command is another process, and a memory: yard is for one", hint="name a directory with --yard"
         )
-    worker = Worker(call.yard, checks=checks)
-    grace = given.seconds("grace")
-    worker.command(given.words, timeout=given.seconds("timeout", least=0.001), grace=10.0 if grace is None else grace)
+    for words in (given.words, *checks.values()):
+        _must_be_there(words[0])
+    grace, timeout = given.seconds("grace"), given.seconds("timeout", least=0.001)
+    worker = Worker(call.yard, checks=checks, check_timeout=timeout)
+    worker.command(given.words, timeout=timeout, grace=10.0 if grace is None else grace)
     guard.adopt_orphans()
     listened = sys.stdout is not None  # without a stdout there is nobody to tell, and that is no reason not to work
     if not call.as_json and sys.stderr is not None and sys.stderr.isatty():
@@ -51,6 +53,16 @@ def work(call: Call) -> Reply:
     if given.flag("once") and not tally.total:
         raise NothingReady()
     return Reply({"worker": call.yard.worker, "ended": tally.as_dict()}, lambda: _sum(tally) if listened else "")
+
+
+def _must_be_there(program: str) -> None:
+    """A mistyped command would use up the attempts of every task in the yard."""
+    from shutil import which
+
+    if "{" not in program and which(program) is None:
+        raise Invalid(
+            f"there is no command {ascii(program)[:60]}", hint="check its spelling, its path and that it may be run"
+        )
 
 
 def _check(text: str) -> tuple[str, list[str]]:
@@ -112,7 +124,7 @@ COMMANDS = {
             Option("--once", None, "one task, then end; exit 3 if nothing is ready"),
             Option("--max-tasks", "N", "end after so many tasks"),
             Option("--idle-exit", "S", "end after so long without a task"),
-            Option("--timeout", "S", "stop a command that takes longer; counted as an error"),
+            Option("--timeout", "S", "stop a command, or a check, that takes longer; counted as an error"),
             Option(
                 "--grace",
                 "S",
