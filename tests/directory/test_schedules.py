@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import itertools
 import json
 import os
 import shutil
@@ -36,19 +35,6 @@ def url(tmp_path: Path) -> str:
     path = str(tmp_path / "yard")
     taskyard.init(path, durability="fast").close()
     return path
-
-
-@pytest.fixture
-def fresh(tmp_path: Path) -> Callable[[], str]:
-    """Makes one empty yard after the other."""
-    numbers = itertools.count()
-    template = str(tmp_path / "template")
-    taskyard.init(template, durability="fast").close()
-
-    def make() -> str:
-        return shutil.copytree(template, str(tmp_path / f"yard-{next(numbers)}"))
-
-    return make
 
 
 def drop(url: str, name: str, content: Any) -> Path:

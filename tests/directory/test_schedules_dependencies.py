@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import taskyard
 from taskyard import Conflict, NotFound
 from taskyard.stores.directory import untangling
 from tests.conftest import taken, wait_until
@@ -18,24 +16,10 @@ from tests.directory.stories import check_log, check_nothing_is_stuck, check_pla
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from taskyard import Yard
 
 DECIDING = frozenset(("create", "rename", "remove", "rmdir", "listdir", "has"))
-
-
-@pytest.fixture
-def fresh(tmp_path: Path) -> Callable[[], str]:
-    """Makes one empty yard after the other."""
-    numbers = itertools.count()
-    template = str(tmp_path / "template")
-    taskyard.init(template, durability="fast").close()
-
-    def make() -> str:
-        return shutil.copytree(template, str(tmp_path / f"yard-{next(numbers)}"))
-
-    return make
 
 
 @pytest.fixture

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-import taskyard
 from tests.conftest import lapse, outlast, taken
 from tests.directory.staging import AtCall, Turns, every_call, yard_on
 from tests.directory.stories import check_log, check_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from taskyard import Claim, Yard
 
 DECIDING = frozenset(("rename", "listdir", "read"))
-
-
-@pytest.fixture
-def fresh(tmp_path: Path) -> Callable[[], str]:
-    """Makes one empty yard after the other."""
-    numbers = itertools.count()
-    template = str(tmp_path / "template")
-    taskyard.init(template, durability="fast").close()
-
-    def make() -> str:
-        return shutil.copytree(template, str(tmp_path / f"yard-{next(numbers)}"))
-
-    return make
 
 
 def holders(claims: list[Claim | None]) -> list[Claim]:

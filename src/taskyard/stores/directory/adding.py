@@ -128,7 +128,7 @@ class Adder:
             try:
                 self._disk.unlink(f"{new.folder}/{new.name}")
             except FileNotFoundError:
-                if self._disk.exists(new.written) or not self._is_there(new.id):
+                if self._disk.exists(new.written) or not self._ground.lookup.knows(new.id):
                     continue  # it never was in its place
                 kept.append(new.id)
                 if not new.logged:
@@ -249,15 +249,8 @@ class Adder:
 
     def _must_be_there(self, new: New) -> None:
         """Slower than the janitor's patience: a file with a key was put in its place, and logged, for us; any other was removed."""
-        if not self._is_there(new.id):
+        if not self._ground.lookup.knows(new.id):
             raise FileNotFoundError(ENOENT, "the new task's file was removed before it was in place", new.written)
-
-    def _is_there(self, id: str) -> bool:
-        try:
-            self._ground.lookup.find(id)
-        except NotFound:
-            return False
-        return True
 
     def announce(self, batch: Sequence[New], lines: bytes) -> None:
         """Log new tasks, and let the next claim of this process see them."""

@@ -79,14 +79,7 @@ class Edges:
     def open(self, after: Iterable[str]) -> set[str]:
         """Those of these tasks that are there and not done: what was needed once and is nowhere was done and pruned."""
         unmet = self.unmet(after)
-        return {id for id in unmet if self._is_there(id)} if unmet else unmet
-
-    def _is_there(self, id: str) -> bool:
-        try:
-            self._ground.lookup.find(id)
-        except NotFound:
-            return False
-        return True
+        return {id for id in unmet if self._ground.lookup.knows(id)} if unmet else unmet
 
     def register(self, id: str, needs: Iterable[str], sync: bool) -> None:
         """Keep the edges of a task that is about to be published; `NotFound` if what it needs is gone by then.

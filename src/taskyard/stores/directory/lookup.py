@@ -65,6 +65,14 @@ class Lookup:
         self._disk.listdir(f"{self._root}/processing")  # a yard that is gone is not a yard without the task
         raise NotFound(f"no task has the id {prefix}", hint="'taskyard list' shows the tasks there are")
 
+    def knows(self, id: str) -> bool:
+        """Whether there is a task of this id."""
+        try:
+            self.find(id)
+        except NotFound:
+            return False
+        return True
+
     def matching(self, prefix: str) -> dict[str, Found]:
         """One pass: every task whose id begins so."""
         tasks: dict[str, Found] = {}
