@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from typing import TYPE_CHECKING
+
+from taskyard import ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,7 @@ class Trouble:
                 self._said = error.message
                 self._tell(f"{error.message}; trying again until it is back")
             pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE)
-        return pause * random.uniform(0.75, 1.25)  # noqa: S311  nobody gains by guessing a pause
+        return pause * (0.75 + ids.chance(8) / 512)
 
     def over(self) -> None:
         """Something worked."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 import sys
 
 from taskyard.doors.cli import paper, replies
@@ -57,9 +57,10 @@ def work(call: Call) -> Reply:
 
 def _must_be_there(program: str) -> None:
     """A mistyped command would use up the attempts of every task in the yard."""
-    from shutil import which
-
-    if "{" not in program and which(program) is None:
+    if "{" in program:
+        return  # which one it is, the task says
+    places = [""] if os.sep in program else os.get_exec_path()  # shutil.which costs 3 ms at every start
+    if not any(os.access(os.path.join(place, program), os.X_OK) for place in places):
         raise Invalid(
             f"there is no command {ascii(program)[:60]}", hint="check its spelling, its path and that it may be run"
         )
@@ -67,6 +68,8 @@ def _must_be_there(program: str) -> None:
 
 def _check(text: str) -> tuple[str, list[str]]:
     name, equals, command = text.partition("=")
+    import shlex
+
     try:
         words = shlex.split(command)
     except ValueError as error:
