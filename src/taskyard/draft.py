@@ -162,6 +162,7 @@ def lease(value: object) -> float:
 
 def task_id(value: object) -> str:
     """An id or the beginning of one; what can be neither names no task."""
+    value = getattr(value, "id", value)  # a task will do for its id
     if not isinstance(value, str):
         raise Invalid(f"a task id must be a text, not {type(value).__name__}")
     text = value.lower()
@@ -175,7 +176,7 @@ def task_id(value: object) -> str:
 
 def _several(value: object, name: str, most: int, check: Callable[[object], str]) -> tuple[str, ...]:
     """One text or several, each once."""
-    given = [value] if isinstance(value, str) else value
+    given = [value] if isinstance(value, str) or hasattr(value, "id") else value
     if not isinstance(given, list | tuple | set | frozenset):
         raise Invalid(f"{name} must be a text or a list of texts, not {type(value).__name__}")
     kept = tuple(dict.fromkeys(map(check, given)))

@@ -371,3 +371,26 @@ def test_a_cancelled_task_stops_its_command_and_the_worker_goes_on(yard: Yard, t
     other = yard.add("build").id
     assert "1 lost, 1 done" in worker.communicate(timeout=30)[0]
     assert (yard.get(id).state, yard.get(other).state) == ("cancelled", "done")
+
+
+def test_a_done_that_is_said_by_hand_is_verified_too(yard: Yard) -> None:
+    tools.settle(yard.url, checks={"good": ["true"], "bad": ["sh", "-c", "echo it is not >&2; exit 9"]})
+    for name, code in (("good", 0), ("bad", 7), ("unknown", 7)):
+        id = yard.add("build", verify=name).id
+        claim = yard.claim(id)
+        assert claim is not None
+        said = subprocess.run(
+            [*tools.COMMAND, "done", claim.handle], env=tools.environment(TASKYARD=yard.url), capture_output=True, text=True, check=False
+        )  # fmt: skip
+        assert said.returncode == code, said.stderr
+        assert claim.holds() is (code != 0)
+        if name == "bad":
+            assert "the check 'bad' did not pass: exit 9: it is not" in said.stderr
+
+
+def test_a_command_cannot_talk_its_way_past_the_check_of_its_worker(yard: Yard) -> None:
+    id = yard.add("build", verify="tests", max_attempts=1).id
+    command = " ".join(tools.COMMAND)
+    shell(yard, f"{command} done && exit 0; exit 3", "--once", "--check", "tests=test -e never-built")
+    assert yard.get(id).state is State.FAILED
+    assert "exit 3" in str(yard.get(id).error)

@@ -371,6 +371,7 @@ def test_processes_end_with_their_parent_and_hand_back_what_they_held(
     assert set(pids) <= set(everybody)
     worker.send_signal(number)
     wait_until(lambda: not any(map(is_there, everybody)))
+    yard.sweep()
     assert {yard.get(id).state for id in ids} <= {"todo", "done"}
     assert yard.counts()["processing"] == 0
 

@@ -145,7 +145,7 @@ def whole_lines(text: str) -> list[Any]:
     return [json.loads(line) for line in text.split("\n")[:-1]]
 
 
-def settle(yard: str | Path, **settings: float) -> None:
+def settle(yard: str | Path, **settings: object) -> None:
     """Change the yard's settings, before anybody opens it."""
     file = Path(yard) / "yard.json"
     content = json.loads(file.read_text())

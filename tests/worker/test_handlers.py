@@ -225,18 +225,78 @@ def test_a_stop_lets_what_runs_finish(yard: Yard) -> None:
     assert sorted(yard.get(id).state for id in ids) == [State.DONE, State.TODO]
 
 
-def test_after_its_grace_what_runs_is_handed_back(yard: Yard) -> None:
+def test_what_is_finished_within_the_last_grace_is_not_thrown_away(yard: Yard) -> None:
     worker = Worker(yard)
 
     @worker.handles("plain", "patient")
     def handler(job: Job) -> str:
         worker.stop()
-        wait_until(lambda: job.cancelled)
+        wait_until(lambda: job.released)
         return "finished after all"
 
     id = yard.add("plain").id
-    assert worker.run(grace=0.05).as_dict() == {"done": 1}, "what is finished within the last grace is not thrown away"
+    assert worker.run(grace=0.05).as_dict() == {"done": 1}
     assert yard.get(id).state is State.DONE
+
+
+def test_what_a_handler_returns_because_it_was_told_to_stop_is_no_result(yard: Yard) -> None:
+    worker = Worker(yard)
+
+    @worker.handles("plain")
+    def handler(job: Job) -> str:
+        worker.stop()
+        wait_until(lambda: job.cancelled)
+        return "half of it"
+
+    id = yard.add("plain").id
+    assert worker.run(grace=0.05).as_dict() == {"released": 1}
+    assert (yard.get(id).state, yard.get(id).attempts) == (State.TODO, 0)
+
+
+def test_a_drain_waits_for_what_comes_back_and_for_what_others_hold(yard: Yard) -> None:
+    worker = Worker(yard)
+    yard.policy.backoff = 0.05
+    yard.add("build", max_attempts=2)
+    yard.add("build", delay=3600)
+
+    @worker.handles("build")
+    def handler(job: Job) -> None:
+        raise ValueError("broken")
+
+    assert worker.run(drain=True).as_dict() == {"error": 2}
+    assert yard.counts()["failed"] == 1
+
+
+def test_a_drain_does_not_end_between_a_done_and_what_it_lets_go(yard: Yard) -> None:
+    first = yard.add("build")
+    second = yard.add("build", after=first)
+    claim = yard.claim(first.id)
+    assert claim is not None
+    worker = Worker(yard)
+    done = []
+
+    @worker.handles("build")
+    def handler(job: Job) -> None:
+        done.append(job.id)
+
+    looks = iter([claim.done])
+    real = yard._store.latest
+
+    def latest() -> str:
+        for step in looks:
+            step()
+        return real()
+
+    yard._store.latest = latest  # type: ignore[method-assign]
+    worker.run(drain=True)
+    assert done == [second.id]
+
+
+def test_an_option_that_run_does_not_know_is_refused(yard: Yard) -> None:
+    worker = Worker(yard)
+    worker.handles("build")(lambda job: None)
+    with pytest.raises(Invalid, match="not an option of run: timeout"):
+        worker.run(timeout=5)
 
 
 def test_an_async_handler_is_cancelled_at_the_end_of_the_grace(yard: Yard) -> None:

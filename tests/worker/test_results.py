@@ -34,8 +34,12 @@ def meaning(folder: Path | None, **ended: object) -> Outcome:
         ('starting {up}\n{"a": 1}\ndone}\n', {"a": 1}),
         ('{"a": 1} {"b": 2}', {"b": 2}),
         ('{"a": {"b": 2}}', {"a": {"b": 2}}),
-        ('{"a": 1} {"b": ', {"a": 1}),
-        ('{{"a": 1}}', {"a": 1}),
+        ('{"a": 1} {"b": ', None),
+        ('{{"a": 1}}', None),
+        ('{"outer": {"inner": 1}, ', None),
+        ('{"a": 1}\nset {1,2}  {} done\n', {"a": 1}),
+        ('{"a": 1}\n[{"in": 2}]\n', {"a": 1}),
+        ('result: {"a": 1}  \n\nbye\n', {"a": 1}),
         ('{"a": "{\\"b\\": 2}"}', {"a": '{"b": 2}'}),
         ('log {"level": "info"}\n{\n  "ok": true\n}\n', {"ok": True}),
     ],
@@ -98,7 +102,14 @@ def test_an_object_inside_of_one_whose_beginning_was_not_kept_is_no_result() -> 
     assert meaning(None, stdout=inner, cut=True).result is None
     assert meaning(None, stdout='  {"inner": 1}\n]}\n', cut=True).result is None
     assert meaning(None, stdout=inner + '{"whole": true}\n', cut=True).result == {"whole": True}
-    assert meaning(None, stdout=inner).result == {"inner": 2}
+    assert meaning(None, stdout=inner).result is None
+
+
+def test_an_object_that_is_too_long_to_be_seen_whole_is_an_error_and_not_forgotten() -> None:
+    ended = meaning(None, stdout="1, 2, 3]}\n", cut=True)
+    assert ended.ending is Ending.ERROR
+    assert "longer than 1048576 bytes" in str(ended.reason)
+    assert meaning(None, stdout="a long log\n", cut=True).ending is Ending.DONE
 
 
 @pytest.mark.parametrize(

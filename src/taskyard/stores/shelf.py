@@ -106,6 +106,8 @@ class Record:
             priority=at.priority,
             worker=at.worker,
             mission=draft.mission,
+            assignee=at.assignee,
+            fence=at.fence,
         )
 
 

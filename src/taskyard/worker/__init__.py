@@ -8,7 +8,7 @@ from taskyard.errors import Invalid
 from taskyard.words import kind as legal_kind
 from taskyard.worker.command import Command
 from taskyard.worker.job import Job
-from taskyard.worker.options import Options, Tally
+from taskyard.worker.options import OPTIONS, Options, Tally
 from taskyard.worker.outcome import Fail, Outcome, Retry
 from taskyard.worker.pulse import ThreadBeats
 from taskyard.worker.run import Run
@@ -83,6 +83,9 @@ class Worker:
         """
         if not self._handlers and self._any is None:
             raise Invalid("this worker has no handlers", hint="put @worker.handles('kind') before a function")
+        unknown = sorted(set(options) - set(OPTIONS))
+        if unknown:
+            raise Invalid(f"not an option of run: {unknown[0]}", hint=f"known are {', '.join(OPTIONS)}")
         if self._any is None:
             options.setdefault("kinds", sorted(self._handlers))
         wanted = Options(**options)

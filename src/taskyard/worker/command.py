@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from taskyard import draft
 from taskyard.errors import Invalid
+from taskyard.words import encoded
 from taskyard.worker import outcome
 from taskyard.worker.guarded import GuardLost, stop_strays
 
@@ -28,6 +29,7 @@ _EFFORT = 1 << 24  # characters that are looked through for a result on standard
 _DEEP = 1 << 16  # characters that an object nested too deeply counts for
 _STRETCH = 1 << 14
 _beginning = re.compile(r"\{(?=\s*[\"}])")
+_line_ends = re.compile(r"[^\S\n]*(?:\n|\Z)").match
 _decoder = json.JSONDecoder()
 
 
@@ -53,7 +55,7 @@ class Command:
 
     def check(self, job: Job, guarded: Guarded, name: str, result: Any) -> Outcome | None:
         """Run it as the check of this name on what the task has come to; None if it is content."""
-        ended = self._run(job, guarded, job.workdir, result, f"{name}.")
+        ended = self._run(job, guarded, job.workdir, result, f"{encoded(name)}.")
         if isinstance(ended, outcome.Outcome):
             return ended
         if ended.error is None and ended.code == 0 and not ended.stopped:
@@ -114,7 +116,11 @@ def environment(job: Job, workdir: str | None) -> dict[str, str]:
         "TASKYARD_FENCE": str(job.fence),
         "TASKYARD_WORKER": job.task.worker or "",
     }
-    return told if workdir is None else {**told, "TASKYARD_WORKDIR": workdir}
+    if workdir is not None:
+        told["TASKYARD_WORKDIR"] = workdir
+    if job.check is not None:
+        told["TASKYARD_CHECK"] = draft.compact(job.check)  # for a `done` that the command says itself
+    return told
 
 
 def _filled(word: str, stands_for: Mapping[str, str]) -> str:
@@ -127,10 +133,7 @@ def _filled(word: str, stands_for: Mapping[str, str]) -> str:
 def _with_result(ended: Ended, workdir: str | None) -> Outcome:
     path = None if workdir is None else os.path.join(workdir, "result.json")
     try:
-        if path is not None and os.path.lexists(path):
-            result = json.loads(_read(path))
-        else:
-            result = last_object(_from_a_line(ended.stdout) if ended.cut else ended.stdout)
+        result = json.loads(_read(path)) if path is not None and os.path.lexists(path) else _from_stdout(ended)
         draft.payload(result, "result")
     except (OSError, ValueError, RecursionError) as error:
         return outcome.error(f"result.json cannot be read: {error}")
@@ -150,6 +153,14 @@ def _read(path: str) -> bytes:
         return file.read(RESULT_MOST)
 
 
+def _from_stdout(ended: Ended) -> Any:
+    """The last object on standard output; `Invalid` if there is one that is too long to be seen whole."""
+    result = last_object(_from_a_line(ended.stdout) if ended.cut else ended.stdout)
+    if result is None and ended.cut and ended.stdout.rstrip().endswith("}"):
+        raise Invalid(f"it may be longer than {draft.PAYLOAD_MOST} bytes; keep the bulk in a file")
+    return result
+
+
 def _from_a_line(text: str) -> str:
     """A text without its beginning, from the first line that may be an object of its own and not a part of another."""
     at = text.find("\n{")
@@ -157,7 +168,7 @@ def _from_a_line(text: str) -> str:
 
 
 def last_object(text: str) -> dict[str, Any] | None:
-    """The last JSON object in a text, whatever stands before and after it; objects inside of others do not count."""
+    """The last JSON object in a text that a line ends with; objects inside of others, or of lists, do not count."""
     found, effort = None, 0
     begin = _beginning.search(text)
     while begin is not None and effort < _EFFORT:
@@ -165,7 +176,9 @@ def last_object(text: str) -> dict[str, Any] | None:
             text = text[begin.start() :]  # an error counts the lines before it, which would be all of them every time
             begin = _beginning.match(text) or begin
         try:
-            found, end = _decoder.raw_decode(text, begin.start())
+            value, end = _decoder.raw_decode(text, begin.start())
+            if _line_ends(text, end):
+                found = value
         except json.JSONDecodeError as error:
             effort += error.pos - begin.start()
             end = begin.end()

@@ -31,7 +31,8 @@ class Function:
     def perform(self, job: Job, guarded: Guarded) -> Outcome:  # noqa: ARG002  commands need the guard
         """Call it with this job, and tell what came of it."""
         try:
-            return outcome.done(asyncio.run(self._awaited(job)) if self._is_async else self._call(job))
+            result = asyncio.run(self._awaited(job)) if self._is_async else self._call(job)
+            return outcome.RELEASED if job.released and job.noticed else outcome.done(result)
         except Retry as retry:
             return outcome.later(retry.after, retry.reason)
         except Fail as fail:

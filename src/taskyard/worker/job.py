@@ -28,6 +28,10 @@ class Job:
         """Whether the worker stops, and has taken the task out of the handler's hands."""
         self.is_guarded = False
         """Whether a command runs for it now, behind a guard."""
+        self.check: list[str] | None = None
+        """The command of the check that the task asks for."""
+        self.noticed = False
+        """Whether the handler was told to stop: what it returns after that is no result."""
         self._lock = threading.Lock()
         self._stopper: Callable[[float], None] | None = None
         self._grace: float | None = None
@@ -65,7 +69,8 @@ class Job:
     @property
     def cancelled(self) -> bool:
         """Whether to stop: the task was cancelled or is somebody else's now, or the worker is going."""
-        return self.lost or self.released
+        self.noticed = self.noticed or self.lost or self.released
+        return self.noticed
 
     def progress(self, share: float) -> None:
         """Tell how much is done, from 0 to 1."""

@@ -56,6 +56,9 @@ class Options:
         return twin
 
 
+OPTIONS = Options.__slots__
+
+
 class Tally:
     """How many tasks ended how in one run."""
 

@@ -76,7 +76,7 @@ LOST = Outcome(Ending.LOST)
 class Retry(Exception):
     """Raised by a handler: try the task again after so many seconds; this is not counted as an attempt."""
 
-    def __init__(self, after: float | None = None, reason: str | None = None) -> None:
+    def __init__(self, reason: str | None = None, *, after: float | None = None) -> None:
         super().__init__(reason or "to be tried again later")
         self.after = after
         self.reason = _words(reason)

@@ -179,7 +179,7 @@ def run(
     def work(number: int, lifeline: int, tell: Callable[[str], object]) -> None:
         def hear() -> None:
             os.read(lifeline, 1)  # never written to: it ends when the parent is gone
-            stop()
+            os._exit(1)  # as if this one had been killed too, and its tasks are free at once
 
         signal.set_wakeup_fd(-1)  # the parent's
         for one in stops():

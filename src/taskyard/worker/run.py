@@ -39,6 +39,7 @@ LAST_GRACE = 2.0  # seconds between TERM and KILL for what the worker's own grac
 UNHEARD = 1.0  # seconds that a Python handler has to notice `cancelled` before its task is handed back over its head
 _LONG = 3600.0
 _LOOK = 0.5
+_LOOK_AGAIN = 0.05
 
 
 class News:
@@ -102,6 +103,8 @@ class Run:
         self._running: dict[str, Job] = {}
         self._claimed = 0
         self._busy_until = time.monotonic()
+        self._quiet: str | None = None
+        """The end of the log when nothing was left to do."""
         self._own: list[str] = []
         self._failure: BaseException | None = None
         self._at_work = options.concurrency
@@ -264,7 +267,19 @@ class Run:
             return True
         if options.idle_exit is not None and not self._running:
             return time.monotonic() - self._busy_until >= options.idle_exit
-        return options.drain and not self._anything_left()
+        return options.drain and self._is_drained()
+
+    def _is_drained(self) -> bool:
+        """Whether nothing was left at two looks, and nothing happened between them.
+
+        One look may miss a task that moves against its order, or that is about to be let go by what was just done.
+        """
+        log = self._yard._store.latest()
+        if self._anything_left():
+            self._quiet = None
+            return False
+        before, self._quiet = self._quiet, log
+        return before == log
 
     def _anything_left(self) -> bool:
         """Whether a task of ours is in todo or in somebody's hands, or comes back after a backoff."""
@@ -287,6 +302,8 @@ class Run:
     def _soonest(self) -> float | None:
         """Seconds until something is to be done even if nothing happens."""
         alarm = self._yard._store.alarm()
+        if self._quiet is not None:
+            return _LOOK_AGAIN
         if self._options.idle_exit is None or self._running:
             return alarm
         left = max(0.0, self._busy_until + self._options.idle_exit - time.monotonic())

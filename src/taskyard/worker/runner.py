@@ -53,8 +53,11 @@ class Runner:
 
     def _refused(self, job: Job) -> Outcome | None:
         """A task whose check nobody here knows could never be done: said before the work, not after it."""
-        if job.task.verify is not None and job.task.verify not in self._checks:
+        if job.task.verify is None:
+            return None
+        if job.task.verify not in self._checks:
             return outcome.error(f"the task asks for the check {job.task.verify!r}, which this worker does not know")
+        job.check = self._checks[job.task.verify].argv
         return None
 
     def _performed(self, job: Job) -> Outcome:

@@ -46,6 +46,10 @@ def done(call: Call) -> Reply:
 
         result = values.json_option(call.given, "result")
     held = _held(call, call.given.word(0))
+    if held.holds() and held.task.verify is not None:
+        from taskyard.doors.cli import verifying
+
+        verifying.check(call.yard, held, result)
     held.done(result)
     return _reply(call, held, lambda task: f"{task.id} is {task.state}")
 

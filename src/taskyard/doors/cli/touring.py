@@ -66,7 +66,7 @@ def _reply(verdict: dict[str, Any], folder: str | None) -> Reply:
 COMMANDS = {
     "demo": Command(
         demo,
-        "Watch a crew of four at work for ten seconds, in a folder of its own: one worker is killed and one is stopped in mid-task. At the end the yard's own records, and the pictures that were made, are "
+        "Watch a crew of four at work for a few seconds, in a folder of its own: one worker is killed and one is stopped in mid-task. At the end the yard's own records, and the pictures that were made, are "
         "checked: every task was done exactly once. With FOLDER it is all left there to be looked at.",
         (
             ("taskyard demo", "the tour"),

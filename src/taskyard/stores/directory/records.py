@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Written = tuple[Handle, str, dict[str, Any]]
 
+_TRIES = 100
 _BY_HOLDER = ("done", "error", "released")
 _OUTPUT = ("done", "error")
 _BARE = "bare"
@@ -153,10 +154,13 @@ class Records:
         folder = f"{self._root}/results/{id[: ids.SEGMENT]}"
         draft = self._draft()
         self._disk.create(draft, json.dumps(record, ensure_ascii=False).encode() + b"\n", sync)
-        try:
-            published = self._disk.publish(draft, f"{folder}/{name}")
-        except FileNotFoundError:
-            self._ensure(folder)
+        for _ in range(_TRIES):
+            try:
+                published = self._disk.publish(draft, f"{folder}/{name}")
+                break
+            except FileNotFoundError:
+                self._ensure(folder)  # missing; or made a moment ago, and dropped by a sweep because it was empty
+        else:
             published = self._disk.publish(draft, f"{folder}/{name}")
         if sync:
             self._disk.sync(folder)
