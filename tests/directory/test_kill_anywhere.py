@@ -187,6 +187,11 @@ SCENES = {
         lambda y, handle: y.held(handle).release(),
         lambda y, handle, _: state(y, handle) == "todo",
     ),
+    "claim that is vouched for": Scene(
+        lambda y: y.add("k", {"n": 1}).id,
+        lambda y, _: (y.vouch(60), claim(y).handle)[1],
+        lambda y, id, handle: handle.startswith(id),
+    ),
     "resume": Scene(
         lambda y: (y.add("k"), claim(y).handle)[1],
         lambda y, _: [again.handle for again in y.resume("w")],
