@@ -182,6 +182,43 @@ def test_a_stopped_worker_loses_its_claim_and_continued_it_stops_its_command_and
         assert (report.task.state, report.task.result, report.stale_results) == (State.DONE, "mine", [])
 
 
+def test_the_command_of_a_stopped_worker_is_stopped_before_another_begins(
+    place: str, start: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Its guard sees that it stands still: two agents must not work on one task, and nobody may continue the first."""
+    tools.settle(place, lease=6)
+    with taskyard.open(place, worker="boss") as yard:
+        id = yard.add("build").id
+        worker = start("--max-tasks", "1", *works(tmp_path / "up"))
+        command = up(tmp_path / "up")
+        worker.send_signal(signal.SIGSTOP)
+        try:
+            claim = wait_until(yard.claim, timeout=30)
+            assert not is_there(command)
+            claim.done("mine")
+        finally:
+            worker.send_signal(signal.SIGCONT)
+        assert "lost" in worker.communicate(timeout=20)[0]
+        assert yard.get(id).result == "mine"
+
+
+def test_a_worker_that_is_stopped_for_a_moment_goes_on_as_if_nothing_had_been(
+    place: str, start: Callable[..., Any], tmp_path: Path
+) -> None:
+    with taskyard.open(place, worker="boss") as yard:
+        id = yard.add("build", lease=4).id
+        worker = start(
+            "--max-tasks", "1", *works(tmp_path / "up", f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done")
+        )
+        up(tmp_path / "up")
+        worker.send_signal(signal.SIGSTOP)
+        time.sleep(1.2)  # more than one look of the guard, less than its patience
+        worker.send_signal(signal.SIGCONT)
+        (tmp_path / "go").touch()
+        assert worker.communicate(timeout=20)[0].splitlines()[-1] == "1 done"
+        assert yard.get(id).attempts == 0
+
+
 def test_a_handler_that_holds_the_interpreter_for_longer_than_its_lease_keeps_its_claim(
     place: str, start: Callable[..., Any]
 ) -> None:

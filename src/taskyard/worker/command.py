@@ -51,6 +51,8 @@ class Command:
             return ended
         if ended.stopped and job.cancelled:
             return outcome.LOST if job.lost else outcome.RELEASED
+        if ended.deserted:
+            return outcome.RELEASED
         return self._meaning(ended, workdir)
 
     def check(self, job: Job, guarded: Guarded, name: str, result: Any) -> Outcome | None:
@@ -58,6 +60,8 @@ class Command:
         ended = self._run(job, guarded, job.workdir, result, f"{encoded(name)}.")
         if isinstance(ended, outcome.Outcome):
             return ended
+        if ended.deserted:
+            return outcome.RELEASED
         if ended.error is None and ended.code == 0 and not ended.stopped:
             return None
         return outcome.error(f"the check {name!r} did not pass: {_complaint(ended, self.timeout)}")
@@ -77,6 +81,7 @@ class Command:
                 name=name,
                 timeout=self.timeout,
                 grace=self.grace,
+                patience=job.claim.lease / 2,
             )
             job.stopped_by(guarded.stop)  # a stop that came before is told now, when there is something to stop
             return guarded.end()

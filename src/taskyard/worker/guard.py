@@ -106,8 +106,15 @@ class Output:
 class Running:
     """The command that runs now."""
 
-    def __init__(self, pid: int, outputs: list[Output], timeout: float | None, grace: float) -> None:
+    def __init__(
+        self, pid: int, outputs: list[Output], timeout: float | None, grace: float, patience: float | None
+    ) -> None:
         self.pid = pid
+        self.patience = patience
+        """Seconds that the worker may stand still before it counts as lost; None if that is nobody's business."""
+        self.still_since: float | None = None
+        self.deserted = False
+        self.look_at = None if patience is None else time.monotonic() + _look_every(patience)
         self.outputs = outputs
         self.open = {output.descriptor: output for output in outputs}
         self.status: int | None = None
@@ -122,7 +129,7 @@ class Running:
 
     def next_deadline(self) -> float | None:
         """When something has to be done, if nothing happens before."""
-        return min((at for at in (self.stop_at, self.kill_at) if at is not None), default=None)
+        return min((at for at in (self.stop_at, self.kill_at, self.look_at) if at is not None), default=None)
 
 
 class Guard:
@@ -190,7 +197,7 @@ class Guard:
                 output.close()
             self._tell({"ended": {"error": f"{what['argv'][0]}: {error.strerror or error}", "errno": error.errno}})
         else:
-            self._running = Running(pid, outputs, what["timeout"], what["grace"])
+            self._running = Running(pid, outputs, what["timeout"], what["grace"], what["patience"])
         finally:
             for descriptor in (given, *ends):
                 os.close(descriptor)
@@ -210,6 +217,8 @@ class Guard:
         if running.stop_at is not None and now >= running.stop_at:
             running.timed_out = True
             self._stop(running.grace)
+        if running.look_at is not None and now >= running.look_at:
+            self._look_at_worker(running, now)
         if running.kill_at is not None and now >= running.kill_at:
             _signal_all(running.pid, signal.SIGKILL)
             running.kill_at = now + running.pause  # a process that forked meanwhile is found by the next look
@@ -223,6 +232,18 @@ class Guard:
             self._stop(PATIENCE)
         elif not left:
             self._finish(running)
+
+    def _look_at_worker(self, running: Running, now: float) -> None:
+        """A worker that is stopped sends no heartbeats: before its lease ends, and others begin, its command has to end."""
+        assert running.patience is not None  # or nobody would look
+        running.look_at = now + _look_every(running.patience)
+        if not _is_stopped(os.getppid()):
+            running.still_since = None
+        elif running.still_since is None:
+            running.still_since = now
+        elif now - running.still_since >= running.patience:
+            running.look_at, running.deserted = None, True
+            self._stop(min(PATIENCE, running.grace))
 
     def _bury(self, running: Running) -> bool:
         """Take note of processes that have ended; whether any is left. Orphans of the command are ours by now."""
@@ -242,7 +263,7 @@ class Guard:
         assert running.status is not None  # that is why it is finished
         code = os.waitstatus_to_exitcode(running.status)
         ended = {"code": code, "timed_out": running.timed_out, "stdout": stdout, "stderr": stderr}
-        ended.update(cut=running.outputs[0].is_cut, stopped=running.stopped)
+        ended.update(cut=running.outputs[0].is_cut, stopped=running.stopped, deserted=running.deserted)
         self._tell({"ended": ended})
 
     def _tell(self, message: dict[str, Any]) -> None:
@@ -343,6 +364,19 @@ def descendants(root: int) -> list[int] | None:
     for pid in found:
         found.extend(children.get(pid, ()))
     return found
+
+
+def _look_every(patience: float) -> float:
+    return min(1.0, patience / 4)
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether this process stands still, as by SIGSTOP; not where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except (OSError, IndexError):
+        return False
 
 
 def adopt_orphans() -> None:

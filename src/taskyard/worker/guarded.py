@@ -26,7 +26,7 @@ class GuardLost(Exception):
 class Ended:
     """How a command ended."""
 
-    __slots__ = ("code", "cut", "errno", "error", "stderr", "stdout", "stopped", "timed_out")
+    __slots__ = ("code", "cut", "deserted", "errno", "error", "stderr", "stdout", "stopped", "timed_out")
 
     def __init__(self, message: Mapping[str, Any]) -> None:
         self.error: str | None = message.get("error")
@@ -36,6 +36,8 @@ class Ended:
         """Its exit code; below zero the number of the signal that killed it."""
         self.stopped: bool = message.get("stopped", False)
         """Whether it was told to end before it did: its exit code is then an answer to that, and says nothing of the task."""
+        self.deserted: bool = message.get("deserted", False)
+        """Whether it was stopped because the worker itself stood still for too long."""
         self.timed_out: bool = message.get("timed_out", False)
         self.stdout: str = message.get("stdout", "")
         self.cut: bool = message.get("cut", False)
@@ -78,6 +80,7 @@ class Guarded:
         name: str = "",
         timeout: float | None,
         grace: float,
+        patience: float | None = None,
     ) -> None:
         """Have a command run; logs is the folder that its output is kept in."""
         self.start()
@@ -86,7 +89,7 @@ class Guarded:
             for stream in ("stdout", "stderr")
         }
         what = {"argv": list(argv), "environment": dict(environment), "stdin": stdin, **streams}
-        self._send({"run": {**what, "timeout": timeout, "grace": grace, "log_most": LOG_MOST}})
+        self._send({"run": {**what, "timeout": timeout, "grace": grace, "patience": patience, "log_most": LOG_MOST}})
 
     def end(self) -> Ended:
         """Wait until the command and all of its processes have ended."""
