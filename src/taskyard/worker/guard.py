@@ -384,6 +384,11 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def wake_with_parent(number: int) -> None:
+    """Have this signal sent to this process when its parent dies, where the system can do that (Linux)."""
+    _prctl(_PR_SET_PDEATHSIG, number)
+
+
 def _prctl(option: int, value: int) -> None:
     if not _library and sys.platform.startswith("linux"):
         import ctypes

@@ -158,8 +158,11 @@ def say(text: str) -> None:
 
 def remark(text: str) -> None:
     """Print on stderr: errors, warnings, and what is not part of the answer."""
-    if sys.stderr is not None:
-        print(text, file=sys.stderr, flush=True)
+    try:
+        if sys.stderr is not None:
+            print(text, file=sys.stderr, flush=True)
+    except OSError:
+        return  # whoever listened has gone; what was asked for goes on
 
 
 def encoded(value: Any) -> str:

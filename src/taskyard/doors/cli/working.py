@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def work(call: Call) -> Reply:
     """Take tasks and run the command for each, until there is nothing more to do or a signal says so."""
-    from taskyard.worker import Worker, guard
+    from taskyard.worker import Worker, guard, lifeline
 
     given = call.given
     options = {
@@ -40,6 +40,7 @@ def work(call: Call) -> Reply:
     worker = Worker(call.yard, checks=checks, check_timeout=timeout)
     worker.command(given.words, timeout=timeout, grace=10.0 if grace is None else grace)
     guard.adopt_orphans()
+    lifeline.hold(worker.stop)
     listened = sys.stdout is not None  # without a stdout there is nobody to tell, and that is no reason not to work
     if not call.as_json and sys.stderr is not None and sys.stderr.isatty():
         replies.remark(
