@@ -25,6 +25,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "init",
         "work",
         "demo",
+        "crew",
         "add",
         "list",
         "show",

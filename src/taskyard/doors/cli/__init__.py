@@ -59,7 +59,9 @@ def _run(words: list[str], as_json: bool) -> int:
     call = replies.Call(given, as_json, None if command.takes_over("--worker") else given.text("worker"))
     try:
         reply = command.run(call)
-        return 0 if reply is None else replies.answer(reply, as_json)
+        if reply is None or isinstance(reply, int):
+            return reply or 0  # whatever there was to say has been said
+        return replies.answer(reply, as_json)
     finally:
         call.close()
 

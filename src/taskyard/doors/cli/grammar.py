@@ -35,7 +35,7 @@ class Command:
 
     def __init__(
         self,
-        run: Callable[[Call], Reply | None],
+        run: Callable[[Call], Reply | int | None],
         about: str,
         examples: Sequence[tuple[str, str]],
         *,

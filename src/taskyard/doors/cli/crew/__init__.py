@@ -1,0 +1,1 @@
+"""A crew: several workers under one supervisor, as a file names them."""

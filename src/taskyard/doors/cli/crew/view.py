@@ -1,0 +1,207 @@
+"""The crew as it is seen on a screen: lines of text from what is known, for a width and a height."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+from taskyard.doors.cli import paper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from taskyard.doors.cli.crew.hand import Hand
+    from taskyard.doors.cli.crew.ledger import Happening, Held, Ledger
+
+COUNTED = ("todo", "waiting", "blocked", "processing", "done", "failed")
+COLOURS = {
+    "works": "processing",
+    "idle": "noted",
+    "hangs": "error",
+    "stopped": "failed",
+    "pauses": "error",
+    "ending": "error",
+    "ended": "noted",
+    "gave up": "failed",
+    # happenings
+    "took": "claimed",
+    "lost": "failed",
+    "restarted": "error",
+    "exited": "failed",
+    "started": "noted",
+    "continued": "noted",
+    "says": "noted",
+}
+_HEADS = ("WORKER", "STATE", "FOR", "LEASE", "DONE", "FAIL", "/MIN", "TASK")
+_WIDTHS = (0, 7, 5, 5, 5, 4, 4, 0)
+_RIGHT = frozenset((2, 3, 4, 5, 6))
+_FIRST_TO_GO = (6, 3, 5, 4, 2)  # columns that a narrow screen has no room for
+_TASK_LEAST = 12
+_NAME_MOST = 14
+_SHORT_ID = 13  # characters of an id that tell it from others in nearly every yard
+_WIDE = 110
+_PAINT = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def clock(seconds: float) -> str:
+    """A length of time in at most five characters: `45s`, `3m05`, `2h10`, `5d`."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}" if whole < 86_400 else f"{whole // 86_400}d"
+
+
+def state(hand: Hand, held: Held | None) -> str:
+    """What a worker is at, in one word."""
+    if not hand.pid:
+        return "pauses" if hand.again_at is not None else "gave up" if hand.failed else "ended"
+    if hand.stopped:
+        return "stopped"
+    if held is None:
+        return "ending" if hand.told else "idle"
+    return "hangs" if held.hangs else "works"
+
+
+class View:
+    """What there is to see."""
+
+    def __init__(self, title: str, yard: str, hands: Sequence[Hand], ledger: Ledger, began: float) -> None:
+        self._title = title
+        self._yard = yard
+        self._hands = hands
+        self._ledger = ledger
+        self._began = began
+        self._names = max(len(_HEADS[0]), *(min(paper.width(hand.name), _NAME_MOST) for hand in hands))
+
+    def frame(self, latest: Iterable[Happening], footer: str, size: tuple[int, int], now: float) -> list[str]:
+        """The whole screen, exactly as many lines as it has, none of them too wide for it."""
+        width, height = size[0] - 1, size[1]  # the last column is left alone: writing there may begin a new line
+        top = [*self._head(width, now), ""]
+        table = self._table(width, now)
+        notes = self._notes(width, now)
+        room = height - len(top) - 1
+        if len(table) > room:
+            table = [*table[: room - 1], paper.cut(f"... and {len(table) - room + 1} more lines", width)]
+        lines = [*top, *table]
+        if notes and height - len(lines) - 1 > len(notes):
+            lines += ["", *notes]
+        left = height - len(lines) - 1
+        if left > 3:
+            lines += ["", paper.paint(paper.cut("LATEST", width), "heading"), *self._latest(latest, left - 2, width)]
+        lines += [""] * (height - 1 - len(lines))
+        lines = [*lines[: height - 1], paper.paint(paper.cut(footer, width), "noted")]
+        return [_fitted(line, width) for line in lines]
+
+    def _head(self, width: int, now: float) -> list[str]:
+        up = f"up {clock(now - self._began)}"
+        where = paper.cut(paper.plain(f"{self._title}  {self._yard}"), width - len(up) - 2)
+        first = paper.paint(where, "heading") + " " * (width - paper.width(where) - len(up)) + up
+        trouble = self._ledger.trouble
+        if trouble is not None:
+            return [first, paper.paint(paper.cut(paper.plain(f"the yard is away: {trouble}"), width), "failed")]
+        counts = self._ledger.counts
+        rate = f"{sum(record.rate(now) for record in self._ledger.records.values())} /min"
+        cells = [(name, f"{name} {counts.get(name, 0)}") for name in COUNTED]
+        text = paper.GAP.join(cell for _, cell in cells)
+        if len(text) + len(rate) + 2 > width:
+            return [first, paper.cut(text, width)]
+        painted = paper.GAP.join(paper.paint(cell, name) if counts.get(name) else cell for name, cell in cells)
+        return [first, painted + " " * (width - len(text) - len(rate)) + rate]
+
+    def _table(self, width: int, now: float) -> list[str]:
+        shown = {column: wide for column, wide in enumerate(_WIDTHS) if wide}
+        shown[0] = self._names + 1
+        for column in (*_FIRST_TO_GO, None):
+            shown[7] = width - sum(shown[one] + 1 for one in shown if one != 7) - 1
+            if shown[7] >= _TASK_LEAST or column is None:
+                break
+            del shown[column]
+        lines = [paper.paint(_row(_HEADS, shown), "heading")]
+        for hand in self._hands:
+            lines += [_row(cells, shown, word) for word, cells in self._rows(hand, width, now)]
+        return lines
+
+    def _rows(self, hand: Hand, width: int, now: float) -> list[tuple[str, tuple[str, ...]]]:
+        record = self._ledger.records[hand.name]
+        counts = (str(record.done), str(record.failed), str(record.rate(now)))
+        held = list(record.held.values()) if hand.pid else []
+        word = state(hand, held[0] if held else None)
+        if not held:
+            since = clock(now - hand.stopped_at) if hand.stopped else ""
+            return [(word, (hand.name, word, since, "", *counts, self._aside(hand, now)))]
+        rows: list[tuple[str, tuple[str, ...]]] = []
+        for number, one in enumerate(held):
+            word = state(hand, one)
+            first = (hand.name, counts) if number == 0 else ("", ("", "", ""))
+            lease = "" if one.lease_until is None else one.lease_until - time.time()
+            left = lease if isinstance(lease, str) else clock(lease) if lease > 0 else "over"
+            rows.append((word, (first[0], word, clock(now - one.since), left, *first[1], _task(one, width))))
+        return rows
+
+    def _aside(self, hand: Hand, now: float) -> str:
+        if hand.again_at is not None:
+            return f"again in {clock(hand.again_at - now + 0.99)}: {hand.reason}" if hand.reason else "starts"
+        return (hand.reason or "") if not hand.pid else f"kill -CONT {hand.pid} lets it go on" if hand.stopped else ""
+
+    def _notes(self, width: int, now: float) -> list[str]:
+        notes = []
+        for hand in self._hands:
+            if hand.restarts:
+                times = "once" if hand.restarts == 1 else f"{hand.restarts} times"
+                told = (
+                    f"{hand.name} was restarted {times}, last {clock(now - hand.restarted)} ago: {hand.restart_reason}"
+                )
+                notes.append(paper.paint(paper.cut(paper.plain(told), width), "error"))
+        return notes
+
+    def _latest(self, latest: Iterable[Happening], most: int, width: int) -> list[str]:
+        return [line(happening, self._names, width) for happening in list(latest)[-most:]]
+
+
+def _row(cells: Sequence[str], shown: dict[int, int], word: str | None = None) -> str:
+    padded = []
+    for column in sorted(shown):
+        text = paper.cut(paper.plain(cells[column]).replace("\n", " "), shown[column])
+        space = " " * (shown[column] - paper.width(text))
+        painted = paper.paint(text, COLOURS[word]) if column == 1 and word is not None else text
+        padded.append(space + painted if column in _RIGHT else painted + space)
+    return f"{' '.join(padded[:-1])}  {padded[-1]}".rstrip()
+
+
+def _fitted(line: str, width: int) -> str:
+    """The line as it is, if it is not too wide for a very small screen."""
+    plain = _PAINT.sub("", line)
+    return line if paper.width(plain) <= width else paper.cut(plain, width)
+
+
+def _task(held: Held, width: int) -> str:
+    id = held.task if width >= _WIDE else held.task[:_SHORT_ID]
+    share = None if held.progress is None else f"{held.progress:.0%}"
+    return " ".join(filter(None, (id, held.kind, share, held.title)))
+
+
+def line(happening: Happening, names: int, width: int | None) -> str:
+    """What happened, on one line: `12:03:04  ada  took  0000... build Fix it`."""
+    held = happening.held
+    narrow = width is not None and width < _WIDE
+    parts = [] if held is None else [held.task[:_SHORT_ID] if narrow else held.task, held.kind, held.title]
+    told = " ".join(filter(None, parts))
+    again = f"again in {happening.more['again_in']:g} s" if "again_in" in happening.more else None
+    text = "  ".join(filter(None, (told, happening.reason, again, happening.more.get("text"))))
+    name = paper.cut(paper.plain(happening.worker), max(names, 1))
+    start = f"{_local(happening.at)}  {name}{' ' * (names - paper.width(name))}  "
+    event = happening.event.ljust(9)
+    rest = paper.plain(text).replace("\n", " ")
+    if width is not None:
+        rest = paper.cut(rest, max(width - paper.width(start) - len(event) - 2, 3))
+    return f"{start}{paper.paint(event, COLOURS.get(happening.event, happening.event))}  {rest}".rstrip()
+
+
+def _local(at: str) -> str:
+    """The time of day where the reader is."""
+    from taskyard.doors.cli import ages
+
+    return time.strftime("%H:%M:%S", time.localtime(ages.milliseconds(at) / 1000))

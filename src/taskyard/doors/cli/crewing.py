@@ -1,0 +1,121 @@
+"""`crew`: several workers under one supervisor, as a file names them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from taskyard.doors.cli import paper, replies
+from taskyard.doors.cli.grammar import Command, Option
+from taskyard.doors.cli.replies import Call, Reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.doors.cli.crew.roster import Roster
+    from taskyard.doors.cli.crew.supervisor import Display
+    from taskyard.yard import Yard
+
+
+def crew(call: Call) -> Reply | int:
+    """Run the crew of a file, or tell whether it could be run."""
+    from taskyard.doors.cli.crew import muster, roster
+
+    read = roster.read(call.given.words[0])
+    named = call.given.text("yard")
+    if call.given.flag("check"):
+        return _verdict(read, muster.complaints(read, named))
+    with muster.opened(read, named, call.worker) as yard:
+        return _run(call, read, yard)
+
+
+def _run(call: Call, roster: Roster, yard: Yard) -> int:
+    from taskyard.doors.cli.crew.hand import Hand
+    from taskyard.doors.cli.crew.ledger import Ledger, moment
+    from taskyard.doors.cli.crew.supervisor import Supervisor
+
+    began = time.monotonic()
+    hands = [Hand(member) for member in roster.members]
+    ledger = Ledger(yard, [hand.name for hand in hands])
+
+    def display() -> Display:
+        from taskyard.doors.cli.crew.lines import Lines
+
+        if call.as_json or call.given.flag("plain") or not _has_a_screen():
+            return Lines(hands, call.as_json)
+        from taskyard.doors.cli.crew.screen import Screen
+        from taskyard.doors.cli.crew.view import View
+
+        return Screen(View(f"taskyard crew {roster.path}", yard.url, hands, ledger, began))
+
+    code = Supervisor(yard, hands, ledger, drain=call.given.flag("drain")).run(display)
+    records = ledger.records.values()
+    total = {
+        "done": sum(record.done for record in records),
+        "failed": sum(record.failed for record in records),
+        "restarts": sum(hand.restarts for hand in hands),
+        "gave_up": [hand.name for hand in hands if hand.failed],
+        "seconds": round(time.monotonic() - began, 2),
+    }
+    over = {"at": moment(), "event": "over", "worker": None, **total}
+    replies.say(replies.encoded(over) if call.as_json else _sum(total, len(hands)))
+    return code
+
+
+def _has_a_screen() -> bool:
+    """Whether stdout is a terminal that can be drawn on, and is ours: a job in the background must not draw over others."""
+    if not paper.on_terminal() or os.environ.get("TERM") == "dumb":
+        return False
+    try:
+        return os.tcgetpgrp(sys.stdout.fileno()) == os.getpgrp()
+    except OSError:
+        return True  # nobody's in particular
+
+
+def _sum(total: dict[str, Any], workers: int) -> str:
+    told = f"{total['done']} done, {total['failed']} failed attempts, {total['restarts']} restarts: {workers} workers in {total['seconds']:.0f} s"
+    return told + (f"; gave up: {', '.join(map(paper.plain, total['gave_up']))}" if total["gave_up"] else "")
+
+
+def _verdict(roster: Roster, complaints: list[str]) -> Reply:
+    names = [member.name for member in roster.members]
+
+    def text() -> str:
+        if complaints:
+            return "\n".join(map(paper.plain, complaints))
+        return f"{roster.path} is right: {len(names)} workers ({', '.join(map(paper.plain, names))})"
+
+    return Reply({"ok": not complaints, "workers": names, "complaints": complaints}, text, 2 if complaints else 0)
+
+
+COMMANDS = {
+    "crew": Command(
+        crew,
+        "Run the workers that FILE names (TOML), each a 'taskyard work' process of its own, and start again whoever dies, after a pause that doubles while it dies young. On a terminal it is shown who works on what; elsewhere every "
+        "event is a line, with --json a line of JSON. SIGTERM or Ctrl-C lets what runs finish, the second time stops at once; when the supervisor is killed, its workers end by themselves. Exit 1 if a worker has given up. "
+        "docs/crew.md has every key and ready files for common agents.",
+        (
+            ("taskyard crew crew.toml", "until Ctrl-C"),
+            ("taskyard crew --drain crew.toml", "until nothing is left to do"),
+            (
+                "taskyard crew --check crew.toml",
+                "is the file right, and is everything there that it names? exit 0 or 2",
+            ),
+            ("taskyard crew --plain crew.toml", "lines rather than a screen, also on a terminal"),
+        ),
+        words="FILE",
+        least=1,
+        most=1,
+        options=(
+            Option(
+                "--check",
+                None,
+                "only tell whether the file is right and its commands, checks and yard are there; exit 2 if not",
+            ),
+            Option("--drain", None, "end when nothing is left to do for any of them; exit 0 whatever failed"),
+            Option("--plain", None, "one line for each event, also on a terminal"),
+        ),
+    ),
+}
