@@ -1,0 +1,329 @@
+"""Crews as people run them: a file, a supervisor, workers that crash, hang and are stopped, and nothing left at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import taskyard
+from tests.conftest import wait_until
+
+from . import tools
+from .terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from taskyard import Yard
+
+# Kills the worker that it is run by: the parent of its parent, which is the guard.
+CRASH = """
+import os, signal
+with open(f"/proc/{os.getppid()}/stat") as file:
+    os.kill(int(file.read().rpartition(")")[2].split()[1]), signal.SIGKILL)
+"""
+FIVE = f"""
+yard = "yard"
+
+[defaults]
+grace = "0.3s"
+first_pause = "0.2s"
+hangs_after = "1s"
+
+[worker.ada]
+command = "sleep 0.05"
+kinds = ["build"]
+count = 2
+
+[worker.crasher]
+command = ["{tools.PYTHON}", "-c", '''{CRASH}''']
+kinds = ["crash"]
+
+[worker.hanger]
+command = ["sh", "-c", "{tools.PYTHON} -m taskyard heartbeat --progress 0.4; exec sleep 600"]
+kinds = ["hang"]
+
+[worker.sleeper]
+command = "sleep 600"
+kinds = ["nap"]
+"""
+
+
+class Place:
+    """A folder with a yard and a crew's file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.yard: Yard = taskyard.init(folder / "yard", worker="people", durability="fast")
+
+    def write(self, text: str) -> str:
+        (self.folder / "crew.toml").write_text(text)
+        return str(self.folder / "crew.toml")
+
+    def command(self, text: str, *options: str) -> list[str]:
+        return [*tools.COMMAND, "crew", self.write(text), *options]
+
+    def start(self, text: str, *options: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(text, *options), stdout=subprocess.PIPE, text=True, env=tools.environment(AGENT_ID="boss")
+        )
+
+    def processes(self) -> list[int]:
+        """Every process that has to do with this place, by what it was started with."""
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    words = file.read()
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    words += file.read()
+                words += os.readlink(f"/proc/{name}/cwd").encode() + b"/"  # a guard has only that
+            except OSError:
+                continue
+            if str(self.folder).encode() + b"/" in words:
+                found.append(int(name))
+        return found
+
+    def worker(self, name: str) -> int:
+        """The process of this worker, once it is there."""
+
+        def found() -> int | None:
+            for pid in self.processes():
+                try:
+                    with open(f"/proc/{pid}/cmdline", "rb") as file:
+                        words = file.read().split(b"\0")
+                except OSError:
+                    continue
+                if b"work" in words and name.encode() in words and b"--worker" in words:
+                    return pid
+            return None
+
+        return wait_until(found)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    with made.yard:
+        yield made
+        for pid in made.processes():
+            os.kill(pid, signal.SIGKILL)
+
+
+def events(crew: subprocess.Popen[str]) -> list[dict[str, Any]]:
+    """All that the crew told, once it has ended."""
+    out, _ = crew.communicate(timeout=60)
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def until(crew: subprocess.Popen[str], event: str, worker: str | None = None) -> dict[str, Any]:
+    """The next of these that the crew tells."""
+    assert crew.stdout is not None
+    for line in crew.stdout:
+        told: dict[str, Any] = json.loads(line)
+        if told["event"] == event and worker in (None, told["worker"]):
+            return told
+    raise AssertionError(f"no {event} came")
+
+
+def test_the_screen_shows_who_crashes_hangs_and_stands_still_while_the_work_gets_done(place: Place) -> None:
+    ids = place.yard.add_many([{"kind": "build", "title": f"Number {number}"} for number in range(20)])
+    place.yard.add("crash", title="Takes its worker down", max_attempts=2)
+    place.yard.add("hang", title="Never ends")
+    place.yard.add("nap", title="Is held still")
+    terminal = Terminal(place.command(FIVE), (100, 30), env=tools.environment(TERM="xterm", NO_COLOR="1"))
+    try:
+        terminal.until(r"sleeper +works", "Is held still")
+        assert terminal.is_taken()
+        os.kill(place.worker("sleeper"), signal.SIGSTOP)
+        screen = terminal.until(
+            r"sleeper +stopped +\d+s +\d+s +0 +0 +0  \S+ nap Is held still",
+            r"hanger +hangs +\d+s +\d+s +0 +0 +0  \S+ hang 40% Never ends",
+            r"crasher was restarted \d times, last \d+s ago: killed by SIGKILL",
+            r"todo 0 .*processing 2 .*done 20",
+            r"20 /min",
+        )
+        assert place.yard.wait(*ids, timeout=0)
+        assert sum(int(number) for number in re.findall(r"ada-\d +idle +(\d+) ", screen)) == 20
+        assert all(len(line) < 100 for line in screen.splitlines())
+        terminal.resize((60, 12))
+        terminal.until(r"^taskyard crew", r"sleeper +stopped", r"Ctrl-C lets what runs finish")
+        terminal.type("not shown\x03")
+        assert terminal.end() == 0
+        assert not terminal.is_taken()
+        assert terminal.modes() == terminal.modes_before
+        assert "20 done" in terminal.screen()
+        assert "not shown" not in terminal.screen()
+    finally:
+        terminal.close()
+    assert place.processes() == []
+    assert place.yard.counts()["processing"] == 0
+
+
+def test_a_screen_that_nobody_reads_holds_up_nobody(place: Place) -> None:
+    """As after Ctrl-S, or behind a connection that hangs."""
+    ids = place.yard.add_many([{"kind": "build", "title": "x" * 80} for _ in range(60)])
+    terminal = Terminal(
+        place.command("yard = 'yard'\n[worker.ada]\ncommand = 'true'\n"), (200, 50), env=tools.environment(TERM="xterm")
+    )
+    try:
+        place.yard.wait(*ids, timeout=60)
+        terminal.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: place.processes() == [terminal.process.pid] or terminal.process.poll() is not None, 20)
+        assert terminal.end() == 0
+        assert terminal.modes() == terminal.modes_before
+    finally:
+        terminal.close()
+
+
+def test_lines_tell_of_all_that_happens_and_drain_ends_it(place: Place) -> None:
+    place.yard.add("build", title="Good")
+    place.yard.add("bad", title="Not so good", max_attempts=1)
+    crew = place.start(
+        "yard = 'yard'\n[worker.ada]\ncommand = 'true'\nkinds = ['build']\n[worker.bob]\ncommand = 'false'\nkinds = ['bad']\n",
+        "--drain",
+    )
+    out, _ = crew.communicate(timeout=60)
+    assert crew.returncode == 0
+    assert "\x1b" not in out
+    for told in ("ada  started", "ada  took .* build Good", "ada  done .* Good", "bob  failed .* Not so good  exit 1"):
+        assert re.search(told, out), out
+    assert re.search(r"ada  ended +exit 0", out)
+    assert out.splitlines()[-1].startswith("1 done, 1 failed attempts, 0 restarts: 2 workers in ")
+
+
+def test_every_worker_has_its_own_name_kinds_folder_environment_and_checks(place: Place) -> None:
+    (place.folder / "tree").mkdir()
+    tell = 'echo "{\\"who\\": \\"$AGENT_ID $TASKYARD_WORKER $MODE $LIFE\\", \\"where\\": \\"$PWD\\"}"'
+    crew = place.start(
+        f"""
+yard = "yard"
+[defaults]
+environment = {{ MODE = "all", LIFE = "x${{TASKYARD_LIFELINE}}" }}
+[worker.ada]
+command = ["sh", "-c", '''{tell}''']
+kinds = ["a"]
+[worker.bob]
+command = ["sh", "-c", '''LIFE=x$TASKYARD_LIFELINE; {tell}''']
+kinds = ["b"]
+directory = "tree"
+environment = {{ MODE = "own" }}
+[worker.bob.checks]
+picky = ["sh", "-c", "test \\"$MODE\\" = own"]
+""",
+        "--drain",
+        "--json",
+    )
+    one, two = place.yard.add("a"), place.yard.add("b", verify="picky")
+    assert events(crew)[-1]["done"] == 2
+    assert place.yard.get(one.id).result == {"who": "ada ada all x${TASKYARD_LIFELINE}", "where": str(place.folder)}
+    assert place.yard.get(two.id).result == {"who": "bob bob own x", "where": str(place.folder / "tree")}
+
+
+def test_whoever_dies_is_started_again_after_pauses_that_double_up_to_a_cap(place: Place) -> None:
+    crew = place.start(
+        "yard = 'yard'\n[worker.ada]\ncommand = 'true'\nfirst_pause = 0.05\nlongest_pause = 0.2\n", "--json"
+    )
+    pid = until(crew, "started")["pid"]
+    pauses = []
+    for _ in range(4):
+        os.kill(pid, signal.SIGKILL)
+        exited = until(crew, "exited")
+        assert exited["reason"] == "killed by SIGKILL"
+        pauses.append(exited["again_in"])
+        pid = until(crew, "restarted")["pid"]
+    crew.send_signal(signal.SIGTERM)
+    assert events(crew)[-1]["restarts"] == 4
+    assert pauses == [0.05, 0.1, 0.2, 0.2]
+    assert crew.returncode == 0
+
+
+@pytest.mark.parametrize(("policy", "again"), [("always", True), ("on-failure", False), ("never", False)])
+def test_a_worker_that_ends_well_is_started_again_only_where_the_file_says_so(
+    place: Place, policy: str, again: bool
+) -> None:
+    crew = place.start(
+        f"yard = 'yard'\n[worker.ada]\ncommand = 'true'\nrestart = '{policy}'\nfirst_pause = 0.05\n", "--json"
+    )
+    pid = until(crew, "started")["pid"]
+    wait_until(lambda: any("inotify" in link for link in links(pid)))
+    os.kill(pid, signal.SIGTERM)
+    if again:
+        assert until(crew, "restarted")["reason"] == "exit 0"
+        crew.send_signal(signal.SIGTERM)
+    assert events(crew)[-1]["gave_up"] == []
+    assert crew.returncode == 0
+
+
+def links(pid: int) -> list[str]:
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_worker_that_may_never_be_started_again_gives_up_and_the_others_go_on(place: Place) -> None:
+    crew = place.start(
+        "yard = 'yard'\n[defaults]\ncommand = 'true'\n[worker.ada]\nrestart = 'never'\n[worker.bob]\n", "--json"
+    )
+    os.kill(until(crew, "started", "ada")["pid"], signal.SIGKILL)
+    assert until(crew, "gave up")["worker"] == "ada"
+    task = place.yard.add("build")
+    assert place.yard.wait(task.id, timeout=30)[0].worker == "bob"
+    crew.send_signal(signal.SIGTERM)
+    assert events(crew)[-1]["gave_up"] == ["ada"]
+    assert crew.returncode == 1
+
+
+def test_the_first_signal_lets_what_runs_finish_and_the_second_stops_at_once(place: Place) -> None:
+    text = "yard = 'yard'\n[worker.ada]\ncommand = 'sleep {kind}'\ngrace = 30\n"
+    place.yard.add("1.5")
+    crew = place.start(text, "--json")
+    until(crew, "took")
+    crew.send_signal(signal.SIGINT)
+    assert events(crew)[-1]["done"] == 1
+    place.yard.add("600")
+    crew = place.start(text, "--json")
+    until(crew, "took")
+    began = time.monotonic()
+    crew.send_signal(signal.SIGTERM)
+    crew.send_signal(signal.SIGINT)  # another one: two equal signals at once are one
+    assert {told["event"] for told in events(crew)} == {"released", "ended", "over"}
+    assert time.monotonic() - began < 15
+    assert place.processes() == []
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_killed_supervisor_leaves_nobody_behind(place: Place, stopped: bool) -> None:
+    place.yard.add("build")
+    crew = place.start("yard = 'yard'\n[worker.ada]\ncommand = 'sleep 600'\ngrace = 0.2\ncount = 2\n", "--json")
+    until(crew, "took")
+    if stopped:
+        for name in ("ada-1", "ada-2"):
+            os.kill(place.worker(name), signal.SIGSTOP)
+    crew.kill()
+    crew.communicate()
+    wait_until(lambda: place.processes() == [], 20)
+    place.yard.sweep()
+    assert place.yard.counts()["todo"] == 1
+
+
+def test_a_reader_that_goes_away_ends_the_crew(place: Place) -> None:
+    crew = place.start("yard = 'yard'\n[worker.ada]\ncommand = 'true'\n")
+    assert crew.stdout is not None
+    crew.stdout.readline()
+    crew.stdout.close()
+    place.yard.add("build")
+    assert crew.wait(timeout=30) == 141
+    assert place.processes() == []
