@@ -106,6 +106,11 @@ class Terminal:
         self.screen()
         return self.process.returncode
 
+    def hang_up(self) -> None:
+        """As when its window is closed."""
+        os.close(self._theirs)
+        os.close(self._ours)
+
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()

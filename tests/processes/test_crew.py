@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from tests.conftest import wait_until
+from tests.conftest import is_listening, wait_until
 
 from . import tools
 from .terminal import Terminal
@@ -254,7 +254,7 @@ def test_a_worker_that_ends_well_is_started_again_only_where_the_file_says_so(
         f"yard = 'yard'\n[worker.ada]\ncommand = 'true'\nrestart = '{policy}'\nfirst_pause = 0.05\n", "--json"
     )
     pid = until(crew, "started")["pid"]
-    wait_until(lambda: any("inotify" in link for link in links(pid)))
+    wait_until(lambda: is_listening(pid))
     os.kill(pid, signal.SIGTERM)
     if again:
         assert until(crew, "restarted")["reason"] == "exit 0"
@@ -263,22 +263,12 @@ def test_a_worker_that_ends_well_is_started_again_only_where_the_file_says_so(
     assert crew.returncode == 0
 
 
-def links(pid: int) -> list[str]:
-    found = []
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
-        except OSError:
-            continue
-    return found
-
-
 def test_a_worker_that_may_never_be_started_again_gives_up_and_the_others_go_on(place: Place) -> None:
     crew = place.start(
         "yard = 'yard'\n[defaults]\ncommand = 'true'\n[worker.ada]\nrestart = 'never'\n[worker.bob]\n", "--json"
     )
     os.kill(until(crew, "started", "ada")["pid"], signal.SIGKILL)
-    assert until(crew, "gave up")["worker"] == "ada"
+    assert until(crew, "gave_up")["worker"] == "ada"
     task = place.yard.add("build")
     assert place.yard.wait(task.id, timeout=30)[0].worker == "bob"
     crew.send_signal(signal.SIGTERM)
@@ -327,3 +317,49 @@ def test_a_reader_that_goes_away_ends_the_crew(place: Place) -> None:
     place.yard.add("build")
     assert crew.wait(timeout=30) == 141
     assert place.processes() == []
+
+
+def test_a_terminal_that_goes_away_ends_the_crew_in_order(place: Place) -> None:
+    place.yard.add("build")
+    terminal = Terminal(
+        place.command("yard = 'yard'\n[worker.ada]\ncommand = 'sleep 1'\n"), env=tools.environment(TERM="xterm")
+    )
+    terminal.until("ada +works")
+    terminal.hang_up()
+    terminal.process.wait(timeout=30)
+    assert place.yard.counts()["done"] == 1, "what ran was let finish"
+    assert place.processes() == []
+
+
+def test_ctrl_z_gives_the_terminal_back_until_it_goes_on(place: Place) -> None:
+    terminal = Terminal(
+        place.command("yard = 'yard'\n[worker.ada]\ncommand = 'true'\n"), env=tools.environment(TERM="xterm")
+    )
+    try:
+        terminal.until("ada +idle")
+        terminal.process.send_signal(signal.SIGTSTP)
+        wait_until(lambda: terminal.screen() is not None and not terminal.is_taken())
+        wait_until(lambda: terminal.modes() == terminal.modes_before)
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.until("ada +idle")
+        terminal.type("\x03")
+        assert terminal.end() == 0
+        assert terminal.modes() == terminal.modes_before
+    finally:
+        terminal.close()
+
+
+def test_a_yard_that_is_away_is_told_on_the_screen_until_it_is_back(place: Place) -> None:
+    terminal = Terminal(
+        place.command("yard = 'yard'\n[worker.ada]\ncommand = 'true'\n"), env=tools.environment(TERM="xterm")
+    )
+    try:
+        wait_until(lambda: is_listening(place.worker("ada")))
+        (place.folder / "yard").rename(place.folder / "away")
+        terminal.until("the yard is away")
+        (place.folder / "away").rename(place.folder / "yard")
+        terminal.until(r"todo \d")
+        terminal.type("\x03")
+        assert terminal.end() == 0
+    finally:
+        terminal.close()

@@ -105,8 +105,8 @@ class Hand:
         *lines, self._said = (self._said + chunk).split(b"\n") if chunk else (self._said, b"")
         self._said = self._said[-_SAID_MOST:]
         told = [line.decode("utf-8", "replace").removeprefix("taskyard: ") for line in lines if line.strip()]
-        first = next((line for line in told if not line.startswith(" ")), None)  # a hint stands below what it is about
-        self._last = first or self._last
+        # What is indented is a hint, or the way that an error took; what it comes to is not.
+        self._last = next((line for line in reversed(told) if not line.startswith(" ")), self._last)
         return told
 
     def ended(self, status: int, now: float, *, stopping: bool, drain: bool) -> None:

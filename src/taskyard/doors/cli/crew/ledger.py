@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 MINUTE = 60.0
 LOOK_LEAST, LOOK_MOST = 1.0, 5.0  # seconds between two looks at a task that is held
-COUNT_LEAST = 1.0  # seconds between two counts of the yard
+COUNT_LEAST = 1.0  # seconds between two counts of the yard where something happens,
+COUNT_MOST = 5.0  # and where nothing does: the yard may be away without a word
 COUNT_SHARE = 50  # and so many times what the last one took: 2 % of a core however large the yard is
 # What the log calls it, and what is told of it; all but the first are the end of a claim.
 TOLD = {
@@ -153,15 +154,15 @@ class Ledger:
         return (task.worker or "") if task.state is State.PROCESSING else ""
 
     def count(self, now: float) -> None:
-        """Count the yard's tasks, if anything has happened and the last count is long enough ago."""
-        if not self._stale or now < self._count_at:
+        """Count the yard's tasks, if anything has happened or may have, and the last count is long enough ago."""
+        if now < self._count_at + (0.0 if self._stale else COUNT_MOST):
             return
         began = time.monotonic()
         try:
             self.counts = self._yard.counts()
             self._stale, self.trouble = False, None
         except TaskyardError as error:
-            self.trouble = error.message
+            self.trouble, self._stale = error.message, True
         self._count_at = now + max(COUNT_LEAST, COUNT_SHARE * (time.monotonic() - began))
 
     def hanging(self, name: str, after: float, now: float) -> list[Held]:

@@ -44,6 +44,8 @@ class Screen:
 
     def tell(self, happening: Happening) -> None:
         """Something has happened."""
+        if happening.more.get("text", "").startswith(" "):
+            return  # the small print of a message
         self._latest.append(happening)
         self._changed = True
 

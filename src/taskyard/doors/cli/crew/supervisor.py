@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LOOK = 1.0  # seconds between two looks at whether a worker stands still or hangs
 LEFT_MOST = 10.0  # seconds that guards of killed workers have to stop what they guard; they need two
-_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Display(Protocol):
@@ -96,6 +96,8 @@ class Supervisor:
         before: dict[int, Any] = {number: signal.signal(number, self._on_stop) for number in _STOPS}
         for other in (signal.SIGCHLD, signal.SIGWINCH):
             before[other] = signal.signal(other, lambda *_: self._ring())
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+            before[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: self._end())
         woken = signal.set_wakeup_fd(self._told, warn_on_full_buffer=False)  # whichever thread the kernel gives it to
         news = News(self._url, self._ring)
         try:
@@ -135,6 +137,11 @@ class Supervisor:
 
     def _on_stop(self, *_: object) -> None:
         self._stops += 1
+        self._ring()
+
+    def _end(self) -> None:
+        """Come to an end in order, if that was not said already: a terminal that goes away is heard of more than once."""
+        self._stops = max(self._stops, 1)
         self._ring()
 
     def _ring(self) -> None:
@@ -186,7 +193,7 @@ class Supervisor:
         if hand.again_at is not None:
             self._tell("exited", hand, hand.reason, again_in=round(hand.pause, 2))
         else:
-            self._tell("gave up" if hand.failed else "ended", hand, hand.reason)
+            self._tell("gave_up" if hand.failed else "ended", hand, hand.reason)
 
     def _kill_overdue(self, now: float) -> None:
         for hand in self._hands:
@@ -261,7 +268,7 @@ class Supervisor:
         self._lost = self._lost or lost
         self._display.close()
         self._display = Silence()
-        self._stops += 1
+        self._end()
 
     def _sleep(self, now: float) -> None:
         ats = [at for hand in self._hands for at in (hand.again_at, hand.kill_at) if at is not None]

@@ -29,6 +29,7 @@ COLOURS = {
     "lost": "failed",
     "restarted": "error",
     "exited": "failed",
+    "gave_up": "failed",
     "started": "noted",
     "continued": "noted",
     "says": "noted",
@@ -193,7 +194,7 @@ def line(happening: Happening, names: int, width: int | None) -> str:
     text = "  ".join(filter(None, (told, happening.reason, again, happening.more.get("text"))))
     name = paper.cut(paper.plain(happening.worker), max(names, 1))
     start = f"{_local(happening.at)}  {name}{' ' * (names - paper.width(name))}  "
-    event = happening.event.ljust(9)
+    event = happening.event.replace("_", " ").ljust(9)
     rest = paper.plain(text).replace("\n", " ")
     if width is not None:
         rest = paper.cut(rest, max(width - paper.width(start) - len(event) - 2, 3))
