@@ -157,7 +157,7 @@ def test_the_screen_shows_who_crashes_hangs_and_stands_still_while_the_work_gets
         terminal.resize((60, 12))
         terminal.until(r"^taskyard crew", r"sleeper +stopped", r"Ctrl-C lets what runs finish")
         terminal.type("not shown\x03")
-        assert terminal.end() == 0
+        assert terminal.end(timeout=8) == 0, "long before anybody had to be killed"
         assert not terminal.is_taken()
         assert terminal.modes() == terminal.modes_before
         assert "20 done" in terminal.screen()
