@@ -112,6 +112,7 @@ def test_counts_and_the_rate_of_the_last_minute(crew: Crew) -> None:
         crew.now += 25
     crew.happens("failed", "ada", "t4", final=False, reason="exit 1")
     crew.happens("reaped", "ada", "t5", final=False, reason="its lease ended")
+    crew.now += 1
     assert crew.row("ada").split() == ["ada", "idle", "3", "2", "2"]
 
 
@@ -129,7 +130,19 @@ def test_restarts_pauses_and_ends_are_told_with_their_reasons(crew: Crew) -> Non
 def test_a_task_whose_end_was_not_heard_of_is_not_shown_for_ever(crew: Crew) -> None:
     id = claimed(crew, "ada")
     crew.yard.cancel(id)
+    crew.frame()
+    crew.now += 1
     assert " idle " in crew.row("ada")
+
+
+def test_between_two_tasks_nothing_jumps(crew: Crew) -> None:
+    one, two = claimed(crew, "ada"), claimed(crew, "ada")
+    crew.happens("done", "ada", one)
+    crew.now += 0.2
+    assert one[:13] in crew.row("ada")
+    three = claimed(crew, "ada")
+    rows = [line.split()[-2] for line in crew.frame() if " works " in line]
+    assert rows == [three[:13], two[:13]], "the next takes the place of the one that ended"
 
 
 @pytest.mark.parametrize("coloured", [False, True])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from taskyard.yard import Yard
 
 MINUTE = 60.0
+LINGER = 0.5  # seconds that an ended task stands there yet: between two tasks a worker is not idle
 LOOK_LEAST, LOOK_MOST = 1.0, 5.0  # seconds between two looks at a task that is held
 COUNT_LEAST = 1.0  # seconds between two counts of the yard where something happens,
 COUNT_MOST = 5.0  # and where nothing does: the yard may be away without a word
@@ -45,6 +46,7 @@ class Held:
     progress: float | None = None
     look_at: float = 0.0
     hangs: bool = False
+    ended: float | None = None
 
 
 @dataclass(slots=True)
@@ -55,6 +57,30 @@ class Record:
     failed: int = 0
     held: dict[str, Held] = field(default_factory=dict)
     ends: deque[float] = field(default_factory=deque)
+    places: list[Held] = field(default_factory=list)
+    """What stands in which line of the screen: the next task takes the place of one that has ended."""
+
+    def begin(self, held: Held) -> None:
+        """It has taken this task."""
+        self.end(held.task, held.since)  # a claim that was taken again stands there once
+        self.held[held.task] = held
+        for place, other in enumerate(self.places):
+            if other.ended is not None:
+                self.places[place] = held
+                return
+        self.places.append(held)
+
+    def end(self, task: str, now: float) -> Held | None:
+        """It has this task no more."""
+        held = self.held.pop(task, None)
+        if held is not None:
+            held.ended = now
+        return held
+
+    def shown(self, now: float) -> list[Held]:
+        """What it works on; and what it has just ended, because it is about to have the next."""
+        self.places = [held for held in self.places if held.ended is None or now - held.ended < LINGER]
+        return self.places
 
     def rate(self, now: float) -> int:
         """Tasks done within the last minute."""
@@ -110,11 +136,13 @@ class Ledger:
             return None
         task = event["task"]
         if told == "took":
-            held = record.held[task] = Held(task, event["kind"], now, now)
+            held = Held(task, event["kind"], now, now)
+            record.begin(held)
             if look:
                 self._look(held, now)
         else:
-            held = record.held.pop(task, Held(task, event["kind"], now, now))
+            known = record.end(task, now)
+            held = Held(task, event["kind"], now, now) if known is None else known
             self._ended(record, told, now)
         more: dict[str, Any] = {name: event[name] for name in ("fence", "final") if name in event}
         return Happening(event["at"], told, event["worker"], held, event.get("reason"), more)
@@ -131,7 +159,7 @@ class Ledger:
         for name, record in self.records.items():
             for held in list(record.held.values()):
                 if now >= held.look_at and self._look(held, now) not in (name, None):
-                    del record.held[held.task]  # its end was not heard of, or is to be heard yet
+                    record.end(held.task, now)  # its end was not heard of, or is to be heard yet
 
     def _look(self, held: Held, now: float) -> str | None:
         """See how it fares; who holds it (nobody: an empty text), or None where that cannot be told."""

@@ -128,7 +128,7 @@ class View:
     def _rows(self, hand: Hand, width: int, now: float) -> list[tuple[str, tuple[str, ...]]]:
         record = self._ledger.records[hand.name]
         counts = (str(record.done), str(record.failed), str(record.rate(now)))
-        held = list(record.held.values()) if hand.pid else []
+        held = record.shown(now) if hand.pid else []
         word = state(hand, held[0] if held else None)
         if not held:
             since = clock(now - hand.stopped_at) if hand.stopped else ""
