@@ -43,6 +43,8 @@ class Terminal:
         self.modes_before = self.modes()
         self.drawn = 0
         """How many bytes it has written."""
+        self.painted = False
+        """Whether it has used colours."""
         self._hidden_cursor = False
         self._own_screen = False
         self.process = subprocess.Popen(
@@ -152,3 +154,4 @@ class Terminal:
             self.cells = [[" "] * self.size[0] for _ in range(self.size[1])]
         else:
             assert letter == "m", f"an escape that this terminal does not know: {letter}"
+            self.painted = True

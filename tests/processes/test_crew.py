@@ -143,6 +143,7 @@ def test_the_screen_shows_who_crashes_hangs_and_stands_still_while_the_work_gets
     try:
         terminal.until(r"sleeper +works", "Is held still")
         assert terminal.is_taken()
+        assert not terminal.painted, "NO_COLOR is set"
         os.kill(place.worker("sleeper"), signal.SIGSTOP)
         screen = terminal.until(
             r"sleeper +stopped +\d+s +\d+s +0 +0 +0  \S+ nap Is held still",
@@ -337,6 +338,7 @@ def test_ctrl_z_gives_the_terminal_back_until_it_goes_on(place: Place) -> None:
     )
     try:
         terminal.until("ada +idle")
+        assert terminal.painted
         terminal.process.send_signal(signal.SIGTSTP)
         wait_until(lambda: terminal.screen() is not None and not terminal.is_taken())
         wait_until(lambda: terminal.modes() == terminal.modes_before)
@@ -363,3 +365,27 @@ def test_a_yard_that_is_away_is_told_on_the_screen_until_it_is_back(place: Place
         assert terminal.end() == 0
     finally:
         terminal.close()
+
+
+def test_a_worker_that_cannot_be_meant_gives_up_and_one_that_cannot_start_yet_is_tried_again(place: Place) -> None:
+    crew = place.start(
+        """
+yard = "yard"
+[defaults]
+first_pause = 0.05
+[worker.typo]
+command = "no-such-agent"
+[worker.early]
+command = "true"
+directory = "not-there-yet"
+""",
+        "--json",
+    )
+    reasons = {told["worker"]: told["reason"] for told in (until(crew, "exited", "early"), until(crew, "gave_up"))}
+    assert "No such file or directory" in reasons["early"]
+    assert "no-such-agent" in reasons["typo"]
+    (place.folder / "not-there-yet").mkdir()
+    task = place.yard.add("build")
+    assert place.yard.wait(task.id, timeout=30)[0].worker == "early"
+    crew.send_signal(signal.SIGTERM)
+    assert events(crew)[-1]["gave_up"] == ["typo"]
