@@ -139,7 +139,7 @@ def test_the_screen_shows_who_crashes_hangs_and_stands_still_while_the_work_gets
     place.yard.add("crash", title="Takes its worker down", max_attempts=2)
     place.yard.add("hang", title="Never ends")
     place.yard.add("nap", title="Is held still")
-    terminal = Terminal(place.command(FIVE), (100, 30), env=tools.environment(TERM="xterm", NO_COLOR="1"))
+    terminal = Terminal(place.command(FIVE), (140, 30), env=tools.environment(TERM="xterm", NO_COLOR="1"))
     try:
         terminal.until(r"sleeper +works", "Is held still")
         assert terminal.is_taken()
@@ -154,7 +154,7 @@ def test_the_screen_shows_who_crashes_hangs_and_stands_still_while_the_work_gets
         )
         assert place.yard.wait(*ids, timeout=0)
         assert sum(int(number) for number in re.findall(r"ada-\d +idle +(\d+) ", screen)) == 20
-        assert all(len(line) < 100 for line in screen.splitlines())
+        assert all(len(line) < 140 for line in screen.splitlines())
         terminal.resize((60, 12))
         terminal.until(r"^taskyard crew", r"sleeper +stopped", r"Ctrl-C lets what runs finish")
         terminal.type("not shown\x03")

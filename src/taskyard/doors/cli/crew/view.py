@@ -40,8 +40,8 @@ _RIGHT = frozenset((2, 3, 4, 5, 6))
 _FIRST_TO_GO = (6, 3, 5, 4, 2)  # columns that a narrow screen has no room for
 _TASK_LEAST = 12
 _NAME_MOST = 14
-_SHORT_ID = 13  # characters of an id that tell it from others in nearly every yard
-_WIDE = 110
+_WIDE = 110  # columns that have room for a whole id, its kind and title beside all else; a shorter id may not be unique
+_BELOW = 7  # lines for what happened last, without which no task gets a line of its own
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -75,15 +75,16 @@ class View:
         self._hands = hands
         self._ledger = ledger
         self._began = began
+        self._rows_most = sum(hand.member.concurrency for hand in hands)
         self._names = max(len(_HEADS[0]), *(min(paper.width(hand.name), _NAME_MOST) for hand in hands))
 
     def frame(self, latest: Iterable[Happening], footer: str, size: tuple[int, int], now: float) -> list[str]:
         """The whole screen, exactly as many lines as it has, none of them too wide for it."""
         width, height = size[0] - 1, size[1]  # the last column is left alone: writing there may begin a new line
         top = [*self._head(width, now), ""]
-        table = self._table(width, now)
-        notes = self._notes(width, now)
         room = height - len(top) - 1
+        table = self._table(width, room, now)
+        notes = self._notes(width, now)
         if len(table) > room:
             table = [*table[: room - 1], paper.cut(f"... and {len(table) - room + 1} more lines", width)]
         lines = [*top, *table]
@@ -112,7 +113,10 @@ class View:
         painted = paper.GAP.join(paper.paint(cell, name) if counts.get(name) else cell for name, cell in cells)
         return [first, painted + " " * (width - len(text) - len(rate)) + rate]
 
-    def _table(self, width: int, now: float) -> list[str]:
+    def _table(self, width: int, room: int, now: float) -> list[str]:
+        """A line for each task; on a narrow screen two, the second for the task itself, where there is room for all."""
+        if width < _WIDE and 1 + 2 * self._rows_most + _BELOW <= room:
+            return self._tall_table(width, now)
         shown = {column: wide for column, wide in enumerate(_WIDTHS) if wide}
         shown[0] = self._names + 1
         for column in (*_FIRST_TO_GO, None):
@@ -122,10 +126,20 @@ class View:
             del shown[column]
         lines = [paper.paint(_row(_HEADS, shown), "heading")]
         for hand in self._hands:
-            lines += [_row(cells, shown, word) for word, cells in self._rows(hand, width, now)]
+            lines += [_row(cells, shown, word) for word, cells in self._rows(hand, now)]
         return lines
 
-    def _rows(self, hand: Hand, width: int, now: float) -> list[tuple[str, tuple[str, ...]]]:
+    def _tall_table(self, width: int, now: float) -> list[str]:
+        shown = {0: self._names + 1, **{column: wide for column, wide in enumerate(_WIDTHS) if wide}, 7: 0}
+        lines = [paper.paint(_row((*_HEADS[:-1], ""), shown), "heading")]
+        indent = " " * (self._names + 2)
+        for hand in self._hands:
+            for word, cells in self._rows(hand, now):
+                task = paper.cut(paper.plain(cells[-1]).replace("\n", " "), max(width - len(indent), 3))
+                lines += [_row((*cells[:-1], ""), shown, word), f"{indent}{task}".rstrip()]
+        return lines
+
+    def _rows(self, hand: Hand, now: float) -> list[tuple[str, tuple[str, ...]]]:
         record = self._ledger.records[hand.name]
         counts = (str(record.done), str(record.failed), str(record.rate(now)))
         held = record.shown(now) if hand.pid else []
@@ -139,7 +153,7 @@ class View:
             first = (hand.name, counts) if number == 0 else ("", ("", "", ""))
             lease = "" if one.lease_until is None else one.lease_until - time.time()
             left = lease if isinstance(lease, str) else clock(lease) if lease > 0 else "over"
-            rows.append((word, (first[0], word, clock(now - one.since), left, *first[1], _task(one, width))))
+            rows.append((word, (first[0], word, clock(now - one.since), left, *first[1], _task(one))))
         return rows
 
     def _aside(self, hand: Hand, now: float) -> str:
@@ -178,17 +192,15 @@ def _fitted(line: str, width: int) -> str:
     return line if paper.width(plain) <= width else paper.cut(plain, width)
 
 
-def _task(held: Held, width: int) -> str:
-    id = held.task if width >= _WIDE else held.task[:_SHORT_ID]
+def _task(held: Held) -> str:
     share = None if held.progress is None else f"{held.progress:.0%}"
-    return " ".join(filter(None, (id, held.kind, share, held.title)))
+    return " ".join(filter(None, (held.task, held.kind, share, held.title)))
 
 
 def line(happening: Happening, names: int, width: int | None) -> str:
     """What happened, on one line: `12:03:04  ada  took  0000... build Fix it`."""
     held = happening.held
-    narrow = width is not None and width < _WIDE
-    parts = [] if held is None else [held.task[:_SHORT_ID] if narrow else held.task, held.kind, held.title]
+    parts = [] if held is None else [held.task, held.kind, held.title]
     told = " ".join(filter(None, parts))
     again = f"again in {happening.more['again_in']:g} s" if "again_in" in happening.more else None
     text = "  ".join(filter(None, (told, happening.reason, again, happening.more.get("text"))))
