@@ -40,6 +40,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Keep it going": {
         "work": ("working", "run a command once for each task"),
         "crew": ("crewing", "run several workers as a file names them, and watch them"),
+        "sh": ("shelling", "print the shell client, for places without Python"),
         "demo": ("touring", "watch a crew at work; one is killed, one is stopped, nothing is lost"),
         "heartbeat": ("holding", "renew the lease of a claim"),
         "resume": ("claiming", "take my claims again after a restart"),
