@@ -4,7 +4,8 @@
 # taskyard.sh: a Taskyard worker in plain shell, for places without Python. Run it, or source it and call its functions.
 #
 #   taskyard.sh add_task [-p 0..9] KIND [FILE]     FILE (- is standard input) holds the task's data as JSON; prints the id
-#   taskyard.sh claim_task [KIND...]               prints the claim's handle, a tab, and the file that holds the task
+#   taskyard.sh claim_task [KIND...]               prints the claim's handle, a tab, and the file that holds the task;
+#                                                  a script that sources this finds them in TASK_HANDLE and TASK_FILE
 #   taskyard.sh complete_task HANDLE [FILE]        FILE holds the result as JSON
 #   taskyard.sh fail_task HANDLE REASON            tried again while attempts are left
 #   taskyard.sh release_task HANDLE                hand it back untouched
@@ -216,6 +217,22 @@ _ty_time() { # file
     _ty_now=$((${out%% *} * 1000 + _ty_micros / 1000))
 }
 
+_ty_uptime() { # -> _ty_up in hundredths of a second; 1 where the system does not tell
+    _ty_up=
+    { read -r _ty_up _; } 2>/dev/null </proc/uptime || return 1
+    _ty_up=${_ty_up%.*}${_ty_up#*.}
+}
+
+# For events a look at the yard's time is carried on for a second by this machine's ticking: a look costs a process.
+_ty_moment() { # a file that was just moved
+    if _ty_uptime && [ -n "$_ty_looked" ] && [ $((_ty_up - _ty_looked)) -lt 100 ]; then
+        _ty_now=$((_ty_seen + (_ty_up - _ty_looked) * 10))
+        return
+    fi
+    _ty_time "$1" || _ty_ask_time || return
+    _ty_seen=$_ty_now _ty_looked=$_ty_up
+}
+
 _ty_ask_time() { # the same, where there is no such file
     _ty_error=
     touch "$_ty_root/tmp/clock" 2>/dev/null && _ty_time "$_ty_root/tmp/clock" || _ty_trouble "the yard's time cannot be asked for in $_ty_root/tmp"
@@ -416,7 +433,7 @@ _ty_open() {
     [ "$place" = local ] || _ty_log=$_ty_own_log
     _ty_torn=
     _ty_who || return
-    _ty_queue='' _ty_queue_for='' _ty_lost=0 _ty_last_tick=0 _ty_lane_known=''
+    _ty_queue='' _ty_queue_for='' _ty_lost=0 _ty_looked='' _ty_last_tick=0 _ty_lane_known=''
     _ty_key=$key
 }
 
@@ -865,25 +882,18 @@ _ty_head() { # lane
     for folder in "$_ty_root/todo/$1"/????; do
         [ "$many" -eq 0 ] || break
         last=$folder
-        set -- "$1" "$folder"/*.json
-        if [ "$#" -eq 2 ] && [ ! -e "$2" ]; then
-            [ ! -d "$folder" ] || empty="$empty ${folder##*/}"
-            continue
-        fi
-        while [ $# -gt 1 ] && [ $many -lt 32 ]; do
-            path=$2
+        for path in "$folder"/*.json; do
             name=${path##*/}
             case $name in
+                '*.json') [ -e "$path" ] || [ ! -d "$folder" ] || empty="$empty ${folder##*/}" ;;
                 *.u.json | *[!A-Za-z0-9.]*) ;; # what uses something is left to those who can see whether it is free
                 "${folder##*/}"*.*.e*.c*.json)
                     _ty_text="$_ty_text${name#????} ${path#"$_ty_root/todo/"}
 "
                     many=$((many + 1))
+                    [ $many -lt 32 ] || break
                     ;;
             esac
-            path=$1
-            shift 2
-            set -- "$path" "$@"
         done
     done
     # Drained segments are in the way of every listing; the lane's last stays.
@@ -917,12 +927,6 @@ END
         _ty_queue="$_ty_queue $2" lanes=$((lanes + 1))
         shift 2
     done
-}
-
-_ty_uptime() { # -> _ty_up in hundredths of a second; 1 where the system does not tell
-    _ty_up=
-    { read -r _ty_up _; } 2>/dev/null </proc/uptime || return 1
-    _ty_up=${_ty_up%.*}${_ty_up#*.}
 }
 
 # The next candidate -> _ty_entry. Lists are kept for a second; whether something more urgent has come is always looked at.
@@ -976,7 +980,7 @@ _ty_take() {
     _ty_handle=$_ty_id.$fence.$nonce
     _ty_file=$_ty_root/processing/$target
     [ "$_ty_durability" != strict ] || _ty_sync "$_ty_file" "$_ty_root/processing"
-    _ty_time "$_ty_file" || _ty_ask_time || return # a rename moves ctime: the claim's own moment
+    _ty_moment "$_ty_file" || return # a rename moves ctime: the claim's own moment
     _ty_lane_json "$lane"
     _ty_event claimed "$_ty_id" "$fence" "$_ty_kind" "$_ty_by"
     _ty_fence=$fence _ty_lease=$lease _ty_nonce=$nonce
@@ -1023,6 +1027,9 @@ _ty_claim_next() { # [kind...]
         [ $code -ne 3 ] || _ty_say "nothing is ready"
         return $code
     }
+    # For scripts that source this; reading the line would take them longer than all else of the claim.
+    # shellcheck disable=SC2034
+    TASK_HANDLE=$_ty_handle TASK_FILE=$_ty_file
     printf '%s\t%s\n' "$_ty_handle" "$_ty_file"
 }
 
@@ -1126,7 +1133,7 @@ _ty_end_done() { # handle [result]
     fi
     [ $code -eq 0 ] || return $code
     _ty_sync "$folder/$target" "$folder"
-    _ty_time "$folder/$target" || _ty_ask_time || return
+    _ty_moment "$folder/$target" || return
     _ty_lane_json "$_ty_lane"
     _ty_holder_json
     _ty_event 'done' "$_ty_id" "$_ty_fence" "$_ty_kind" "$_ty_json"

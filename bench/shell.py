@@ -1,0 +1,98 @@
+"""What a claim and a done cost in the shell client, in units of the two bare `mv`s that they are made of."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import taskyard
+from bench.yards import filled, say
+
+CLIENT = Path(taskyard.__file__).parent / "doors" / "sh" / "taskyard.sh"
+TASKS = 200
+ROUNDS = 7
+LOOP = """
+. "$1"
+n=0
+while [ $n -lt "$2" ]; do
+    claim_task >/dev/null
+    complete_task "$TASK_HANDLE"
+    n=$((n + 1))
+done
+"""
+BARE = """
+n=0
+for file in "$1"/todo/*; do
+    mv -fT -- "$file" "$1/processing/${file##*/}"
+    mv -fT -- "$1/processing/${file##*/}" "$1/done/${file##*/}"
+done
+"""
+ONE_SHOT = """
+n=0
+while [ $n -lt "$2" ]; do
+    handle=$("$0" "$1" claim_task)
+    "$0" "$1" complete_task "${handle%%\t*}"
+    n=$((n + 1))
+done
+"""
+
+
+def report(folder: str) -> None:
+    print(f"The shell client, {TASKS} claims and dones in `fast`, best of {ROUNDS}, and in units of the bare `mv`s:")
+    for label, words, path in _shells(folder):
+        environment = {**os.environ, "PATH": path, "TASKYARD": f"{folder}/yard", "TASKYARD_WORKER": "bench"}
+        ours, one_shot, bare = [], [], []
+        for _ in range(ROUNDS):
+            bare.append(_bare(folder, words, environment))
+            ours.append(_ours(folder, [*words, "-c", LOOP, "loop", str(CLIENT), str(TASKS)], environment))
+        for _ in range(2):
+            one_shot.append(_ours(folder, [*_one_shot(words), str(CLIENT), str(TASKS)], environment))
+        say(f"{label}: mv + mv", f"{min(bare) * 1e3:.2f} ms")
+        for what, times in (("sourced: claim_task + complete_task", ours), ("a process for each of the two", one_shot)):
+            say(f"{label}, {what}", f"{min(times) * 1e3:.2f} ms = {min(times) / min(bare):.2f}")
+
+
+def _shells(folder: str) -> list[tuple[str, list[str], str]]:
+    """Names, how each is called, and the PATH with its tools: busybox brings its own."""
+    shells = []
+    if dash := shutil.which("dash"):
+        shells.append(("dash", [dash], os.environ["PATH"]))
+    if busybox := shutil.which("busybox"):
+        tools = Path(folder, "tools")
+        tools.mkdir()
+        for name in subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split():
+            (tools / name).symlink_to(busybox)
+        shells.append(("busybox", [str(tools / "sh")], str(tools)))
+    return shells
+
+
+def _one_shot(words: list[str]) -> list[str]:
+    return [*words, "-c", ONE_SHOT, *words]
+
+
+def _ours(folder: str, command: list[str], environment: dict[str, str]) -> float:
+    shutil.rmtree(f"{folder}/yard", ignore_errors=True)
+    filled(f"{folder}/yard", TASKS).close()
+    seconds = _timed(command, environment)
+    with taskyard.open(f"{folder}/yard") as yard:
+        assert yard.counts()["done"] == TASKS
+    return seconds
+
+
+def _bare(folder: str, words: list[str], environment: dict[str, str]) -> float:
+    place = Path(folder, "bare")
+    shutil.rmtree(place, ignore_errors=True)
+    for part in ("todo", "processing", "done"):
+        (place / part).mkdir(parents=True)
+    for number in range(TASKS):
+        (place / "todo" / f"{number:021d}.0.e0.c0.json").touch()
+    return _timed([*words, "-c", BARE, "bare", str(place)], environment)
+
+
+def _timed(command: list[str], environment: dict[str, str]) -> float:
+    begin = time.perf_counter()
+    subprocess.run(command, env=environment, check=True)
+    return (time.perf_counter() - begin) / TASKS
