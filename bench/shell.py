@@ -44,12 +44,12 @@ def report(folder: str) -> None:
     print(f"The shell client, {TASKS} claims and dones in `fast`, best of {ROUNDS}, and in units of the bare `mv`s:")
     for label, words, path in _shells(folder):
         environment = {**os.environ, "PATH": path, "TASKYARD": f"{folder}/yard", "TASKYARD_WORKER": "bench"}
-        ours, one_shot, bare = [], [], []
+        ours, bare = [], []
         for _ in range(ROUNDS):
             bare.append(_bare(folder, words, environment))
             ours.append(_ours(folder, [*words, "-c", LOOP, "loop", str(CLIENT), str(TASKS)], environment))
-        for _ in range(2):
-            one_shot.append(_ours(folder, [*_one_shot(words), str(CLIENT), str(TASKS)], environment))
+        each = [*words, "-c", ONE_SHOT, *words, str(CLIENT), str(TASKS)]
+        one_shot = [_ours(folder, each, environment) for _ in range(2)]
         say(f"{label}: mv + mv", f"{min(bare) * 1e3:.2f} ms")
         for what, times in (("sourced: claim_task + complete_task", ours), ("a process for each of the two", one_shot)):
             say(f"{label}, {what}", f"{min(times) * 1e3:.2f} ms = {min(times) / min(bare):.2f}")
@@ -67,10 +67,6 @@ def _shells(folder: str) -> list[tuple[str, list[str], str]]:
             (tools / name).symlink_to(busybox)
         shells.append(("busybox", [str(tools / "sh")], str(tools)))
     return shells
-
-
-def _one_shot(words: list[str]) -> list[str]:
-    return [*words, "-c", ONE_SHOT, *words]
 
 
 def _ours(folder: str, command: list[str], environment: dict[str, str]) -> float:

@@ -1248,14 +1248,18 @@ _ty_is_over() { # file lease: opened first, because a file server's client looks
 }
 
 _ty_reap() { # file in processing/, split; _ty_asked is the yard's time
-    local crashes=$((_ty_crashes + 1)) reason='' code=0 delay=0 holder='' told=''
+    local crashes=$((_ty_crashes + 1)) reason='' code=0 delay=0 holder='' told='' crumbs=''
     _ty_is_over "$1" "$_ty_lease" || return 0
     _ty_holder_json
     holder=$_ty_json
     _ty_decode "$_ty_holder"
     [ "$_ty_holder" != @ ] || _ty_decode "${_ty_lane#*@}"
     told=$((_ty_lease / 1000))
-    [ $((_ty_lease % 1000)) -eq 0 ] || told=$told.$((1000 + _ty_lease % 1000)) told=${told%.1*}.${told#*.1}
+    if [ $((_ty_lease % 1000)) -ne 0 ]; then
+        crumbs=$((1000 + _ty_lease % 1000))
+        while [ "${crumbs%0}" != "$crumbs" ]; do crumbs=${crumbs%0}; done
+        told=$told.${crumbs#1}
+    fi
     _ty_string "the lease of $told s ended without a heartbeat from $_ty_text"
     reason=$_ty_json
     _ty_handle "$_ty_id.$_ty_fence.$_ty_nonce" || return
@@ -1364,20 +1368,13 @@ _ty_halt() { # pid: stop it, kindly and then not
 
 # Beats beside the command. Where the claim is lost, or the loop that it belongs to was killed, it stops the command.
 _ty_pulse() { # handle lease command loop
-    local every=$(($2 / 3)) nap='' slept=0 pid=''
-    trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; exit 0' TERM
-    trap - INT HUP EXIT
+    local every=$(($2 / 3)) nap='' pause='' slept=0
+    trap '' INT HUP TERM # a signal to the whole group is the loop's to answer
     [ $every -le 20000 ] || every=20000
     nap=$((every < 2000 ? every : 2000))
+    pause=$((1000 + nap % 1000)) pause=${pause#1}
     while :; do
-        sleep "$((nap / 1000)).$((1000 + nap % 1000 - 1000))" &
-        pid=$!
-        wait "$pid" || { # no fractions here
-            sleep 1 &
-            pid=$!
-            wait "$pid"
-        }
-        pid=
+        sleep "$((nap / 1000)).$pause" || sleep 1 # no fractions here
         _ty_parent
         if [ -n "$_ty_text" ]; then [ "$_ty_text" = "$4" ] || break; else kill -s 0 "$4" 2>/dev/null || break; fi
         slept=$((slept + nap))
@@ -1387,7 +1384,6 @@ _ty_pulse() { # handle lease command loop
         _ty_find || break
         touch -c -- "$_ty_root/processing/$_ty_name" 2>/dev/null
     done
-    trap '' TERM
     _ty_halt "$3"
     exit 0
 }
@@ -1396,7 +1392,10 @@ _ty_stopped() { _ty_stop=1; }
 
 # A task that asks for a check can be done only by a worker that has checks.
 _ty_asks_for_check() {
-    LC_ALL=C grep -Eq '^\{"taskyard":1,"id":"[^"]*","kind":"[^"]*","priority":[0-9](,"(title|assignee|mission|key)":"([^"\\]|\\.)*"|,"(max_attempts|lease)":[0-9.e+]+)*,"verify":"|^[^{]*\{"?([^t]|t[^a]).*"verify"[ ]*:' "$_ty_file"
+    case $_ty_own in
+        .x*) LC_ALL=C grep -q '"verify"[[:space:]]*:' "$_ty_file" ;; # a dropped file, which may have it anywhere
+        *) LC_ALL=C grep -Eq '^\{"taskyard":1,"id":"[^"]*","kind":"[^"]*","priority":[0-9](,"(title|assignee|mission|key)":"([^"\\]|\\.)*"|,"(max_attempts|lease)":[0-9.e+]+)*,"verify":"' "$_ty_file" ;;
+    esac
 }
 
 _ty_wait_for() { # pid -> its exit code; a signal to us ends the wait early
@@ -1469,7 +1468,8 @@ _ty_perform() { # the command, for the claim that was just made
         wait $pid 2>/dev/null
         code=stopped
     fi
-    kill $beat 2>/dev/null
+    # Not TERM: a shell that has only just forked may lose that, and would be waited for for ever.
+    kill -s KILL $beat 2>/dev/null
     wait $beat 2>/dev/null
     [ -s "$workdir/stdout.log" ] || [ -s "$workdir/stderr.log" ] || rm -f -- "$workdir/stdout.log" "$workdir/stderr.log"
     if ! _ty_find; then
@@ -1549,7 +1549,7 @@ _ty_loop() {
                 ;;
             *) [ "$once" != once ] || return $code ;;
         esac
-        sleep $pause &
+        sleep $pause >/dev/null 2>&1 &
         wait $! || kill $! 2>/dev/null
         [ $pause -ge 2 ] || pause=2
     done
@@ -1626,8 +1626,13 @@ process_loop() (_ty_call _ty_loop "$@") # in a process of its own: its traps are
 case ${0##*/} in
     taskyard.sh | taskyard-sh)
         case ${1-} in
-            add_task | claim_task | heartbeat | verify_ownership | complete_task | fail_task | release_task | reap_stale | process_loop)
+            add_task | claim_task | heartbeat | verify_ownership | complete_task | fail_task | release_task | reap_stale)
                 "$@"
+                exit
+                ;;
+            process_loop) # in this very process: whoever kills it means the loop
+                shift
+                _ty_call _ty_loop "$@"
                 exit
                 ;;
             -h | --help | help)
