@@ -1,13 +1,10 @@
-"""Measure this machine: `make bench`, or `python -m bench operations processes flat day waking crew` for some of it."""
-
-"""Measure this machine: `make bench`, or `python -m bench operations processes flat day waking shell` for some of it."""
+"""Measure this machine: `make bench`, or `python -m bench operations processes flat day waking crew shell` for some of it."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import crew, day, flat, operations, processes, waking
-from bench import day, flat, operations, processes, shell, waking
+from bench import crew, day, flat, operations, processes, shell, waking
 from bench.yards import scratch
 
 PARTS = {

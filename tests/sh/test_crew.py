@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import time
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-TASKS = int(os.environ.get("TASKYARD_CREW", "800"))  # 2000 as well, where there is time
+TASKS = 2000
 KILLS = 16
 EACH = 4
 

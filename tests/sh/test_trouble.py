@@ -310,3 +310,49 @@ def test_a_yard_that_cannot_be_written_says_so(sh: Shell, yard: Yard) -> None:
         for folder in folders:
             folder.chmod(0o755)
     assert sh.run("complete_task", handle).line == ""
+
+
+SYNCED = """#!/bin/sh
+for path; do
+    [ -e "$path" ] || exit 1
+    printf '%s\\n' "${path#"$TASKYARD"/}" >>"$SYNCS"
+done
+"""
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable", "strict"])
+def test_what_must_survive_a_power_cut_is_synced(
+    sh: Shell, yard: Yard, shims: Shims, tmp_path: Path, durability: str
+) -> None:
+    """What PROTOCOL.md lists as synced, and in fast nothing."""
+    settings = json.loads(Path(yard.url, "yard.json").read_text())
+    settings["settings"]["durability"] = durability
+    Path(yard.url, "yard.json").write_text(json.dumps(settings))
+    (tmp_path / "result.json").write_text("1")
+    log = tmp_path / "syncs"
+    env = shims.put("sync", SYNCED, SYNCS=str(log))
+
+    def synced(*words: str) -> list[str]:
+        log.write_text("")
+        assert sh.run(*words, env=env).code == 0
+        return log.read_text().splitlines()
+
+    sh.run("add_task", "build")
+    added = synced("add_task", "build")
+    claimed = synced("claim_task")
+    (held,) = [path.name for path in Path(yard.url, "processing").iterdir()]
+    handle = f"{held.split('.')[0]}.{held.split('.')[1]}.{held.split('-')[-1].split('.')[0]}"
+    done = synced("complete_task", handle, str(tmp_path / "result.json"))
+    failed = synced("fail_task", sh.claim()[0], "no")
+    if durability == "fast":
+        assert added == claimed == done == failed == []
+        return
+    assert [path.split("/")[0] for path in added] == ["tmp", "todo"]
+    assert added[-1] == "todo/5-build/0000"
+    assert claimed == ([f"processing/{held}", "processing"] if durability == "strict" else [])
+    assert [path.split("/")[0] for path in done if path not in ("", yard.url)][:1] == ["tmp"]
+    assert done[-2:] == [f"done/0000/{held[:-5]}.r.json", "done/0000"]
+    assert done.index("results/0000") < done.index("done/0000")
+    assert failed[-1].startswith("waiting/")
+    assert failed[-2].endswith(".json")
+    assert "results/0000" in failed

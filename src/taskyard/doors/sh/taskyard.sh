@@ -1597,6 +1597,7 @@ _ty_fail() { # handle reason
         _ty_say "usage: fail_task HANDLE REASON"
         return 2
     }
+    [ ${#2} -le 65536 ] || set -- "$1" "$(printf '%.65536s' "$2")"
     _ty_end_failed "$1" "$2"
 }
 
