@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import time
@@ -131,10 +130,8 @@ def test_every_task_is_published_once_and_none_is_lost(crew: Crew, tmp_path: Pat
             task = yard.get(id)
             assert f"{id}.{task.fence}." == handle[: len(f"{id}.{task.fence}.")]
             assert task.result == (None if verb == "bare" else {"by": handle})
-        by_shell = {
-            handle for log in (tmp_path / "logs").glob("*.result") for handle in [json.loads(log.read_text())["by"]]
-        }
-        assert len(by_shell) >= EACH, "the shells have done their share"
+        by_shells = [log.with_suffix("").read_text() for log in (tmp_path / "logs").glob("*.result")]
+        assert sum(log.count("done ") for log in by_shells) > TASKS / 50, "the shells have done their share"
         done = [event["task"] for event in yard.events(event=["done"], limit=100_000)]
         assert max(Counter(done).values()) == 1
         assert len(done) >= TASKS - KILLS, "only who was killed before it could log leaves a gap"

@@ -132,6 +132,21 @@ def test_priorities_then_age_decide(sh: Shell, yard: Yard) -> None:
     assert said.split() == [task.id for task in order]
 
 
+def test_of_many_lanes_none_starves(sh: Shell, yard: Yard) -> None:
+    last = yard.add("zz")  # the oldest, in the lane that is listed last
+    yard.add_many([{"kind": f"kind{n % 9}"} for n in range(180)])
+    for _ in range(60):
+        if sh.claim()[0].startswith(last.id):
+            return
+    pytest.fail("the last of ten lanes was never looked at")
+
+
+def test_a_new_yard_has_nothing_ready_and_that_is_all_it_says(sh: Shell) -> None:
+    said = sh.run("claim_task")
+    assert (said.code, said.out, said.err) == (3, "", "taskyard.sh: nothing is ready\n")
+    assert sh.run("reap_stale").line == ""
+
+
 def test_something_more_urgent_is_seen_at_once(sh: Shell, yard: Yard) -> None:
     for _ in range(3):
         yard.add("slow", priority=7)

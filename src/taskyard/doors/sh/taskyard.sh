@@ -904,25 +904,46 @@ _ty_head() { # lane
 }
 
 # What to take next -> _ty_queue, paths in todo/, oldest first, of the most urgent lanes that serve; 1 if there is nothing
-_ty_fill() { # the least priority that is of interest
-    local folder='' lane='' rank='' lines='' lanes=0 most=$1
-    for folder in "$_ty_root"/todo/[0-9]-*; do
+_ty_fill() { # the least urgent priority that is of interest
+    local folder='' lane='' rank='' group='' most=$1
+    for folder in "$_ty_root"/todo/[0-9]-* end; do
         lane=${folder##*/}
+        # shellcheck disable=SC2086  # lanes
+        if [ -n "$group" ] && [ "${lane%%-*}" != "$rank" ]; then
+            if _ty_fill_from $group; then
+                _ty_rank=$rank
+                return
+            fi
+            group=
+        fi
+        case $lane in [0-9]-*) ;; *) continue ;; esac
         [ "${lane%%-*}" -le "$most" ] || break
-        [ -z "$rank" ] || [ "${lane%%-*}" = "$rank" ] || break
         _ty_serves "$lane" || continue
+        rank=${lane%%-*} group="$group $lane"
+    done
+    return 1
+}
+
+_ty_fill_from() { # lanes of equal priority; of more than eight another eight each time, so that none starves
+    local lane='' lines='' lanes=0 turn=$(($# > 8 ? _ty_chance % $# : 0))
+    while [ $turn -gt 0 ]; do
+        lane=$1 turn=$((turn - 1))
+        shift
+        set -- "$@" "$lane"
+    done
+    for lane; do
         _ty_head "$lane" || continue
-        rank=${lane%%-*} lines=$lines$_ty_text lanes=$((lanes + 1))
+        lines=$lines$_ty_text lanes=$((lanes + 1))
         [ $lanes -lt 8 ] || break
     done
-    [ -n "$rank" ] || return 1
-    [ $lanes -eq 1 ] || lines=$(sort <<END
+    [ $lanes -gt 0 ] || return 1
+    [ $lanes -eq 1 ] || lines=$(LC_ALL=C sort <<END
 $lines
 END
     )
     # shellcheck disable=SC2086  # lines of two words
     set -- $lines
-    _ty_queue='' _ty_rank=$rank lanes=0
+    _ty_queue='' lanes=0
     while [ $# -gt 1 ] && [ $lanes -lt 32 ]; do
         _ty_queue="$_ty_queue $2" lanes=$((lanes + 1))
         shift 2
@@ -1143,11 +1164,12 @@ _ty_end_done() { # handle [result]
 
 # Everybody who waits for this task has one need less; who has none left goes on. What is left undone is the next sweep's.
 _ty_follow() { # id
-    local id=$1 seg=${1%?????????????????} edge='' follower='' needs='' path='' edges=''
+    local id=$1 seg=${1%?????????????????} edge='' follower='' needs='' path=''
+    shift
     for edge in "$_ty_root/followers/$seg"*/"$id"*/*; do
         follower=${edge##*/}
         [ "$edge" = "$_ty_root/followers/$seg/$id/$follower" ] && _ty_is_id "$follower" || continue
-        edges=1
+        set -- "$@" "$edge"
         needs=$_ty_root/needs/${follower%?????????????????}/$follower
         rm -f -- "$needs/$id" 2>/dev/null
         rmdir -- "$needs" 2>/dev/null || [ ! -d "$needs" ] || continue
@@ -1156,8 +1178,8 @@ _ty_follow() { # id
             _ty_unblock "$path" "$id"
         done
     done
-    [ -n "$edges" ] || return 0
-    rm -f -- "$_ty_root/followers/$seg/$id"/????????????????????? 2>/dev/null
+    [ $# -gt 0 ] || return 0
+    rm -f -- "$@" 2>/dev/null # those that were seen: whoever comes after a done looks for itself
     rmdir -- "$_ty_root/followers/$seg/$id" 2>/dev/null
     return 0
 }
@@ -1317,7 +1339,7 @@ _ty_sweep() { # -> _ty_told, a line for each task that was moved; never a turn o
         # Names of buckets sort by their beginning; what comes after this minute is not looked into.
         name=${path##*/}
         [ -d "$path" ] || continue
-        case $(printf '%s\n' "$name" "$begun" | sort) in "$begun
+        case $(printf '%s\n' "$name" "$begun" | LC_ALL=C sort) in "$begun
 $name") [ "$name" = "$begun" ] || break ;; esac
         for name in "$path"/????/*.json; do
             _ty_split "${name##*/}" && [ -n "$_ty_due" ] || continue
