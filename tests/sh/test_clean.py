@@ -68,3 +68,21 @@ def test_a_claim_in_a_subshell_is_never_taken_for_anothers(sh: shells.Shell, pla
     handles = [line.split("\t")[0] for line in said.line.split("\n")]
     assert len({handle.split(".")[0] for handle in handles}) == len(handles) == 6
     assert len({handle.split(".")[2] for handle in handles}) == 6
+
+
+def test_it_runs_under_any_name_and_is_sourced_by_any_script(sh: shells.Shell, tmp_path: Path, place: str) -> None:
+    renamed = tmp_path / "ty"
+    renamed.write_bytes(shells.CLIENT.read_bytes())
+    script = tmp_path / "script.sh"
+    script.write_text(f'#!/bin/sh\n. "{renamed}"\necho sourced "$1"\n')
+    for words, said in (
+        ((str(renamed), "add_task"), (2, "")),
+        ((str(renamed), "no_such_verb"), (2, "")),
+        ((str(script), "add_task"), (0, "sourced add_task\n")),
+    ):
+        ran = subprocess.run([*sh.words, *words], capture_output=True, text=True, env=sh.environment(), check=False)
+        assert (ran.returncode, ran.stdout) == said
+    subprocess.run(
+        [*sh.words, str(renamed), "add_task", "build"], env=sh.environment(), check=True, capture_output=True
+    )
+    assert tools.taskyard(place, "stats").data["counts"]["todo"] == 1

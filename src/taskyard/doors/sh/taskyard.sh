@@ -1646,24 +1646,37 @@ release_task() { _ty_call _ty_of_claim _ty_release 1 "$@"; }
 reap_stale() { _ty_call _ty_reap_stale "$@"; }
 process_loop() (_ty_call _ty_loop "$@") # in a process of its own: its traps are nobody else's
 
-case ${0##*/} in
-    taskyard.sh | taskyard-sh)
-        case ${1-} in
-            add_task | claim_task | heartbeat | verify_ownership | complete_task | fail_task | release_task | reap_stale)
-                "$@"
-                exit
-                ;;
-            process_loop) # in this very process: whoever kills it means the loop
-                shift
-                _ty_call _ty_loop "$@"
-                exit
-                ;;
-            -h | --help | help)
-                sed -n '4,/^$/s/^# \{0,1\}//p' "$0"
-                exit
-                ;;
+# Run, under whatever name, or sourced by a script? A script that is running has its own file in $0.
+_ty_is_run() {
+    case ${0##*/} in taskyard.sh | taskyard-sh) return 0 ;; esac
+    [ -f "$0" ] && [ -r "$0" ] || return 1
+    local line=''
+    while IFS= read -r line; do
+        case $line in
+            '# taskyard.sh: a Taskyard worker in plain shell,'*) return 0 ;;
+            '#'*) ;;
+            *) return 1 ;;
         esac
-        _ty_say "there is no verb '${1-}'; see taskyard.sh --help"
-        exit 2
-        ;;
-esac
+    done <"$0"
+    return 1
+}
+
+if _ty_is_run; then
+    case ${1-} in
+        add_task | claim_task | heartbeat | verify_ownership | complete_task | fail_task | release_task | reap_stale)
+            "$@"
+            exit
+            ;;
+        process_loop) # in this very process: whoever kills it means the loop
+            shift
+            _ty_call _ty_loop "$@"
+            exit
+            ;;
+        -h | --help | help)
+            sed -n '4,/^$/s/^# \{0,1\}//p' "$0"
+            exit
+            ;;
+    esac
+    _ty_say "there is no verb '${1-}'; see taskyard.sh --help"
+    exit 2
+fi
