@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
+from taskyard.worker.guard import descendants
 from tests.conftest import taken, wait_until
 from tests.directory.stories import check_log, check_places
 from tests.processes import tools
+from tests.sh.shells import CLIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -201,6 +204,22 @@ def test_the_command_of_a_killed_loop_is_stopped_and_beats_no_more(
     wait_until(lambda: (yard.sweep(), yard.get(task.id).state == "todo")[1])
     claim = taken(yard.claim())
     assert (claim.fence, claim.history[0]["outcome"]) == (3, "crash")
+
+
+def test_a_killed_script_takes_the_loop_along_that_it_called(sh: Shell, yard: Yard, tmp_path: Path) -> None:
+    """In a script that sources the client the loop is a process of its own, which nobody else would end."""
+    tools.settle(yard.url, sweep_every=1e8)
+    task = yard.add("build", lease=3)
+    script, pids = tmp_path / "script.sh", tmp_path / "pids"
+    script.write_text(f". \"{CLIENT}\"\nprocess_loop -- sh -c 'sleep 600 & echo $$ $! >{pids}; wait'\n")
+    process = subprocess.Popen([*sh.words, str(script)], env=sh.environment())
+    wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+    below = [*(descendants(process.pid) or []), *map(int, pids.read_text().split())]
+    process.kill()
+    process.wait()
+    wait_until(lambda: not any(map(is_alive, below)), timeout=20)
+    wait_until(lambda: (yard.sweep(), yard.get(task.id).state == "todo")[1])
+    assert yard.report(task.id).history[0]["outcome"] == "crash"
 
 
 def test_a_command_may_end_its_claim_itself(sh: Shell, yard: Yard) -> None:

@@ -1399,6 +1399,10 @@ _ty_pulse() { # handle lease command loop
         sleep "$((nap / 1000)).$pause" || sleep 1 # no fractions here
         _ty_parent
         if [ -n "$_ty_text" ]; then [ "$_ty_text" = "$4" ] || break; else kill -s 0 "$4" 2>/dev/null || break; fi
+        kill -s 0 $$ 2>/dev/null || { # the script that called process_loop was killed: its loop goes the same way
+            kill -s KILL "$4"
+            break
+        }
         slept=$((slept + nap))
         [ $slept -ge $every ] || continue
         slept=0
@@ -1556,6 +1560,7 @@ _ty_loop() {
     _ty_stop=
     trap _ty_stopped TERM INT HUP
     while [ -z "$_ty_stop" ]; do
+        kill -s 0 $$ 2>/dev/null || return 1 # the script that called it is gone
         code=0
         _ty_take_next || code=$?
         case $code in
