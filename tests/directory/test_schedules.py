@@ -1,4 +1,8 @@
-"""DESIGN.md's "Schedules that break the obvious version", each driven to the exact call; 5 and 6 have files of their own, 10 is not built yet."""
+"""Schedules that break the obvious version, each driven to the exact call.
+
+The fifth and the sixth have files of their own; the tenth, of a command that outlives its worker, is played with real
+processes in tests/processes/test_workers.py.
+"""
 
 from __future__ import annotations
 

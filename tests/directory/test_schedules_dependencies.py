@@ -1,4 +1,4 @@
-"""DESIGN.md's schedule 5, driven to the exact call: an edge that is registered too late, or seen by nobody."""
+"""The fifth schedule that breaks the obvious version, driven to the exact call: an edge that is registered too late, or seen by nobody."""
 
 from __future__ import annotations
 

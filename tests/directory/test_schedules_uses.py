@@ -1,4 +1,4 @@
-"""DESIGN.md's schedule 6, driven to the exact call: two tasks that use the same thing, claimed at the same moment."""
+"""The sixth schedule that breaks the obvious version, driven to the exact call: two tasks that use the same thing, claimed at the same moment."""
 
 from __future__ import annotations
 
