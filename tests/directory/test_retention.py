@@ -190,6 +190,29 @@ def monkey(part: object, disk: Counting) -> None:
     setattr(part, "_disk", disk)  # noqa: B010  a simulated disk takes its place
 
 
+def test_what_attempts_left_in_their_folders_goes_to_the_archive_with_them(tmp_path: Path) -> None:
+    with taskyard.init(tmp_path / "yard", durability="fast") as yard:
+        yard.add("build")
+        claim = taken(yard.claim())
+        folder = Path(str(claim.workdir))
+        (folder / "out").mkdir()
+        (folder / "stdout.log").write_text("it is built\n")
+        (folder / "out" / "picture").write_bytes(b"\xff\x00")
+        (folder / "large").write_bytes(bytes((1 << 20) + 1))
+        (folder / "link").symlink_to("/etc/passwd")
+        claim.note("half of it")
+        claim.done()
+        assert yard.prune(count=0, apply=True)["tasks"] == 1
+    [archive] = (tmp_path / "yard" / "archive").iterdir()
+    kept = {Path(file["path"]).name: file for file in json.loads(gzip.decompress(archive.read_bytes()))["files"]}
+    assert kept["stdout.log"]["text"] == "it is built\n"
+    assert kept["picture"]["base64"] == "/wA="
+    assert "1048577 bytes" in kept["large"]["left_out"]
+    assert "symbolic link" in kept["link"]["left_out"]
+    assert kept.keys() == {"stdout.log", "picture", "large", "link"}
+    assert not folder.exists()
+
+
 @pytest.mark.usefixtures("small")
 def test_many_tasks_are_archived_with_one_listing_for_each_segment(url: str) -> None:
     with taskyard.open(url) as yard:

@@ -6,8 +6,15 @@ from gzip import compress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from taskyard.stores.directory.disk import Disk
     from taskyard.stores.directory.ground import Ground
 
+FILE_MOST = 1 << 20  # bytes of one file that are kept; of a larger one only its name, and why
+FILES_MOST = 1 << 22  # bytes of all files of one task
+_OURS = ("notes.jsonl", "progress.json")  # told in the task's line already
 _LEVEL = 4  # level 9 takes three times as long, and saves a tenth
 
 
@@ -17,3 +24,38 @@ def keep(ground: Ground, name: str, content: bytes) -> None:
     ground.disk.create(draft, compress(content, _LEVEL, mtime=0), sync=True)
     ground.disk.rename(draft, f"{ground.root}/archive/{name}")
     ground.disk.sync(f"{ground.root}/archive")
+
+
+def files(disk: Disk, folder: str) -> list[dict[str, Any]]:
+    """What the attempts at a task left in their folders: each file's path with its text, or its bytes in base64."""
+    kept: list[dict[str, Any]] = []
+    room = FILES_MOST
+    for path in _below(disk, folder, ""):
+        try:
+            look = disk.examine(f"{folder}/{path}", min(FILE_MOST, room))
+        except OSError as error:
+            kept.append({"path": path, "left_out": str(error.strerror)})
+            continue
+        if look.is_folder:
+            continue
+        room -= len(look.content)
+        kept.append({"path": path, "left_out": look.oddity} if look.oddity else {"path": path, **_told(look.content)})
+    return kept
+
+
+def _told(content: bytes) -> dict[str, str]:
+    try:
+        return {"text": content.decode()}
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return {"base64": b64encode(content).decode()}
+
+
+def _below(disk: Disk, folder: str, path: str) -> Iterator[str]:
+    """Every name in the folder and in those below it, links not followed."""
+    for name in sorted(disk.listdir(f"{folder}/{path}")):
+        if name not in _OURS:
+            yield f"{path}{name}"
+        if disk.is_folder(f"{folder}/{path}{name}"):
+            yield from _below(disk, folder, f"{path}{name}/")

@@ -329,6 +329,13 @@ class Disk:
         """Whether this is an ordinary file."""
         return stat.S_ISREG(os.stat(path, follow_symlinks=False).st_mode)
 
+    def is_folder(self, path: str) -> bool:
+        """Whether this is a folder, and no link to one."""
+        try:
+            return stat.S_ISDIR(os.stat(path, follow_symlinks=False).st_mode)
+        except OSError:
+            return False
+
     def examine(self, path: str, most: int) -> Look:
         """What a file from outside is, without following links, waiting for pipes or reading what is too large."""
         try:

@@ -11,7 +11,7 @@ import time
 
 from taskyard import ids
 from taskyard.errors import Invalid
-from taskyard.stores.directory.archive import keep
+from taskyard.stores.directory.archive import files, keep
 from taskyard.stores.directory.endings import ENDED, Endings
 from taskyard.stores.directory.pages import Pages
 from taskyard.stores.directory.papers import PLACES, Papers
@@ -146,6 +146,9 @@ class Pruning:
                 "stale_results": report.stale_results,
                 "pruned_by": by,
             }
+            own = papers[found.token.id[: ids.SEGMENT]]
+            if own.of("attempts", found.token.id):
+                entry["files"] = files(self._disk, f"{own.folders['attempts']}/{found.token.id}")
             lines.append(json.dumps(entry, ensure_ascii=False))
             written.append(found)
             size += len(lines[-1])
