@@ -113,3 +113,11 @@ def yard(yard_url: str) -> Iterator[Yard]:
     """A new, empty yard."""
     with taskyard.open(yard_url, worker="ada") as opened:
         yield opened
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    """The path of a new yard that survives kill -9, and need not survive a power cut."""
+    path = str(tmp_path / "yard")
+    taskyard.init(path, durability="fast").close()
+    return path

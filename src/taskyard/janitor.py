@@ -43,15 +43,14 @@ def sweep(store: Store, by: str, limit: int = SHARE, *, mend: bool = False) -> S
     swept.taken = store.intake(by)
     for standing in store.overdue(limit):
         if standing.state is State.PROCESSING:
-            reason = _reason(standing)
-            if store.shift(standing, moves.crashed(standing, store.policy, reason), by, lapsed=True):
-                swept.reaped += 1
+            swept.reaped += reap(store, standing, by)
         elif store.shift(standing, moves.woken(standing), by):
             swept.woken += 1
     return swept
 
 
-def _reason(standing: Standing) -> str:
-    if standing.dead:
-        return f"the worker {standing.worker} died"
-    return f"the lease of {standing.lease:g} s ended without a heartbeat from {standing.worker}"
+def reap(store: Store, standing: Standing, by: str) -> bool:
+    """Whether the claim was given up, because its lease is over or its worker dead."""
+    why = f"the lease of {standing.lease:g} s ended without a heartbeat from {standing.worker}"
+    reason = f"the worker {standing.worker} died" if standing.dead else why
+    return store.shift(standing, moves.crashed(standing, store.policy, reason), by, lapsed=True)

@@ -6,21 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import taskyard
 from tests.processes import tools
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> str:
-    """The path of a new yard that survives kill -9, and need not survive a power cut."""
-    path = str(tmp_path / "yard")
-    taskyard.init(path, durability="fast").close()
-    return path
 
 
 @pytest.fixture

@@ -182,6 +182,27 @@ def test_a_stopped_worker_loses_its_claim_and_continued_it_stops_its_command_and
         assert (report.task.state, report.task.result, report.stale_results) == (State.DONE, "mine", [])
 
 
+def test_a_worker_that_is_killed_in_its_container_gives_its_task_back_at_once_to_another(
+    yard: Yard, tmp_path: Path
+) -> None:
+    """Two containers on one volume: other pids, other hosts, one kernel. The lease is a minute, and nobody waits for it."""
+
+    def started(host: str, script: str) -> subprocess.Popen[bytes]:
+        words = [*tools.container(host), *tools.COMMAND, "work", "--once", "--", "sh", "-c", script]
+        return subprocess.Popen(words, env=tools.environment(TASKYARD=yard.url), stdout=subprocess.DEVNULL)
+
+    id = yard.add("build").id
+    first = started("one", f"echo 1 > {tmp_path}/up; exec sleep 600")
+    up(tmp_path / "up")
+    assert started("two", "true").wait() == 3, "it lives, and keeps its task"
+    first.kill()
+    first.wait()
+    wait_until(lambda: started("two", "true").wait() == 0)
+    report = yard.report(id)
+    assert report.task.state is State.DONE
+    assert [entry["outcome"] for entry in report.history] == ["crash", "done"]
+
+
 def test_the_command_of_a_stopped_worker_is_stopped_before_another_begins(
     place: str, start: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
-    """The path of a new yard that need not survive a power cut."""
-    path = str(tmp_path / "yard")
-    taskyard.init(path, durability="fast").close()
-    return path
-
-
-@pytest.fixture
 def yard(place: str) -> Iterator[Yard]:
     """The same yard, open in Python."""
     with taskyard.open(place, worker="ada") as opened:

@@ -7,13 +7,13 @@ its children: it passes stops on, and adds up what they did.
 from __future__ import annotations
 
 import os
-import select
 import signal
 import threading
 import time
 from typing import TYPE_CHECKING
 
 from taskyard.errors import Invalid
+from taskyard.worker.news import News
 from taskyard.worker.options import Tally
 from taskyard.worker.signals import stops
 
@@ -101,15 +101,15 @@ class Crew:
         self._tally = Tally()
         self._stops: list[int] = []
         self._passed_on = 0
-        self._heard, self._told = os.pipe()
-        for descriptor in (self._heard, self._told):
-            os.set_blocking(descriptor, False)
+        self._news = News()
 
     def run(self) -> Tally:
         """Keep them going until each has done what was asked, or all are told to stop."""
         before = {number: signal.signal(number, self._on_signal) for number in stops()}
-        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: self._ring())
-        woken = signal.set_wakeup_fd(self._told, warn_on_full_buffer=False)  # whichever thread the kernel gives it to
+        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: self._news.tell())
+        woken = signal.set_wakeup_fd(
+            self._news.told, warn_on_full_buffer=False
+        )  # whichever thread the kernel gives it to
         try:
             while any(child.pid or child.again_at is not None for child in self._children):
                 self._pass_on_stops()
@@ -120,19 +120,11 @@ class Crew:
             signal.set_wakeup_fd(woken)
             for number, handler in before.items():
                 signal.signal(number, handler)
-            os.close(self._heard)
-            os.close(self._told)
         return self._tally
 
     def _on_signal(self, number: int, _: object) -> None:
         self._stops.append(number)
-        self._ring()
-
-    def _ring(self) -> None:
-        try:
-            os.write(self._told, b"!")
-        except BlockingIOError:
-            return  # full of the same
+        self._news.tell()
 
     def _pass_on_stops(self) -> None:
         while self._passed_on < len(self._stops):
@@ -162,11 +154,8 @@ class Crew:
         due = [child.again_at for child in self._children if child.again_at is not None]
         wait = max(0.0, min(due) - time.monotonic()) if due else None
         answers = {child.answer: child for child in self._children if child.pid}
-        for descriptor in select.select([self._heard, *answers], [], [], wait)[0]:
-            if descriptor == self._heard:
-                os.read(self._heard, 4096)
-            else:
-                answers[descriptor].listen(self._tally)
+        for descriptor in self._news.wait(wait, answers):
+            answers[descriptor].listen(self._tally)
 
 
 def run(

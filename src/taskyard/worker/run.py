@@ -6,13 +6,11 @@ grace while its heartbeats go on; then it is stopped and handed back.
 
 from __future__ import annotations
 
-import os
-import select
 import threading
 import time
 from typing import TYPE_CHECKING
 
-from taskyard import moves
+from taskyard import janitor
 from taskyard.errors import Conflict, NotFound, TaskyardError, Unavailable
 from taskyard.patience import Patience
 from taskyard.store import Query
@@ -20,6 +18,7 @@ from taskyard.task import State
 from taskyard.worker import outcome
 from taskyard.worker.guarded import Guarded
 from taskyard.worker.job import Job
+from taskyard.worker.news import News
 from taskyard.worker.options import Tally
 from taskyard.worker.runner import Runner
 from taskyard.worker.trouble import Trouble
@@ -40,35 +39,6 @@ UNHEARD = 1.0  # seconds that a Python handler has to notice `cancelled` before 
 _LONG = 3600.0
 _LOOK = 0.5
 _LOOK_AGAIN = 0.05
-
-
-class News:
-    """Wakes the main thread: from other threads, and from signal handlers, which must not touch a lock.
-
-    It is closed when nobody has it any more, and not before: a handler may outlive the run, and what it tells then must
-    not be written to whatever has the number of our pipe by that time.
-    """
-
-    def __init__(self) -> None:
-        self._heard, self.told = os.pipe()
-        for descriptor in (self._heard, self.told):
-            os.set_blocking(descriptor, False)
-
-    def __del__(self) -> None:
-        os.close(self._heard)
-        os.close(self.told)
-
-    def tell(self) -> None:
-        """There is something to look at."""
-        try:
-            os.write(self.told, b"!")
-        except BlockingIOError:
-            return  # full of the same
-
-    def wait(self, seconds: float) -> None:
-        """Return when there is something to look at, or after so many seconds."""
-        if select.select([self._heard], [], [], max(0.0, seconds))[0]:
-            os.read(self._heard, 4096)
 
 
 class Run:
@@ -179,8 +149,7 @@ class Run:
         store = self._yard._store
         try:
             for standing in store.held(self._yard.named):
-                move = moves.crashed(standing, store.policy, f"the worker {standing.worker} died")
-                if standing.dead and store.shift(standing, move, self._yard.worker, lapsed=True):
+                if standing.dead and janitor.reap(store, standing, self._yard.worker):
                     self._own.append(standing.id)
         except Unavailable as error:
             self._trouble.met(error)
