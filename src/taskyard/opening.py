@@ -38,6 +38,20 @@ def init(url: str | os.PathLike[str] | None = None, worker: str | None = None, d
     return yard
 
 
+def adopt(url: str | None = None) -> bool:
+    """Whether a yard was made of a queue that somebody has made by hand: a directory with its four folders, and no yard.
+
+    So containers that share such a volume need no step before the first worker. An empty or missing directory is more
+    likely a slip, and stays an error.
+    """
+    scheme, rest = _split(_text(url) if url is not None else locate())
+    if scheme != "file":
+        return False
+    from taskyard.stores.directory import layout
+
+    return layout.is_by_hand(rest) and bool(layout.make(rest))
+
+
 def locate(environment: Mapping[str, str] = os.environ, start: str | None = None) -> str:
     """The yard that is meant where none is named: $TASKYARD, else the nearest .taskyard upward."""
     named = environment.get("TASKYARD")

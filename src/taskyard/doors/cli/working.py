@@ -30,6 +30,7 @@ def work(call: Call) -> Reply:
         "grace": given.seconds("grace"),
     }
     checks = dict(_check(text) for text in given.texts("check") or ())
+    _adopt(call)
     if call.yard.url.startswith("memory:"):
         raise Invalid(
             "a command is another process, and a memory: yard is for one", hint="name a directory with --yard"
@@ -54,6 +55,14 @@ def work(call: Call) -> Reply:
     if given.flag("once") and not tally.total:
         raise NothingReady()
     return Reply({"worker": call.yard.worker, "ended": tally.as_dict()}, lambda: _sum(tally) if listened else "")
+
+
+def _adopt(call: Call) -> None:
+    """Make a yard of four folders that were made by hand, if that is what the worker is to work in."""
+    from taskyard import opening
+
+    if opening.adopt(call.given.text("yard")):
+        replies.remark(f"taskyard: {call.yard.url} is a yard now; it had a queue's folders, made by hand")
 
 
 def _must_be_there(program: str) -> None:

@@ -21,6 +21,9 @@ FOLDERS = (
     "results", "attempts", "edits", "needs", "followers", "keys", "paused", "segments", "events", "workers", "writers", "turns",
     "archive", "dead", "tmp",
 )  # fmt: skip
+BY_HAND = frozenset(
+    ("todo", "processing", "done", "failed")
+)  # the folders of a queue that somebody has made with mkdir
 DURABILITY = "durable"
 _FIRST_TURN = "0"
 _POLICY = ("max_attempts", "max_crashes", "backoff", "backoff_cap", "lease", "sweep_every")
@@ -70,15 +73,20 @@ def make(path: str, durability: str | None = None) -> Made:
         kept = load(path).durability
         note = f"this yard exists already and keeps its durability, {kept}"
         return Made(False, [note] if durability not in (None, kept) else [])
-    _refuse_foreign(path)
+    others = _others(path)
     try:
         os.makedirs(path, exist_ok=True)
         for folder in FOLDERS:
             os.makedirs(os.path.join(path, folder), exist_ok=True)
         warnings = safety.check(path, FOLDERS)
         _write_once(os.path.join(path, "turns", _FIRST_TURN), b"", path)
-        # Git asks every folder for its own list of what to ignore: the yard hides itself, and the user's files stay as they are.
-        _write_once(os.path.join(path, ".gitignore"), b"*\n", path)
+        if others:
+            warnings.append(
+                f"{path} has other files in it ({_some(others)}): they stay, and the yard has no use for them"
+            )
+        else:
+            # Git asks every folder for its own list of what to ignore: the yard hides itself, and the user's files stay as they are.
+            _write_once(os.path.join(path, ".gitignore"), b"*\n", path)
         content = {"taskyard": FORMAT, "features": [], "settings": {"durability": durability or DURABILITY}}
         created = _write_once(settings, json.dumps(content, indent=2).encode() + b"\n", path)
         _sync_folders(path)
@@ -152,21 +160,36 @@ def _checks(file: str, given: Any) -> dict[str, list[str]]:
     return given
 
 
-def _refuse_foreign(path: str) -> None:
-    """A folder with other things in it is somebody's, and no place for a yard."""
+def is_by_hand(path: str) -> bool:
+    """Whether somebody has made a queue's four folders here, and nobody has made a yard of them yet."""
     try:
-        foreign = sorted(set(os.listdir(path)) - set(FOLDERS) - {".gitignore"})
+        return BY_HAND.issubset(names := os.listdir(path)) and SETTINGS not in names
+    except OSError:
+        return False
+
+
+def _others(path: str) -> list[str]:
+    """What else is in this folder; refused where that makes it somebody's, and no place for a yard."""
+    try:
+        names = set(os.listdir(path))
     except FileNotFoundError:
-        return
+        return []
     except NotADirectoryError:
         raise Invalid(f"{path} is not a directory", hint="name a directory, or one that is not there yet") from None
     except OSError as error:
         raise Unavailable(f"{path} cannot be read: {error.strerror or error}") from None
-    if foreign:
+    others = sorted(names - set(FOLDERS) - {".gitignore"})
+    if others and not names >= BY_HAND:
         raise Invalid(
-            f"{path} has other files in it ({', '.join(map(ascii, foreign[:3]))})",
+            f"{path} has other files in it ({_some(others)})",
             hint=f"name an empty or a new directory, such as {os.path.join(path, '.taskyard')}",
         )
+
+    return others
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(map(ascii, names[:3])) + (", ..." if len(names) > 3 else "")
 
 
 def _write_once(path: str, content: bytes, root: str) -> bool:
