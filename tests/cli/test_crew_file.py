@@ -95,7 +95,7 @@ def test_a_worker_needs_no_more_than_a_command(file: Path) -> None:
         ("[worker.ada]\ncomand = 'x'", "line 2: worker.ada.comand: there is no such key", "did you mean command?"),
         ("[workers.ada]\ncommand = 'x'", "line 1: workers: there is no such key", "did you mean worker?"),
         ("[[worker]]\ncommand = 'x'", "line 1: worker: each worker is a table", "instead of [[worker]]"),
-        ("worker = 3", "line 1: worker: it must be a table, not a number", "[worker]"),
+        ("worker = 3", "line 1: worker: it must be a table, not a number", "[worker.ada]"),
         ("[worker]\nada = 3", "line 2: worker.ada: a worker is a table", "[worker.ada]"),
         ("[worker.ada]\ncommand = 'a | b'", "line 2: worker.ada.command: no shell reads this", "\"sh\", \"-c\", 'a | b'"),
         ("[worker.ada]\ncommand = \"a 'b\"", "line 2: worker.ada.command: No closing quotation", "list of words"),
@@ -113,11 +113,15 @@ def test_a_worker_needs_no_more_than_a_command(file: Path) -> None:
             "line 4: worker.ada.environment.N: it must be a text, not a number",
             'write N = "3"',
         ),
-        ("[defaults]\ncount = 2\n[worker.a]\ncommand='x'", "line 2: defaults.count: there is no such key", ""),
+        ("[defaults]\ncount = 2\n[worker.a]\ncommand='x'", "line 2: defaults.count: it is for one worker alone", "[worker.NAME]"),
         ("[worker.a]\ncount = 2\ncommand='x'\n[worker.a-1]\ncommand='x'", "a-1 is also one of worker.a", "another name"),
         ("[worker.a]\ncommand='x'\n[worker.a]\ncommand='y'", "line 3", "count"),
         ("[worker.a]\ncommand = x", "line 2", "quotes"),
         (f"[worker.{'x' * 61}]\ncommand='x'", "is too long", "60 bytes"),
+        ("[worker.a]\nfirst_pause = 9\nlongest_pause = 2\ncommand='x'", "line 3: worker.a.longest_pause: it is shorter", "9"),
+        ("[worker.a]\nenvironment = {AGENT_ID='b'}\ncommand='x'", "the crew sets it for every worker", "worker's name"),
+        ("[defaults.environment]\nTASKYARD='b'\n[worker.a]\ncommand='x'", "the crew sets it for every worker", "'yard'"),
+        ("[worker.a]\nchecks = {\"a\\tb\" = 'x'}\ncommand='x'", "a check's name", ""),
         ("yard = 3\n[worker.a]\ncommand='x'", "line 1: yard: it must be a text, not a number", "quotes"),
     ],
 )  # fmt: skip
@@ -208,3 +212,23 @@ def test_the_ready_files_of_the_docs_are_right(
         (file.parent / folder).mkdir(parents=True, exist_ok=True)
     answer = run("crew", "--check", str(file))
     assert answer.code == 0, answer.out + answer.err
+
+
+def test_a_slip_in_the_name_of_what_is_filled_in_is_told_and_braces_of_other_tools_are_not(
+    run: Callable[..., Answer], yard: Path, file: Path
+) -> None:
+    file.write_text('[worker.a]\ncommand = ["awk", "{print}", "{fiel}", "{title}", "{file}"]\n')
+    answer = run("--yard", str(yard), "crew", "--check", str(file))
+    assert answer.code == 0
+    assert [word for word in ("{fiel}", "{title}", "{print}") if f"place of {word}" in answer.err] == [
+        "{fiel}",
+        "{title}",
+    ]
+
+
+def test_a_long_list_of_workers_is_cut_short(run: Callable[..., Answer], yard: Path, file: Path) -> None:
+    file.write_text("[worker.a]\ncommand = 'true'\ncount = 1000\n")
+    answer = run("--yard", str(yard), "crew", "--check", str(file))
+    assert answer.out.strip().endswith("and 988 more)")
+    file.write_text("[worker.a]\ncommand = 'true'\n")
+    assert "1 worker (a)" in run("--yard", str(yard), "crew", "--check", str(file)).out

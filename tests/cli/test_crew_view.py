@@ -48,6 +48,7 @@ class Crew:
         happening = self.ledger.take(told, self.now, look=False)
         assert happening is not None
         self.latest.append(happening)
+        self.view.keep(happening)
 
     def frame(self, width: int = 120, height: int = 24) -> list[str]:
         self.ledger.refresh(self.now)
@@ -182,3 +183,30 @@ def test_lengths_of_time_take_at_most_five_characters() -> None:
         "0s", "59s", "1m05", "59m59", "1h01", "23h59", "1d",
     ]  # fmt: skip
     assert all(len(clock(1.7**power)) <= 5 for power in range(30))
+
+
+def test_where_there_is_no_room_for_all_those_in_trouble_come_first(crew: Crew) -> None:
+    claimed(crew, "ada")
+    crew.hands[3].stopped = True
+    assert next(line.split()[0] for line in crew.frame(height=24)[4:8]) == "ada"
+    small = crew.frame(height=7)
+    assert "stopped" in small[4]
+    assert small[4].startswith(NAMES[3][:5])
+
+
+def test_a_task_that_failed_for_good_stays_on_the_screen_with_its_reason(crew: Crew) -> None:
+    crew.happens("failed", "ada", "t1", final=True, reason="no such branch")
+    for number in range(50):
+        crew.happens("done", "grace", f"t{number + 2}")
+    (told,) = [line for line in crew.frame() if "no such branch" in line]
+    assert "for good" in told
+    assert "t1" in told
+
+
+def test_whoever_was_told_to_stop_is_ending_also_with_a_task_that_hangs(crew: Crew) -> None:
+    claimed(crew, "ada")
+    crew.now += 10
+    crew.ledger.hanging("ada", 5, crew.now)
+    assert " hangs " in crew.row("ada")
+    crew.hands[0].told = 1
+    assert " ending " in crew.row("ada")

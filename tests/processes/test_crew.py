@@ -195,7 +195,12 @@ def test_lines_tell_of_all_that_happens_and_drain_ends_it(place: Place) -> None:
     out, _ = crew.communicate(timeout=60)
     assert crew.returncode == 0
     assert "\x1b" not in out
-    for told in ("ada  started", "ada  took .* build Good", "ada  done .* Good", "bob  failed .* Not so good  exit 1"):
+    for told in (
+        "ada  started",
+        "ada  took .* build Good",
+        "ada  done .* Good",
+        "bob  failed .* Not so good  for good: exit 1",
+    ):
         assert re.search(told, out), out
     assert re.search(r"ada  ended +exit 0", out)
     assert out.splitlines()[-1].startswith("1 done, 1 failed attempts, 0 restarts: 2 workers in ")
@@ -389,3 +394,28 @@ directory = "not-there-yet"
     assert place.yard.wait(task.id, timeout=30)[0].worker == "early"
     crew.send_signal(signal.SIGTERM)
     assert events(crew)[-1]["gave_up"] == ["typo"]
+
+
+def test_the_second_crew_of_one_file_says_that_both_count_the_same(place: Place) -> None:
+    first = place.start(FIVE, "--json")
+    until(first, "started", "ada-1")
+    second = subprocess.run(
+        place.command(FIVE, "--drain", "--json"),
+        env=tools.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert "runs on this machine already" in second.stderr
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=60)
+    alone = subprocess.run(
+        place.command(FIVE, "--drain", "--json"),
+        env=tools.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert alone.stderr == ""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from taskyard.doors.cli.crew.supervisor import Display
     from taskyard.yard import Yard
 
+_NAMES_MOST = 12
+
 
 def crew(call: Call) -> Reply | int:
     """Run the crew of a file, or tell whether it could be run."""
@@ -25,9 +27,16 @@ def crew(call: Call) -> Reply | int:
 
     read = roster.read(call.given.words[0])
     named = call.given.text("yard")
+    for doubt in muster.doubts(read):
+        replies.remark(f"taskyard: warning: {paper.plain(doubt)}")
     if call.given.flag("check"):
         return _verdict(read, muster.complaints(read, named))
-    with muster.opened(read, named, call.worker) as yard:
+    with muster.opened(read, named, call.worker) as yard, muster.only_one(read) as alone:
+        if not alone:
+            replies.remark(
+                f"taskyard: warning: a crew of {paper.plain(read.path)} runs on this machine already; where both work in one yard, "
+                "their workers have the same names, and each crew counts what both have done"
+            )
         return _run(call, read, yard)
 
 
@@ -75,8 +84,12 @@ def _has_a_screen() -> bool:
 
 
 def _sum(total: dict[str, Any], workers: int) -> str:
-    told = f"{total['done']} done, {total['failed']} failed attempts, {total['restarts']} restarts: {workers} workers in {total['seconds']:.0f} s"
+    told = f"{total['done']} done, {total['failed']} failed attempts, {total['restarts']} restarts: {_workers(workers)} in {total['seconds']:.0f} s"
     return told + (f"; gave up: {', '.join(map(paper.plain, total['gave_up']))}" if total["gave_up"] else "")
+
+
+def _workers(number: int) -> str:
+    return "1 worker" if number == 1 else f"{number} workers"
 
 
 def _verdict(roster: Roster, complaints: list[str]) -> Reply:
@@ -85,7 +98,9 @@ def _verdict(roster: Roster, complaints: list[str]) -> Reply:
     def text() -> str:
         if complaints:
             return "\n".join(map(paper.plain, complaints))
-        return f"{roster.path} is right: {len(names)} workers ({', '.join(map(paper.plain, names))})"
+        shown = ", ".join(map(paper.plain, names[:_NAMES_MOST]))
+        more = f" and {len(names) - _NAMES_MOST} more" if len(names) > _NAMES_MOST else ""
+        return f"{roster.path} is right: {_workers(len(names))} ({shown}{more})"
 
     return Reply({"ok": not complaints, "workers": names, "complaints": complaints}, text, 2 if complaints else 0)
 

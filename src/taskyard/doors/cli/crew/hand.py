@@ -73,7 +73,7 @@ class Hand:
         self.started, self.again_at, self.stopped, self._said, self._last = now, None, False, b"", ""
         heard, told = os.pipe()
         os.set_blocking(heard, False)
-        own = {"AGENT_ID": self.name, **self.member.environment, "TASKYARD_WORKER": self.name, VARIABLE: str(lifeline)}
+        own = {**self.member.environment, "AGENT_ID": self.name, "TASKYARD_WORKER": self.name, VARIABLE: str(lifeline)}
         try:
             process = subprocess.Popen(  # noqa: S603  our own program, and arguments that no shell sees
                 self.command(yard, drain),

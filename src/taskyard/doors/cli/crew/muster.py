@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shutil
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from taskyard import opening
 from taskyard.errors import Invalid, TaskyardError
+from taskyard.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from taskyard.doors.cli.crew.roster import Member, Roster
     from taskyard.yard import Yard
+
+_PLACES = ("id", "kind", "file")
 
 
 def opened(roster: Roster, named: str | None, worker: str | None = None) -> Yard:
@@ -23,6 +29,20 @@ def opened(roster: Roster, named: str | None, worker: str | None = None) -> Yard
     if (url or os.environ.get("TASKYARD") or "").startswith("memory:"):
         raise Invalid("a crew is several processes, and a memory: yard is for one", hint="name a directory")
     return opening.open(url, worker)
+
+
+@contextmanager
+def only_one(roster: Roster) -> Iterator[bool]:
+    """Whether no other crew of this file runs on this machine; nobody can tell where its filesystem has no locks."""
+    with open(roster.path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError:
+            pass
+        yield True
 
 
 def complaints(roster: Roster, named: str | None) -> list[str]:
@@ -34,6 +54,20 @@ def complaints(roster: Roster, named: str | None) -> list[str]:
             if complaint not in found:  # several of the same have it once
                 found.append(complaint)
     return found
+
+
+def doubts(roster: Roster) -> list[str]:
+    """What may be meant as it stands, and is more likely a slip; a line each."""
+    found = []
+    for member in roster.members:
+        for name in re.findall(r"\{([a-z_]+)\}", " ".join(member.command)):
+            if name not in _PLACES and (name in Task.FIELDS or get_close_matches(name, _PLACES, 1)):
+                known = ", ".join(f"{{{place}}}" for place in _PLACES)
+                found.append(
+                    f"{roster.place(f'{member.key}.command')}: nothing takes the place of {{{name}}}, and the command "
+                    f"is given it as it stands (what is filled in: {known}; all else is in the task's JSON)"
+                )
+    return list(dict.fromkeys(found))
 
 
 def _checks_of_the_yard(roster: Roster, named: str | None, complaints: list[str]) -> set[str] | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 COUNT_MOST = 1000
 RESTARTS = ("always", "on-failure", "never")
+_SET_BY_THE_CREW = frozenset(("AGENT_ID", "TASKYARD", "TASKYARD_WORKER"))
 _OPERATORS = frozenset(("|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1", "&>"))
 _EXAMPLE = '[worker.ada]\ncommand = ["./agent", "{file}"]'
 
@@ -145,6 +146,10 @@ class _Reading:
         settings["checks"] = {**_named(defaults.get("checks")), **_named(asked)}
         settings["environment"] = {**defaults.get("environment", {}), **own.get("environment", {})}
         asks_for = [name for some in (asked, defaults.get("checks")) if isinstance(some, list) for name in some]
+        first = settings.get("first_pause", 1.0)
+        longest = settings.get("longest_pause", max(60.0, first))
+        if longest < first:
+            self._refuse(f"{key}.longest_pause", "it is shorter than first_pause", f"write at least {first:g}")
         if "command" not in settings:
             self._refuse(key, "it has no command", f"write what it runs for each task, such as\n{_EXAMPLE}")
         names = [name] if count is None else [f"{name}-{number}" for number in range(1, count + 1)]
@@ -163,8 +168,8 @@ class _Reading:
                 settings.get("timeout"),
                 settings.get("grace", 10.0),
                 settings.get("restart", "always"),
-                settings.get("first_pause", 1.0),
-                max(settings.get("longest_pause", 60.0), settings.get("first_pause", 1.0)),
+                first,
+                longest,
                 settings.get("hangs_after", 600.0),
                 key,
             )
@@ -172,6 +177,11 @@ class _Reading:
         ]
 
     def _settings(self, table: dict[str, Any], key: str, without: tuple[str, ...] = ()) -> dict[str, Any]:
+        for name in without:
+            if name in table:
+                self._refuse(
+                    f"{key}.{name}", "it is for one worker alone", f"write it under [worker.NAME], not under [{key}]"
+                )
         known = [name for name in self._readers if name not in without]
         self._known(table, known, key)
         return {name: self._readers[name](value, f"{key}.{name}") for name, value in table.items()}
@@ -220,6 +230,11 @@ class _Reading:
         for name, text in table.items():
             if not name or "=" in name or "\0" in name:
                 self._refuse(f"{key}.{name}", "no variable can have this name", "use letters, digits and _")
+            if name in _SET_BY_THE_CREW:
+                meant = (
+                    "'yard' at the top of the file says which yard" if name == "TASKYARD" else "it is the worker's name"
+                )
+                self._refuse(f"{key}.{name}", "the crew sets it for every worker", f"leave it out: {meant}")
             if not isinstance(text, str) or "\0" in text:
                 written = str(text).lower() if isinstance(text, bool) else str(text)
                 self._refuse(
@@ -233,8 +248,9 @@ class _Reading:
             return list(value)
         table = self._table(value, key)
         for name in table:
-            if not name or "=" in name:
-                self._refuse(f"{key}.{name}", "no check can have this name", 'write tests = "make test"')
+            self._allowed(f"{key}.{name}", lambda name=name: words.text(name, "a check's name"))  # type: ignore[misc]
+            if "=" in name:
+                self._refuse(f"{key}.{name}", "no check can have a = in its name", 'write tests = "make test"')
         return {name: self._words(command, f"{key}.{name}", '"make test"') for name, command in table.items()}
 
     def _restart(self, value: Any, key: str) -> str:
@@ -259,7 +275,8 @@ class _Reading:
         if isinstance(value, list) and key == "worker":
             self._refuse(key, "each worker is a table of its own name", f"write\n{_EXAMPLE}\ninstead of [[worker]]")
         if not isinstance(value, dict):
-            self._refuse(key, f"it must be a table, not {_sort(value)}", f"write [{key}] on a line of its own")
+            hint = f"write\n{_EXAMPLE}" if key == "worker" else f"write [{key}] on a line of its own"
+            self._refuse(key, f"it must be a table, not {_sort(value)}", hint)
         return dict(value)
 
     def _yard(self, text: str) -> str:

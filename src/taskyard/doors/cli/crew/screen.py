@@ -47,6 +47,7 @@ class Screen:
         if happening.more.get("text", "").startswith(" "):
             return  # the small print of a message
         self._latest.append(happening)
+        self._view.keep(happening)
         self._changed = True
 
     def is_due(self, now: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from taskyard.doors.cli import paper
@@ -41,6 +42,7 @@ _FIRST_TO_GO = (6, 3, 5, 4, 2)  # columns that a narrow screen has no room for
 _TASK_LEAST = 12
 _NAME_MOST = 14
 _WIDE = 110  # columns that have room for a whole id, its kind and title beside all else; a shorter id may not be unique
+_LOST = 3  # tasks that failed for good, of which the last are kept on the screen
 _BELOW = 7  # lines for what happened last, without which no task gets a line of its own
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -61,9 +63,9 @@ def state(hand: Hand, held: Held | None) -> str:
         return "pauses" if hand.again_at is not None else "gave up" if hand.failed else "ended"
     if hand.stopped:
         return "stopped"
-    if held is None:
-        return "ending" if hand.told else "idle"
-    return "hangs" if held.hangs else "works"
+    if hand.told:
+        return "ending"
+    return "idle" if held is None else "hangs" if held.hangs else "works"
 
 
 class View:
@@ -75,8 +77,14 @@ class View:
         self._hands = hands
         self._ledger = ledger
         self._began = began
+        self._lost: deque[Happening] = deque(maxlen=_LOST)
         self._rows_most = sum(hand.member.concurrency for hand in hands)
         self._names = max(len(_HEADS[0]), *(min(paper.width(hand.name), _NAME_MOST) for hand in hands))
+
+    def keep(self, happening: Happening) -> None:
+        """Remember what must not scroll away: a task that has failed for good, and why."""
+        if happening.event == "failed" and happening.more.get("final"):
+            self._lost.append(happening)
 
     def frame(self, latest: Iterable[Happening], footer: str, size: tuple[int, int], now: float) -> list[str]:
         """The whole screen, exactly as many lines as it has, none of them too wide for it."""
@@ -88,8 +96,9 @@ class View:
         if len(table) > room:
             table = [*table[: room - 1], paper.cut(f"... and {len(table) - room + 1} more lines", width)]
         lines = [*top, *table]
-        if notes and height - len(lines) - 1 > len(notes):
-            lines += ["", *notes]
+        spare = height - len(lines) - 2
+        if notes and spare > 0:
+            lines += ["", *notes[-spare:]]
         left = height - len(lines) - 1
         if left > 3:
             lines += ["", paper.paint(paper.cut("LATEST", width), "heading"), *self._latest(latest, left - 2, width)]
@@ -125,9 +134,20 @@ class View:
                 break
             del shown[column]
         lines = [paper.paint(_row(_HEADS, shown), "heading")]
-        for hand in self._hands:
+        for hand in self._in_order(room, now):
             lines += [_row(cells, shown, word) for word, cells in self._rows(hand, now)]
         return lines
+
+    def _in_order(self, room: int, now: float) -> list[Hand]:
+        """As the file has them; where there is no room for all, those first that somebody should look at."""
+        hands = list(self._hands)
+        if 1 + sum(max(1, len(self._ledger.records[hand.name].shown(now))) for hand in hands) > room:
+            hands.sort(key=lambda hand: not self._in_trouble(hand))
+        return hands
+
+    def _in_trouble(self, hand: Hand) -> bool:
+        held = self._ledger.records[hand.name].held.values()
+        return hand.stopped or hand.failed or hand.again_at is not None or any(one.hangs for one in held)
 
     def _tall_table(self, width: int, now: float) -> list[str]:
         shown = {0: self._names + 1, **{column: wide for column, wide in enumerate(_WIDTHS) if wide}, 7: 0}
@@ -170,7 +190,7 @@ class View:
                     f"{hand.name} was restarted {times}, last {clock(now - hand.restarted)} ago: {hand.restart_reason}"
                 )
                 notes.append(paper.paint(paper.cut(paper.plain(told), width), "error"))
-        return notes
+        return notes + [line(happening, self._names, width) for happening in self._lost]
 
     def _latest(self, latest: Iterable[Happening], most: int, width: int) -> list[str]:
         return [line(happening, self._names, width) for happening in list(latest)[-most:]]
@@ -202,8 +222,9 @@ def line(happening: Happening, names: int, width: int | None) -> str:
     held = happening.held
     parts = [] if held is None else [held.task, held.kind, held.title]
     told = " ".join(filter(None, parts))
+    reason = f"for good: {happening.reason}" if happening.more.get("final") else happening.reason
     again = f"again in {happening.more['again_in']:g} s" if "again_in" in happening.more else None
-    text = "  ".join(filter(None, (told, happening.reason, again, happening.more.get("text"))))
+    text = "  ".join(filter(None, (told, reason, again, happening.more.get("text"))))
     name = paper.cut(paper.plain(happening.worker), max(names, 1))
     start = f"{_local(happening.at)}  {name}{' ' * (names - paper.width(name))}  "
     event = happening.event.replace("_", " ").ljust(9)
