@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from taskyard import janitor
 from taskyard.errors import Conflict, NotFound, TaskyardError, Unavailable
 from taskyard.patience import Patience
-from taskyard.store import Query
+from taskyard.store import Query, Trail
 from taskyard.task import State
 from taskyard.worker import outcome
 from taskyard.worker.guarded import Guarded
@@ -248,7 +248,7 @@ class Run:
             self._quiet = None
             return False
         before, self._quiet = self._quiet, log
-        return before == log
+        return before is not None and not self._yard._store.events(Trail(cursor=before, limit=1))[0]
 
     def _anything_left(self) -> bool:
         """Whether a task of ours is in todo or in somebody's hands, or comes back after a backoff."""
