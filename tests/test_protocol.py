@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard import ClaimLost, State, draft, ids, times
+from taskyard import ClaimLost, State, draft, ids, settings, times
 from taskyard.retry import Policy
 from taskyard.store import Store, Terms, Want
 from taskyard.stores.directory import bell, dropped, ground, layout, names
@@ -60,10 +60,10 @@ def test_the_folders_are_those_that_init_makes() -> None:
 
 def test_the_settings_have_the_defaults_that_are_told() -> None:
     told = {row[0]: row[1].strip("`") for row in table("setting")}
-    assert told.pop("durability") == layout.DURABILITY
+    assert told.pop("durability") == settings.DURABILITY
     settle = [int(seconds) * 1000 for seconds in re.findall(r"\d+", told.pop("settle"))]
     assert settle == [ground._SETTLE, ground._SETTLE_NETWORK]
-    kept = layout.Retention()
+    kept = settings.Retention()
     assert (kept.age, kept.count) == (None, None)
     assert all(told.pop(f"retention_{name}").startswith("none") for name in ("age", "count"))
     assert told.pop("checks") == "none"

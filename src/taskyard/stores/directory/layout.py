@@ -5,14 +5,9 @@ from __future__ import annotations
 import json
 import os
 
-from taskyard.draft import LEASE_MOST
 from taskyard.errors import Invalid, Unavailable
-from taskyard.retry import Policy
+from taskyard.settings import DURABILITY, Settings, parse
 from taskyard.stores.directory import safety
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FORMAT = 1
 SETTINGS = "yard.json"
@@ -21,12 +16,8 @@ FOLDERS = (
     "results", "attempts", "edits", "needs", "followers", "keys", "paused", "segments", "events", "workers", "writers", "turns",
     "archive", "dead", "tmp",
 )  # fmt: skip
-BY_HAND = frozenset(
-    ("todo", "processing", "done", "failed")
-)  # the folders of a queue that somebody has made with mkdir
-DURABILITY = "durable"
+BY_HAND = frozenset(("todo", "processing", "done", "failed"))  # a queue's folders, as somebody makes them with mkdir
 _FIRST_TURN = "0"
-_POLICY = ("max_attempts", "max_crashes", "backoff", "backoff_cap", "lease", "sweep_every")
 
 
 class Made:
@@ -37,33 +28,6 @@ class Made:
     def __init__(self, created: bool, warnings: list[str]) -> None:
         self.created = created
         self.warnings = warnings
-
-
-class Retention:
-    """How long ended tasks and events are kept: for so many seconds, and so many of them; None is for ever."""
-
-    __slots__ = ("age", "count")
-
-    def __init__(self, age: float | None = None, count: int | None = None) -> None:
-        self.age = age
-        self.count = count
-
-
-class Settings:
-    """A yard's own settings, from its yard.json."""
-
-    __slots__ = ("checks", "durability", "policy", "retention", "settle")
-
-    def __init__(
-        self, durability: str, policy: Policy, retention: Retention, settle: int | None, checks: dict[str, list[str]]
-    ) -> None:
-        self.checks = checks
-        """Commands that tasks may name to be verified by."""
-        self.durability = durability
-        self.policy = policy
-        self.retention = retention
-        self.settle = settle
-        """Milliseconds that a dropped file which does not parse is left in peace; None for the default of the place."""
 
 
 def make(path: str, durability: str | None = None) -> Made:
@@ -121,43 +85,7 @@ def load(path: str) -> Settings:
             f"{file} is of a format or has features that this version does not know",
             hint="use the version of Taskyard that made it, or a newer one",
         )
-    return _settings(file, content.get("settings", {}))
-
-
-def _settings(file: str, given: Any) -> Settings:
-    if not isinstance(given, dict):
-        raise Unavailable(f"'settings' in {file} must be an object")
-    durability = given.get("durability", DURABILITY)
-    if durability not in ("fast", "durable", "strict"):
-        raise Unavailable(f"'durability' in {file} must be fast, durable or strict, not {durability!a}")
-    numbers = {name: given[name] for name in _POLICY if name in given}
-    for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
-            raise Unavailable(f"{name!r} in {file} must be a number, not {value!a}")
-    if numbers.get("lease", 0) > LEASE_MOST:
-        raise Unavailable(f"'lease' in {file} must be at most {LEASE_MOST:g} seconds, not {numbers['lease']!a}")
-    limits = {name: given.pop(name, None) for name in ("retention_age", "retention_count", "settle")}
-    for name, value in limits.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
-            raise Unavailable(f"{name!r} in {file} must be a number, not {value!a}")
-    settle = None if limits["settle"] is None else round(limits["settle"] * 1000)
-    return Settings(
-        durability,
-        Policy(**numbers),
-        Retention(limits["retention_age"], limits["retention_count"]),
-        settle,
-        _checks(file, given.get("checks", {})),
-    )
-
-
-def _checks(file: str, given: Any) -> dict[str, list[str]]:
-    """Checks by name, each a list of words; a single text would be a shell's business, and there is no shell here."""
-    if not isinstance(given, dict):
-        raise Unavailable(f"'checks' in {file} must be an object")
-    for name, words in given.items():
-        if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-            raise Unavailable(f'the check {name!a} in {file} must be a list of words, such as ["make", "test"]')
-    return given
+    return parse(content.get("settings", {}), file)
 
 
 def is_by_hand(path: str) -> bool:
