@@ -144,6 +144,9 @@ class Store(Protocol):
     """One yard's tasks, kept."""
 
     url: str
+    """Opens this yard again, in other processes too; it may hold a password."""
+    label: str
+    """The same for people: no secret is in it."""
     policy: Policy
     checks: dict[str, list[str]]
 
@@ -269,10 +272,11 @@ class Closed:
 
     def __init__(self, store: Store) -> None:
         self.url = store.url
+        self.label = store.label
         self.policy = store.policy
 
     def __getattr__(self, verb: str) -> Any:
-        raise Unavailable(f"the yard {self.url} was closed here", hint="open it again with taskyard.open")
+        raise Unavailable(f"the yard {self.label} was closed here", hint="open it again with taskyard.open")
 
     def close(self) -> None:
         """Once more does no harm."""

@@ -60,6 +60,11 @@ class Yard:
         return self._store.url
 
     @property
+    def label(self) -> str:
+        """Where it is, for people to read: without a password that may be in its URL."""
+        return self._store.label
+
+    @property
     def policy(self) -> Policy:
         """The yard's settings for attempts and leases."""
         return self._store.policy
@@ -483,7 +488,7 @@ class Yard:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Yard {self.url} worker={self.worker!r}>"
+        return f"<Yard {self.label} worker={self.worker!r}>"
 
 
 def _own_name(incarnation: str) -> str:

@@ -37,7 +37,7 @@ class MemoryStore:
     """A yard that lives as long as somebody in this process has it open."""
 
     def __init__(self, name: str = "", clock: Callable[[], int] = system_clock, shelf: Shelf | None = None) -> None:
-        self.url = f"memory:{name}"
+        self.url = self.label = f"memory:{name}"
         self.policy = Policy()
         self.checks: dict[str, list[str]] = {}
         self._clock = clock

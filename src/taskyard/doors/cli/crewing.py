@@ -57,7 +57,7 @@ def _run(call: Call, roster: Roster, yard: Yard) -> int:
         from taskyard.doors.cli.crew.screen import Screen
         from taskyard.doors.cli.crew.view import View
 
-        return Screen(View(f"taskyard crew {roster.path}", yard.url, hands, ledger, began))
+        return Screen(View(f"taskyard crew {roster.path}", yard.label, hands, ledger, began))
 
     code = Supervisor(yard, hands, ledger, drain=call.given.flag("drain")).run(display)
     records = ledger.records.values()

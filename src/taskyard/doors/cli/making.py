@@ -19,11 +19,11 @@ def init(call: Call) -> Reply:
     yard = call.make_yard(given.text("yard") if place is None else place, given.text("durability"))
     for warning in yard.warnings:
         remark(f"taskyard: warning: {warning}")
-    return Reply({"yard": yard.url, "created": yard.created, "warnings": yard.warnings}, lambda: _page(yard))
+    return Reply({"yard": yard.label, "created": yard.created, "warnings": yard.warnings}, lambda: _page(yard))
 
 
 def _page(yard: Yard) -> str:
-    first = f"{'Made a yard' if yard.created else 'The yard was there already'}: {yard.url}"
+    first = f"{'Made a yard' if yard.created else 'The yard was there already'}: {yard.label}"
     next_lines = [
         "taskyard add hello --title 'The first task'",
         "taskyard claim",
@@ -32,7 +32,7 @@ def _page(yard: Yard) -> str:
     if not _is_found_from_here(yard):
         from shlex import quote
 
-        next_lines.insert(0, f"export TASKYARD={quote(yard.url)}")
+        next_lines.insert(0, f"export TASKYARD={quote(yard.label)}")
     return "\n".join((first, "", "Next:", *(f"  {line}" for line in next_lines)))
 
 

@@ -45,7 +45,7 @@ def work(call: Call) -> Reply:
     listened = sys.stdout is not None  # without a stdout there is nobody to tell, and that is no reason not to work
     if not call.as_json and sys.stderr is not None and sys.stderr.isatty():
         replies.remark(
-            f"{call.yard.worker} works in {call.yard.url}; Ctrl-C lets what runs finish, twice stops at once"
+            f"{call.yard.worker} works in {call.yard.label}; Ctrl-C lets what runs finish, twice stops at once"
         )
     tally = worker.run(
         report=_report if listened and not call.as_json else lambda *_: None,

@@ -42,7 +42,7 @@ class DirectoryStore:
 
     def __init__(self, root: str, durability: str | None = None, disk: Disk | None = None) -> None:
         self._ground = ground = Ground(root, durability, disk)
-        self.url = root
+        self.url = self.label = root
         self.policy = ground.policy
         self.durability = ground.durability
         self.checks = ground.checks
