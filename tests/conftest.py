@@ -12,6 +12,7 @@ import pytest
 import taskyard
 from taskyard import times
 from taskyard.stores.directory import safety
+from tests.servers import postgres
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from taskyard import Claim, Task, Yard
 
-STORES = ("memory", "directory", "shared directory")
+STORES = ("memory", "directory", "shared directory", "postgresql")
 
 Answer = TypeVar("Answer")
 _serial = itertools.count(1)
@@ -104,6 +105,8 @@ def yard_url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     if request.param == "shared directory":
         monkeypatch.setattr(safety, "is_local", lambda _: False)
     url = f"memory:test-{next(_serial)}" if request.param == "memory" else str(tmp_path / "yard")
+    if request.param == "postgresql":
+        url = postgres.url()
     with taskyard.init(url):
         yield url
 

@@ -16,14 +16,19 @@ ROOT = Path(taskyard.__file__).parent
 TIERS = [
     {"errors", "forks"},
     {"task", "ids", "times", "words"},
-    {"moves", "retry", "store", "draft"},
+    {"moves", "retry", "store", "draft", "settings"},
     {"janitor", "asking", "patience"},
     {"yard", "claim", "settling", "following"},
     {"opening", "whereabouts"},
 ]
 SEAM = 2
 TIER = {name: height for height, names in enumerate(TIERS) for name in names}
-STORES = {"memory": "memory", "shelf": "memory", "directory": "directory"}  # which store a module of stores/ belongs to
+STORES = {
+    "memory": "memory",
+    "shelf": "memory",
+    "directory": "directory",
+    "postgres": "postgres",
+}  # which store a module of stores/ belongs to
 MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in ROOT.rglob("*.py")}
 SLOW = ("dataclasses", "typing", "pathlib", "random", "datetime", "inspect")
 

@@ -33,6 +33,10 @@ def init(url: str | os.PathLike[str] | None = None, worker: str | None = None, d
 
         made = layout.make(rest, _durability(durability))
         created, warnings = made.created, made.warnings
+    elif scheme == "postgresql":
+        from taskyard.stores.postgres import schema
+
+        created = schema.make(rest)
     yard = Yard(_store(place, _durability(durability)), _worker(worker))
     yard.created, yard.warnings = created, warnings
     return yard
@@ -74,13 +78,17 @@ def _store(url: str, durability: str | None) -> Store:
         from taskyard.stores.memory import MemoryStore
 
         return MemoryStore.named(rest)
+    if scheme == "postgresql":
+        from taskyard.stores.postgres.store import PostgresStore
+
+        return PostgresStore(rest, durability)
     from taskyard.stores.directory.store import DirectoryStore
 
     return DirectoryStore(rest, durability)
 
 
 def _split(url: str) -> tuple[str, str]:
-    """The scheme, and for a directory its absolute path."""
+    """The scheme, and for a directory its absolute path, for a database the whole URL."""
     if url.startswith("memory:"):
         return "memory", url[len("memory:") :]
     scheme, colon, _ = url.partition("://")
@@ -94,8 +102,10 @@ def _split(url: str) -> tuple[str, str]:
                 hint="write file:///absolute/path, or just the path",
             )
         url = unquote(parts.path)
+    elif colon and scheme in ("postgresql", "postgres"):
+        return "postgresql", url
     elif colon and scheme.isalnum():
-        raise Invalid(f"no store for {scheme!a} URLs", hint="a yard is a path, file:/path or memory:")
+        raise Invalid(f"no store for {scheme!a} URLs", hint="a yard is a path, file:/path, memory: or postgresql://")
     if not url or "\0" in url:
         raise Invalid("the yard's path is empty or holds a NUL", hint="name a directory")
     return "file", os.path.abspath(os.path.expanduser(url))

@@ -50,7 +50,7 @@ def test_each_attempt_has_a_folder_of_its_own_that_the_next_can_read(yard: Yard)
     first = taken(yard.claim())
     folder = first.workdir
     if folder is None:  # a store without files
-        assert yard.url.startswith("memory:")
+        assert not os.path.isabs(yard.url)
         return
     with open(f"{folder}/half-done.txt", "w") as file:
         file.write("so far")

@@ -53,7 +53,7 @@ def test_a_late_verb_is_told_as_the_holders_whoever_says_it(yard: Yard, yard_url
 
 def test_a_file_that_is_set_aside_never_hides_a_task(yard: Yard) -> None:
     id = yard.cancel(yard.add("build").id).id
-    if yard.url.startswith("memory:"):
+    if not os.path.isabs(yard.url):
         return  # there is no drop box
     for name in (id, id[:4]):
         with open(f"{yard.url}/todo/{name}.json", "w") as file:
@@ -66,7 +66,7 @@ def test_a_file_that_is_set_aside_never_hides_a_task(yard: Yard) -> None:
 
 
 def test_a_file_that_is_still_wrong_is_refused_again(yard: Yard) -> None:
-    if yard.url.startswith("memory:"):
+    if not os.path.isabs(yard.url):
         return
     with open(f"{yard.url}/todo/order.json", "w") as file:
         file.write('{"kind": "no good"}')

@@ -1,0 +1,260 @@
+"""Putting tasks in: one in one statement, many by COPY through a temporary table; all of them or none."""
+
+from __future__ import annotations
+
+import json
+
+from taskyard import draft as drafts_module
+from taskyard import ids, times
+from taskyard.errors import Conflict
+from taskyard.stores.postgres import queries
+from taskyard.stores.postgres.ground import only, unknown
+from taskyard.task import State, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from taskyard.draft import Draft
+    from taskyard.stores.postgres.ground import Ground
+    from taskyard.stores.postgres.looking import Looking
+
+COLUMNS = (
+    "place", "tick", "chance", "kind", "priority", "assignee", "max_attempts", "own_lease", "uses", "title", "mission",
+    "key", "digest", "after", "unmet", "verify", "not_before", "delay", "data",
+)  # fmt: skip
+_FEW = 50  # tasks up to which arrays are faster than a temporary table
+_TICKFUL = 100_000  # tasks of one tick: their chances rise in steps, and must not come to the end
+_TRIES = 5
+
+
+class Raced(Exception):
+    """Somebody else took one of the keys, or ended one of the tasks to come after, in the middle of this."""
+
+
+class Adder:
+    """Adds for one store."""
+
+    def __init__(self, ground: Ground, looking: Looking) -> None:
+        self._ground = ground
+        self._looking = looking
+
+    def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
+        """Keep new tasks, in this order; a draft whose key is known gives the task that has it."""
+        if not drafts:
+            return []
+        for _ in range(_TRIES):
+            try:
+                return self._try(Batch(drafts), by)
+            except Raced:
+                continue
+        raise Conflict("the tasks that are named here keep moving under other hands", hint="try again")
+
+    def _try(self, batch: Batch, by: str) -> list[Task]:
+        tasks: list[Task] = self._ground.pool.attempt(
+            lambda connection: self._once(connection, batch, by), lambda connection: self._found(connection, batch)
+        )
+        return tasks
+
+    def _once(self, connection: Connection[Any], batch: Batch, by: str) -> list[Task]:
+        if batch.is_plain:  # one statement is a transaction by itself, and one round trip
+            return self._tasks(batch, self._insert(connection, batch, by))
+        with connection.transaction():
+            self._know_keys(connection, batch)
+            self._resolve(connection, batch)
+            return self._tasks(batch, self._insert(connection, batch, by))
+
+    def _insert(self, connection: Connection[Any], batch: Batch, by: str) -> dict[int, tuple[str, str, int | None]]:
+        new = batch.new()
+        values: dict[str, Any] = {"project": self._ground.project, "by": by}
+        text = queries.load("adding")
+        if len(new) <= _FEW:
+            rows = list(zip(*map(batch.row, new), strict=True)) or [()] * len(COLUMNS)
+            values |= {name: list(column) for name, column in zip(COLUMNS, rows, strict=True)}
+            given = text["given_arrays"]
+        else:
+            connection.execute(text["make_incoming"])
+            with connection.cursor().copy(text["copy_incoming"]) as copy:
+                for place in new:
+                    copy.write_row(batch.row(place))
+            given = text["given_table"]
+        found = connection.execute(f"WITH {given},\n{text['add']}", values)
+        made = {place: (id, state, due) for place, id, state, due in found}
+        if len(made) < len(new):
+            raise Raced
+        return made
+
+    def _know_keys(self, connection: Connection[Any], batch: Batch) -> None:
+        """Find the tasks that have these keys, and refuse a key that means another task."""
+        keys = batch.check_keys()
+        if not keys:
+            return
+        for key, id, kind, digest in self._ground.on(connection, "adding", "known_keys", {"keys": keys}):
+            for place in batch.with_key(key):
+                batch.compare(place, id, kind, digest)
+                batch.known[place] = id
+
+    def _resolve(self, connection: Connection[Any], batch: Batch) -> None:
+        """Find the tasks that the new ones come after, and lock those that are not done until the edges are there."""
+        new = [batch.drafts[place] for place in batch.new() if batch.drafts[place].after]
+        prefixes = list(dict.fromkeys(prefix for draft in new for prefix in draft.after))
+        if not prefixes:
+            return
+        found: dict[str, list[str]] = {prefix: [] for prefix in prefixes}
+        done: set[str] = set()
+        for prefix, id, is_done in self._ground.on(connection, "adding", "named", {"prefixes": prefixes}):
+            found[prefix].append(id)
+            if is_done:
+                done.add(id)
+        whole = {prefix: only(prefix, matches) for prefix, matches in found.items()}
+        unmet = sorted(set(whole.values()) - done, key=ids.age_key)
+        if unmet:
+            values = {"ids": unmet, "ages": [ids.age_key(id) for id in unmet]}
+            self._ground.on(connection, "moves", "lock_open", values)  # in order, so that no two wait for each other
+            if {row[0] for row in self._ground.on(connection, "moves", "mark_followed", values)} != set(unmet):
+                raise Raced
+        for draft in new:
+            draft.after = tuple(dict.fromkeys(whole[prefix] for prefix in draft.after))
+        batch.unmet = set(unmet)
+
+    def _found(self, connection: Connection[Any], batch: Batch) -> list[Task] | None:
+        """The tasks of this batch if it was kept and only the answer was lost."""
+        values = {
+            "since": ids.age_at(self._ground.now - 60_000),
+            "chances": [batch.chances[place] for place in batch.new()],
+        }
+        by_chance = {row[0][-8:]: row[0] for row in self._ground.on(connection, "adding", "added_before", values)}
+        if not by_chance:
+            return None
+        tasks = []
+        for place in range(len(batch.drafts)):
+            id = batch.known.get(place) or by_chance.get(batch.chances[batch.first(place)])
+            if id is None:
+                raise unknown(batch.drafts[place].kind)
+            tasks.append(self._looking.read(connection, id).task)
+            tasks[-1].created = place not in batch.known and batch.first(place) == place
+        return tasks
+
+    def _tasks(self, batch: Batch, made: dict[int, tuple[str, str, int | None]]) -> list[Task]:
+        tasks = []
+        for place, draft in enumerate(batch.drafts):
+            if place in made:
+                tasks.append(self._task(draft, *made[place]))
+                continue
+            id = batch.known.get(place) or made[batch.first(place)][0]
+            tasks.append(
+                self._looking.get(id).task if place in batch.known else self._task(draft, *made[batch.first(place)])
+            )
+            tasks[-1].created = False
+        return tasks
+
+    def _task(self, draft: Draft, id: str, state: str, due: int | None) -> Task:
+        policy = self._ground.policy
+        begins = due if state == "waiting" or draft.not_before is None else draft.not_before
+        return Task(
+            id=id,
+            kind=draft.kind,
+            title=draft.title,
+            state=State(state),
+            priority=draft.priority,
+            data=json.loads(draft.payload),
+            not_before=None if begins is None else times.rfc3339(begins),
+            after=draft.after,
+            key=draft.key,
+            verify=draft.verify,
+            mission=draft.mission,
+            assignee=draft.assignee,
+            uses=draft.uses,
+            max_attempts=policy.max_attempts if draft.max_attempts is None else draft.max_attempts,
+            fence=0,
+        )
+
+
+class Batch:
+    """Tasks that go in together: what each is called before it has an id, and which of them are there already."""
+
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        self.drafts = drafts
+        self.known: dict[int, str] = {}
+        """Those whose key is known, by their place, with the task that has it."""
+        self.unmet: set[str] = set()
+        self.chances = _chances(len(drafts))
+        self._keyed: dict[str, list[int]] = {}
+        for place, draft in enumerate(drafts):
+            if draft.key is not None:
+                self._keyed.setdefault(draft.key, []).append(place)
+        self._digests: dict[int, str] = {}
+        self.is_plain = len(drafts) == 1 and not drafts[0].key and not drafts[0].after
+
+    def new(self) -> list[int]:
+        """The places of tasks that are to be made: each key's first, if it is not known."""
+        return [place for place in range(len(self.drafts)) if place not in self.known and self.first(place) == place]
+
+    def first(self, place: int) -> int:
+        """The place of the first draft with the same key, which may be this one."""
+        key = self.drafts[place].key
+        return place if key is None else self._keyed[key][0]
+
+    def with_key(self, key: str) -> list[int]:
+        """The places of the drafts with this key."""
+        return self._keyed[key]
+
+    def check_keys(self) -> list[str]:
+        """All keys; `Conflict` where two drafts have the same one and are not the same."""
+        for places in self._keyed.values():
+            first = self.drafts[places[0]]
+            for place in places[1:]:
+                self.compare(place, "that is added with it", first.kind, self.digest(places[0]))
+        return list(self._keyed)
+
+    def compare(self, place: int, owner: str, kind: str, digest: str) -> None:
+        """Refuse a draft whose key belongs to another task."""
+        draft = self.drafts[place]
+        if draft.kind != kind or self.digest(place) != digest:
+            raise Conflict(
+                f"the key {draft.key!r} belongs to task {owner}, which is not the same",
+                hint="the same key must come with the same kind and data; use another key for another task",
+            )
+
+    def digest(self, place: int) -> str:
+        """What stands for the draft's data: the same for data that is the same as JSON."""
+        if place not in self._digests:
+            self._digests[place] = digest(self.drafts[place].payload)
+        return self._digests[place]
+
+    def row(self, place: int) -> tuple[Any, ...]:
+        """The draft's values, in the order of COLUMNS."""
+        draft = self.drafts[place]
+        unmet = sorted(self.unmet.intersection(draft.after))
+        return (
+            place, place // _TICKFUL, self.chances[place], draft.kind, draft.priority, draft.assignee, draft.max_attempts, draft.lease,
+            _json(draft.uses), draft.title, draft.mission, draft.key, None if draft.key is None else self.digest(place),
+            _json(draft.after), _json(unmet), draft.verify, draft.not_before, round(draft.delay * 1000), draft.payload,
+        )  # fmt: skip
+
+
+def digest(payload: str) -> str:
+    """What stands for data in the table of keys, whatever the order of its keys."""
+    from hashlib import sha256
+
+    return sha256(json.dumps(json.loads(payload), sort_keys=True).encode()).hexdigest()
+
+
+def _json(values: Sequence[str]) -> str | None:
+    return drafts_module.compact(list(values)) if values else None
+
+
+def _chances(number: int) -> list[str]:
+    """The chance of each id: at random, and rising within a tick, so that ids sort as the batch does."""
+    texts = []
+    chance = 0
+    for place in range(number):
+        if place % _TICKFUL == 0:
+            chance = ids.chance(40) % ((1 << 40) - (1 << 34))
+        elif number > 1:
+            chance += 1 + ids.chance(16)
+        texts.append(ids.base32(chance, 8))
+    return texts

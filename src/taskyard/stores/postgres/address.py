@@ -1,0 +1,82 @@
+"""A PostgreSQL yard's URL: what is Taskyard's own in it, and what libpq gets."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote
+
+from taskyard import words
+from taskyard.errors import Invalid
+
+SCHEMES = ("postgresql", "postgres")
+PROJECT = "default"
+_HINT = "write postgresql://user@host:5432/database?project=NAME, with what is special in it percent-encoded"
+
+
+class Address:
+    """Where a project is: its name, how to connect, and how to speak of it without a secret."""
+
+    __slots__ = ("conninfo", "label", "listen", "pooled", "project", "url")
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        base, _, query = url.partition("?")
+        own: dict[str, str] = {}
+        rest: list[tuple[str, str]] = []
+        for name, value in (_pair(part) for part in query.split("&") if part):
+            if name in ("project", "valkey", "pooler", "listen"):
+                own[name] = value
+            else:
+                rest.append((name, value))
+        if "valkey" in own:
+            raise Invalid("valkey= is not served yet", hint="leave valkey= out: PostgreSQL alone does everything")
+        self.project = words.text(own.get("project", PROJECT), "project", words.ENCODED_MOST)
+        self.pooled = _pooled(own.get("pooler", "none"))
+        self.listen = _listen(own.get("listen"), self.pooled)
+        self.conninfo = _joined(base, rest)
+        project = [] if self.project == PROJECT else [("project", self.project)]
+        public = [pair for pair in rest if pair[0] not in ("password", "sslpassword")]
+        self.label = _joined(_without_password(base), [*public, *project])
+
+    @property
+    def where(self) -> str:
+        """The database, for messages."""
+        return self.label.partition("?")[0]
+
+
+def _pair(part: str) -> tuple[str, str]:
+    name, _, value = part.partition("=")
+    return unquote(name), unquote(value)
+
+
+def _joined(base: str, pairs: list[tuple[str, str]]) -> str:
+    query = "&".join(f"{quote(name, safe='')}={quote(value, safe='/')}" for name, value in pairs)
+    return f"{base}?{query}" if query else base
+
+
+def _without_password(base: str) -> str:
+    scheme, _, rest = base.partition("://")
+    authority, slash, path = rest.partition("/")
+    user, at, host = authority.rpartition("@")
+    return f"{scheme}://{user.partition(':')[0]}{at}{host}{slash}{path}"
+
+
+def _pooled(value: str) -> bool:
+    if value not in ("none", "transaction"):
+        raise Invalid(
+            f"not a sort of pooler: {value!a}",
+            hint="say pooler=transaction behind one that pools transactions, else nothing",
+        )
+    return value == "transaction"
+
+
+def _listen(value: str | None, pooled: bool) -> str | None:
+    """How to hear of changes: "" over the same address, another address, or None for never."""
+    if value is None:
+        return None if pooled else ""
+    if value == "off":
+        return None
+    if value.partition("://")[0] in SCHEMES:
+        return value
+    raise Invalid(
+        f"listen= is neither off nor the URL of a database: {value[:20]!a}...", hint=f"say listen=off, or {_HINT}"
+    )

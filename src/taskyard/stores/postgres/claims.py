@@ -1,0 +1,136 @@
+"""Handing out, renewing, taking over."""
+
+from __future__ import annotations
+
+from taskyard import draft, moves
+from taskyard.stores.postgres import driver, queries, rows
+from taskyard.stores.postgres.ground import place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+    from taskyard.moves import Move
+    from taskyard.store import Grant, Want
+    from taskyard.stores.postgres.ground import Ground
+    from taskyard.stores.postgres.looking import Looking
+    from taskyard.stores.postgres.pool import Rows
+    from taskyard.task import Standing
+
+_WINDOW, _WIDEST = 8, 4096  # candidates of a claim: the first, and as many as others may hold locked
+_TRIES = 50
+_ANSWER = 3  # columns that tell of the yard, before those of the task
+
+
+class Claims:
+    """Claims of one store."""
+
+    def __init__(self, ground: Ground, looking: Looking) -> None:
+        self._ground = ground
+        self._looking = looking
+        text = queries.load("claims")
+        self._any, self._some, self._one = (f"WITH {text[head]},\n{text['claim']}" for head in ("any", "some", "one"))
+        self.lost_races = 0
+
+    def claim(self, want: Want, nonce: str) -> Grant | None:
+        """Hand out the most urgent, oldest task that serves, or the one that is named."""
+        if want.id is not None:
+            return self._named(want, nonce)
+        statement = self._any if want.kinds is None else self._some
+        values = self._values(want, nonce)
+        values["kinds"] = None if want.kinds is None else sorted(want.kinds)
+        for _ in range(_TRIES):
+            row = self._try(statement, values)
+            if row is None:
+                continue
+            paused, paused_kinds, seen = row[:_ANSWER]
+            if row[_ANSWER] is not None:
+                return rows.grant(row[_ANSWER:], self._ground.policy)
+            if paused:
+                return None
+            if statement is self._any and paused_kinds:
+                # What is paused must not be waded through: the kinds that are left are asked for by name.
+                statement, values["kinds"] = self._some, self._unpaused(want, paused_kinds)
+                if not values["kinds"]:
+                    return None
+            elif not seen:
+                return None
+            else:
+                self.lost_races += 1  # all of the window were locked by others
+                values["window"] = min(values["window"] * 4, _WIDEST)
+        return None
+
+    def _values(self, want: Want, nonce: str) -> dict[str, Any]:
+        worker, lease, usual, _ = want.terms
+        default = self._ground.policy.lease
+        return {
+            "project": self._ground.project, "worker": worker, "nonce": nonce, "lease": lease, "usual": usual,
+            "default": default, "window": _WINDOW,
+        }  # fmt: skip
+
+    def _try(self, statement: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
+        """The answer; None if another claim has taken, in this moment, what the task uses."""
+
+        def mine(connection: Connection[Any]) -> Rows | None:
+            found = self._ground.on(
+                connection, "claims", "mine", {"worker": values["worker"], "nonce": values["nonce"]}
+            )
+            return [(False, [], True, *found[0])] if found else None
+
+        try:
+            return self._ground.pool.run(statement, values, mine)[0]
+        except driver.module().errors.UniqueViolation:
+            self.lost_races += 1
+            return None
+
+    def _unpaused(self, want: Want, paused: list[str]) -> list[str]:
+        found = self._ground.run("claims", "ready_kinds", {"worker": want.worker})
+        return sorted({row[0] for row in found} - set(paused))
+
+    def _named(self, want: Want, nonce: str) -> Grant:
+        """The very task that is named, or the reason why not."""
+        assert want.id is not None
+        values = self._values(want, nonce)
+        while True:
+            standing = self._looking.stand(want.id)
+            moves.claimed(standing, want.worker)
+            values |= {**place(standing.id), "fence": standing.fence}
+            row = self._try(self._one, values)
+            if row is None:
+                continue
+            if row[_ANSWER] is not None:
+                return rows.grant(row[_ANSWER:], self._ground.policy)
+            paused, paused_kinds, _ = row[:_ANSWER]
+            if paused or standing.kind in paused_kinds:
+                raise moves.paused(standing, whole=paused)
+            uses = self._looking.get(standing.id).task.uses
+            for resource, id, _ in self._ground.run("claims", "holder", {"uses": uses}) if uses else ():
+                raise moves.in_use(standing, resource, self._looking.stand(id))
+            self.lost_races += 1  # locked for a moment, or moved: look again
+
+    def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
+        """The same claim under the move's fence and a new nonce, or None if it is over."""
+        values = {
+            **place(standing.id), "fence": standing.fence, "nonce": standing.nonce, "to_fence": move.fence, "to_nonce": nonce,
+            "outcome": move.outcome, "reason": None if move.reason is None else draft.compact(move.reason), "event": move.event, "by": by,
+        }  # fmt: skip
+        mine = {"worker": standing.worker, "nonce": nonce}
+        found = self._ground.run(
+            "claims",
+            "take_over",
+            values,
+            lambda connection: self._ground.on(connection, "claims", "mine", mine) or None,
+        )
+        return rows.grant(found[0], self._ground.policy) if found else None
+
+    def renew(self, standing: Standing, progress: float | None, note: str | None) -> int | None:
+        """Begin the lease anew and give its end, or None if the claim is over."""
+        values = {
+            **place(standing.id), "fence": standing.fence, "nonce": standing.nonce,
+            "progress": None if progress is None else float(progress), "note": None if note is None else draft.compact(note),
+            "more": None if note is None else draft.compact({"text": note}),
+        }  # fmt: skip
+        found = self._ground.run("claims", "renew", values)
+        return found[0][0] if found else None

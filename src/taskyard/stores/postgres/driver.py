@@ -1,0 +1,105 @@
+"""psycopg, imported once it is needed (0.15 s), and what its errors mean to users."""
+
+from __future__ import annotations
+
+from taskyard.errors import Invalid, TaskyardError, Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+    from taskyard.stores.postgres.address import Address
+
+OLDEST = 140000
+CONNECT_TIMEOUT = 10
+_AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done, and once more is all it needs
+
+
+class Lost(Exception):
+    """The connection broke: what was just said may have been done or not."""
+
+
+def connect(address: Address, conninfo: str | None = None) -> Connection[Any]:
+    """A new connection, on which each statement is a transaction of its own unless told otherwise."""
+    psycopg = module()
+    target = conninfo or address.conninfo
+    try:
+        given = psycopg.conninfo.conninfo_to_dict(target)
+    except psycopg.ProgrammingError:
+        raise Invalid(
+            f"{address.where} is no URL that PostgreSQL's library understands",
+            hint="write postgresql://user@host:5432/database?project=NAME; other words after ? are libpq's parameters",
+        ) from None
+    options: dict[str, Any] = {
+        "connect_timeout": CONNECT_TIMEOUT,
+        "application_name": "taskyard",
+        "keepalives_idle": 30,
+    }
+    try:
+        opened: Connection[Any] = psycopg.connect(
+            target, autocommit=True, **{key: options[key] for key in options if key not in given}
+        )
+    except psycopg.OperationalError as error:
+        raise Unavailable(
+            f"PostgreSQL at {address.where} cannot be reached: {_first_line(error)}",
+            hint="check the host, the database and the role, and that the server runs; then try again",
+        ) from None
+    if opened.info.server_version < OLDEST:
+        version = opened.info.server_version // 10000
+        opened.close()
+        raise Unavailable(f"PostgreSQL at {address.where} is version {version}", hint="Taskyard needs 14 or newer")
+    opened.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    if address.pooled:
+        opened.prepare_threshold = None  # the next transaction may run on another connection, which knows no names
+    return opened
+
+
+def module() -> Any:
+    """The driver, or how to get it."""
+    try:
+        import psycopg
+        import psycopg.conninfo
+    except ImportError as error:
+        raise Unavailable(
+            f"a yard in PostgreSQL needs the driver psycopg: {error}",
+            hint="install it with: pip install 'taskyard[postgres]'",
+        ) from None
+    return psycopg
+
+
+def meaning(error: Exception, connection: Connection[Any], address: Address) -> Exception | None:
+    """What an error of the driver is to be told as; None if saying it once more is all it needs."""
+    state = getattr(error, "sqlstate", None) or ""
+    told: Exception | None = error
+    if state in _AGAIN:
+        told = None
+    elif state.startswith(("57P", "08")) or connection.closed or connection.broken:
+        told = Lost(_first_line(error))
+    elif state == "25006":
+        connection.close()
+        told = _refused(address, error, "it is a standby, or read-only: name the primary, or wait until it is one")
+    elif state in ("3F000", "42P01", "42883"):
+        told = missing(address)
+    elif state == "42501":
+        told = _refused(address, error, "have the database's owner grant this role what docs/postgres.md names")
+    elif state[:2] in ("22", "25", "53", "55", "57", "58", "XX"):
+        told = _refused(address, error, "try again; the server's log tells more")
+    return told
+
+
+def missing(address: Address) -> TaskyardError:
+    """There is a server, and no such yard in it."""
+    return Unavailable(
+        f"there is no yard {address.project!r} in {address.where}",
+        hint="check the URL and its project=, or make one with: taskyard init URL",
+    )
+
+
+def _refused(address: Address, error: Exception, hint: str) -> Unavailable:
+    return Unavailable(f"PostgreSQL at {address.where} refuses: {_first_line(error)}", hint=hint)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

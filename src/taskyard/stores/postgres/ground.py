@@ -1,0 +1,85 @@
+"""What the parts of a store stand on: its connections, its project, its settings."""
+
+from __future__ import annotations
+
+import json
+
+from taskyard import ids, settings
+from taskyard.errors import Ambiguous, NotFound
+from taskyard.stores.postgres import queries, schema
+from taskyard.stores.postgres.pool import Pool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from psycopg import Connection
+
+    from taskyard.stores.postgres.address import Address
+    from taskyard.stores.postgres.pool import Rows
+
+
+class Ground:
+    """One open project."""
+
+    def __init__(self, address: Address, durability: str | None) -> None:
+        self.address = address
+        self.pool = Pool(address, durability)
+        try:
+            greeting: schema.Greeting = self.pool.attempt(lambda connection: schema.greet(connection, address))
+        except BaseException:
+            self.pool.close()
+            raise
+        self.project = greeting.project
+        self.epoch = greeting.epoch
+        self.now = greeting.now
+        """The newest moment of the database's own time that was heard of."""
+        if greeting.isolation != "read committed":
+            self.pool.isolation = greeting.isolation
+            self.pool.drain()
+        given = settings.parse(json.loads(greeting.settings), f"the settings of project {address.project!r}")
+        self.policy = given.policy
+        self.checks = given.checks
+        self.retention = given.retention
+
+    def run(
+        self,
+        file: str,
+        name: str,
+        values: dict[str, Any] | None = None,
+        recover: Callable[[Connection[Any]], Rows | None] | None = None,
+    ) -> Rows:
+        """The rows that a named statement gives in this project."""
+        return self.pool.run(queries.load(file)[name], {"project": self.project, **(values or {})}, recover)
+
+    def on(self, connection: Connection[Any], file: str, name: str, values: dict[str, Any] | None = None) -> Rows:
+        """The same on a connection that is in a transaction."""
+        cursor = connection.execute(queries.load(file)[name], {"project": self.project, **(values or {})})
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def named(self, id: str) -> str:
+        """The whole id of the one task that begins so; a whole id is taken as it is, there or not."""
+        if ids.is_id(id):
+            return id
+        return only(id, [row[1] for row in self.run("adding", "named", {"prefixes": [id]})])
+
+
+def place(id: str) -> dict[str, Any]:
+    """Where to look for the task of a whole id."""
+    return {"id": id, "age": ids.age_key(id)}
+
+
+def only(prefix: str, found: list[str]) -> str:
+    """The one task of these; or that there is none, or more than one."""
+    if not found:
+        raise unknown(prefix)
+    if len(found) > 1:
+        shown = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+        raise Ambiguous(f"more than one task starts with {prefix}: {shown}", hint="give more of the id")
+    return found[0]
+
+
+def unknown(id: str) -> NotFound:
+    """No task has this id."""
+    return NotFound(f"no task has the id {id}", hint="'taskyard list' shows the ids that there are")

@@ -1,0 +1,102 @@
+-- Putting tasks in. The segment and the time of an id are the database's, its chance is the caller's: so that an add
+-- whose answer was lost can be looked up before it is said again.
+
+-- name: given_arrays
+given AS MATERIALIZED (
+    SELECT * FROM unnest(
+        %(place)s::int[], %(tick)s::int[], %(chance)s::text[], %(kind)s::text[], %(priority)s::smallint[], %(assignee)s::text[],
+        %(max_attempts)s::smallint[], %(own_lease)s::float8[], %(uses)s::text[], %(title)s::text[], %(mission)s::text[], %(key)s::text[],
+        %(digest)s::text[], %(after)s::text[], %(unmet)s::text[], %(verify)s::text[], %(not_before)s::bigint[], %(delay)s::bigint[],
+        %(data)s::text[]
+    ) AS incoming (place, tick, chance, kind, priority, assignee, max_attempts, own_lease, uses, title, mission, key, digest, after,
+                   unmet, verify, not_before, delay, data)
+)
+
+-- name: make_incoming
+CREATE TEMPORARY TABLE incoming (
+    place int, tick int, chance text, kind text, priority smallint, assignee text, max_attempts smallint, own_lease float8,
+    uses text, title text, mission text, key text, digest text, after text, unmet text, verify text, not_before bigint,
+    delay bigint, data text
+) ON COMMIT DROP
+
+-- name: copy_incoming
+COPY pg_temp.incoming FROM STDIN
+
+-- name: given_table
+given AS MATERIALIZED (SELECT * FROM pg_temp.incoming)
+
+-- name: add
+moment AS MATERIALIZED (SELECT taskyard.ticks() AS ticks, taskyard.now() AS now),
+ticks AS MATERIALIZED (SELECT tick, taskyard.base32(moment.ticks + tick, 9) AS text FROM moment, (SELECT DISTINCT tick FROM given) AS each),
+named AS MATERIALIZED (
+    SELECT given.*, ticks.text || chance AS age,
+           CASE WHEN given.not_before IS NOT NULL THEN CASE WHEN given.not_before > moment.now THEN given.not_before END
+                WHEN delay > 0 THEN moment.now + delay END AS due
+    FROM given JOIN ticks USING (tick), moment
+),
+numbered AS MATERIALIZED (
+    SELECT *, taskyard.base32((nextval('taskyard.number') >> 10) & 1048575, 4) || age AS id
+    FROM (SELECT * FROM named ORDER BY place) AS sorted
+),
+keyed AS (
+    INSERT INTO taskyard.key (project, key, id, kind, digest)
+    SELECT %(project)s, key, id, kind, digest FROM numbered WHERE key IS NOT NULL ORDER BY key
+    ON CONFLICT DO NOTHING
+    RETURNING key
+),
+rung AS MATERIALIZED (SELECT taskyard.ring(%(project)s)),
+fresh AS MATERIALIZED (
+    SELECT *, CASE WHEN unmet IS NOT NULL THEN 'blocked' WHEN due IS NOT NULL THEN 'waiting' ELSE 'todo' END::taskyard.state AS state
+    FROM numbered WHERE key IS NULL OR key IN (SELECT key FROM keyed)
+),
+kept AS (
+    INSERT INTO taskyard.task (project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, due)
+    SELECT %(project)s, age, id, state, kind, priority, assignee, 0, 0, 0, max_attempts, own_lease,
+           CASE WHEN uses IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(uses::json)) END, due
+    FROM fresh
+),
+said AS (
+    INSERT INTO taskyard.body (project, id, title, mission, key, after, verify, not_before, data)
+    SELECT %(project)s, id, title, mission, key,
+           CASE WHEN after IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(after::json)) END,
+           verify, coalesce(not_before, due), data
+    FROM fresh
+),
+needed AS (
+    INSERT INTO taskyard.need (project, id, other)
+    SELECT %(project)s, id, json_array_elements_text(unmet::json) FROM fresh WHERE unmet IS NOT NULL
+),
+told AS (
+    INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
+    SELECT %(project)s, event, id, kind, 0, NULL, %(by)s, more
+    FROM (
+        SELECT place, 0 AS step, 'added' AS event, id, kind, NULL AS more FROM fresh
+        UNION ALL
+        SELECT place, 1, 'blocked', id, kind, '{"after":' || unmet || '}' FROM fresh WHERE unmet IS NOT NULL
+    ) AS events
+    ORDER BY place, step
+)
+SELECT place, id, state, due FROM fresh, rung ORDER BY place
+
+-- name: known_keys
+SELECT key, id, kind, digest FROM taskyard.key WHERE project = %(project)s AND key = ANY (%(keys)s::text[])
+
+-- name: added_before
+-- Tasks of an add whose answer was lost: made since the last moment that the caller knows of, with its chances.
+SELECT id FROM taskyard.task
+WHERE project = %(project)s AND age >= %(since)s AND substr(age, 10) = ANY (%(chances)s::text[])
+UNION ALL
+SELECT id FROM taskyard.ended
+WHERE project = %(project)s AND age >= %(since)s AND substr(age, 10) = ANY (%(chances)s::text[])
+
+-- name: named
+-- The tasks whose ids begin so, six at the most for each beginning.
+SELECT wanted.prefix, found.id, found.done
+FROM unnest(%(prefixes)s::text[]) AS wanted (prefix), LATERAL (
+    (SELECT id, false AS done FROM taskyard.body
+     WHERE project = %(project)s AND id >= wanted.prefix COLLATE "C" AND id < wanted.prefix || '{' COLLATE "C" ORDER BY id LIMIT 6)
+    UNION ALL
+    (SELECT id, state = 'done' FROM taskyard.ended
+     WHERE project = %(project)s AND id >= wanted.prefix COLLATE "C" AND id < wanted.prefix || '{' COLLATE "C" ORDER BY id LIMIT 6)
+) AS found
+ORDER BY found.id

@@ -1,0 +1,238 @@
+-- Moves: each only if the task still stands exactly there (id, state, fence, nonce); else nothing changes.
+
+-- name: back
+-- From one open state to another.
+WITH held AS MATERIALIZED (
+    SELECT age, id, kind, fence, nonce, worker, uses FROM taskyard.task
+    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(state)s::taskyard.state
+      AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s
+      AND (NOT %(lapsed)s OR taskyard.now() > taskyard.lease_end(lease_ends, lease))
+    FOR NO KEY UPDATE
+),
+moved AS (
+    UPDATE taskyard.task
+    SET state = %(to)s::taskyard.state, fence = %(to_fence)s, errors = %(errors)s, crashes = %(crashes)s,
+        worker = NULL, nonce = NULL, lease = NULL, lease_ends = NULL, progress = NULL,
+        due = CASE WHEN %(to)s = 'waiting' THEN taskyard.now() + %(delay)s END
+    FROM held WHERE task.project = %(project)s AND task.age = held.age
+    RETURNING task.due
+),
+freed AS (
+    DELETE FROM taskyard.used USING held
+    WHERE used.project = %(project)s AND used.age = held.age AND used.resource = ANY (held.uses)
+),
+recorded AS (
+    INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content)
+    SELECT %(project)s, age, 'outcome', fence, nonce, worker, %(outcome)s, %(reason)s
+    FROM held WHERE %(outcome)s::text IS NOT NULL
+),
+blamed AS (
+    UPDATE taskyard.body SET error = %(reason)s
+    FROM held WHERE body.project = %(project)s AND body.id = held.id AND %(outcome)s IN ('error', 'crash')
+),
+told AS (
+    INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
+    SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, worker, %(by)s, taskyard.with_due(%(more)s, CASE WHEN %(tells_due)s THEN moved.due END)
+    FROM held, moved
+)
+SELECT moved.due, taskyard.ring(%(project)s) FROM moved
+
+-- name: end
+-- From an open state to an ending. One that others come after is left to a transaction that looks for them (`followed`).
+WITH held AS MATERIALIZED (
+    SELECT * FROM taskyard.task
+    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(state)s::taskyard.state
+      AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s
+      AND (NOT %(lapsed)s OR taskyard.now() > taskyard.lease_end(lease_ends, lease))
+      AND (%(followed)s OR NOT followed)
+    FOR UPDATE
+),
+gone AS (
+    DELETE FROM taskyard.task USING held WHERE task.project = %(project)s AND task.age = held.age
+),
+content AS (
+    DELETE FROM taskyard.body USING held WHERE body.project = %(project)s AND body.id = held.id
+    RETURNING body.*
+),
+kept AS (
+    INSERT INTO taskyard.ended (
+        project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, followed,
+        worker, nonce, ended_at, title, mission, key, after, verify, not_before, data, error, result)
+    SELECT held.project, age, held.id, %(to)s::taskyard.state, kind, priority, assignee, %(to_fence)s, %(errors)s, %(crashes)s,
+           max_attempts, own_lease, uses, followed,
+           CASE WHEN %(keeps)s THEN worker END, CASE WHEN %(keeps)s THEN nonce END, taskyard.now(),
+           title, mission, key, after, verify, not_before, data,
+           CASE WHEN %(outcome)s IN ('error', 'crash') THEN %(reason)s ELSE error END, %(result)s
+    FROM held, content
+),
+freed AS (
+    DELETE FROM taskyard.used USING held
+    WHERE used.project = %(project)s AND used.age = held.age AND used.resource = ANY (held.uses)
+),
+recorded AS (
+    INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content)
+    SELECT %(project)s, age, 'outcome', fence, nonce, worker, %(outcome)s, %(reason)s
+    FROM held WHERE %(outcome)s <> 'done'
+),
+told AS (
+    INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
+    SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, worker, %(by)s, %(more)s FROM held
+)
+SELECT held.id, taskyard.ring(%(project)s) FROM held
+
+-- name: revive
+-- From an ending back to todo, or to blocked.
+WITH held AS MATERIALIZED (
+    SELECT * FROM taskyard.ended
+    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(state)s::taskyard.state
+      AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s
+    FOR UPDATE
+),
+gone AS (
+    DELETE FROM taskyard.ended USING held
+    WHERE ended.project = %(project)s AND ended.age = held.age AND ended.id = held.id
+),
+kept AS (
+    INSERT INTO taskyard.task (
+        project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, followed)
+    SELECT project, age, id, %(to)s::taskyard.state, kind, priority, assignee, %(to_fence)s, %(errors)s, %(crashes)s,
+           max_attempts, own_lease, uses, followed
+    FROM held
+),
+content AS (
+    INSERT INTO taskyard.body (project, id, title, mission, key, after, verify, not_before, data, error)
+    SELECT project, id, title, mission, key, after, verify, not_before, data, error FROM held
+),
+told AS (
+    INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
+    SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, worker, %(by)s, %(more)s FROM held
+)
+SELECT held.id, taskyard.ring(%(project)s) FROM held
+
+-- name: edit
+WITH held AS MATERIALIZED (
+    SELECT age, id, kind FROM taskyard.task
+    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(state)s::taskyard.state
+      AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s
+    FOR NO KEY UPDATE
+),
+due AS MATERIALIZED (
+    SELECT CASE WHEN %(not_before)s::bigint IS NOT NULL THEN %(not_before)s
+                WHEN %(delay)s > 0 THEN taskyard.now() + %(delay)s END AS at
+),
+moved AS (
+    UPDATE taskyard.task
+    SET state = %(to)s::taskyard.state, fence = %(to_fence)s, priority = %(priority)s, assignee = %(assignee)s,
+        max_attempts = %(max_attempts)s, due = CASE WHEN %(anew)s THEN (SELECT at FROM due) ELSE due END
+    FROM held WHERE task.project = %(project)s AND task.age = held.age
+),
+said AS (
+    UPDATE taskyard.body
+    SET title = %(title)s, data = %(data)s, not_before = CASE WHEN %(anew)s THEN (SELECT at FROM due) ELSE not_before END
+    FROM held WHERE body.project = %(project)s AND body.id = held.id
+),
+told AS (
+    INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
+    SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, NULL, %(by)s,
+           CASE WHEN %(anew)s AND %(to)s = 'waiting' THEN taskyard.with_due(NULL, (SELECT at FROM due)) END
+    FROM held
+)
+SELECT held.id, taskyard.ring(%(project)s) FROM held
+
+-- name: tell
+INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
+VALUES (%(project)s, %(event)s, %(id)s, %(kind)s, %(fence)s, %(worker)s, %(by)s, %(more)s)
+
+-- name: came_true
+-- Whether a move whose answer was lost was made: the task stands where it leads, or the claim's record tells of it.
+SELECT EXISTS (
+    SELECT FROM taskyard.task
+    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(to)s::taskyard.state AND fence = %(to_fence)s
+      AND NOT (fence = %(fence)s AND state = %(state)s::taskyard.state)
+    UNION ALL
+    SELECT FROM taskyard.ended
+    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(to)s::taskyard.state AND fence = %(to_fence)s
+      AND (NOT %(keeps)s OR nonce = %(nonce)s)
+    UNION ALL
+    SELECT FROM taskyard.record
+    WHERE project = %(project)s AND age = %(age)s AND sort = 'outcome' AND fence = %(fence)s AND nonce = %(nonce)s
+      AND outcome = %(outcome)s
+)
+
+-- name: refuse
+WITH task AS MATERIALIZED (
+    SELECT kind FROM taskyard.task WHERE project = %(project)s AND age = %(age)s AND id = %(id)s
+    UNION ALL
+    SELECT kind FROM taskyard.ended WHERE project = %(project)s AND age = %(age)s AND id = %(id)s
+),
+claimer AS MATERIALIZED (
+    SELECT coalesce(
+        (SELECT worker FROM taskyard.record
+         WHERE project = %(project)s AND age = %(age)s AND sort = 'outcome' AND fence = %(fence)s AND nonce = %(nonce)s
+         ORDER BY n LIMIT 1),
+        (SELECT worker FROM taskyard.ended
+         WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND fence = %(fence)s AND nonce = %(nonce)s),
+        %(by)s) AS worker
+),
+told AS (
+    INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
+    SELECT %(project)s, 'refused', %(id)s, task.kind, %(fence)s, claimer.worker, %(by)s, %(more)s FROM task, claimer
+),
+kept AS (
+    INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content, result)
+    SELECT %(project)s, %(age)s, 'stale', %(fence)s, %(nonce)s, claimer.worker, %(outcome)s, %(reason)s, %(result)s
+    FROM task, claimer
+    WHERE %(brings)s AND NOT EXISTS (
+        SELECT FROM taskyard.record
+        WHERE project = %(project)s AND age = %(age)s AND sort = 'stale' AND fence = %(fence)s AND nonce = %(nonce)s
+          AND outcome IS NOT DISTINCT FROM %(outcome)s AND content IS NOT DISTINCT FROM %(reason)s
+          AND result IS NOT DISTINCT FROM %(result)s)
+)
+SELECT task.kind, taskyard.ring(%(project)s) FROM task
+
+-- Who comes after whom. A task that is followed is marked (and so locked) by whoever comes after it, before the edge is
+-- written; its done locks it first and looks for edges then, with a new snapshot. So one of the two sees the other.
+
+-- name: mark_followed
+WITH open AS (
+    UPDATE taskyard.task SET followed = true
+    WHERE project = %(project)s AND age = ANY (%(ages)s::text[]) AND id = ANY (%(ids)s::text[])
+    RETURNING id
+), over AS (
+    UPDATE taskyard.ended SET followed = true
+    WHERE project = %(project)s AND age = ANY (%(ages)s::text[]) AND id = ANY (%(ids)s::text[]) AND state <> 'done'
+    RETURNING id
+)
+SELECT id FROM open UNION ALL SELECT id FROM over
+
+-- name: lock_open
+SELECT id FROM taskyard.task
+WHERE project = %(project)s AND age = ANY (%(ages)s::text[]) ORDER BY age FOR NO KEY UPDATE
+
+-- name: lock_followers
+SELECT task.id FROM taskyard.task
+WHERE project = %(project)s AND age IN (SELECT substr(id, 5) FROM taskyard.need WHERE project = %(project)s AND other = %(id)s)
+ORDER BY age FOR NO KEY UPDATE
+
+-- name: forget_need
+DELETE FROM taskyard.need WHERE project = %(project)s AND other = %(id)s RETURNING id
+
+-- name: needs
+SELECT other FROM taskyard.need WHERE project = %(project)s AND id = %(id)s ORDER BY other
+
+-- name: unblock
+WITH freed AS MATERIALIZED (
+    SELECT age, id FROM taskyard.task
+    WHERE project = %(project)s AND id = ANY (%(ids)s::text[]) AND age = ANY (%(ages)s::text[]) AND state = 'blocked'
+      AND NOT EXISTS (SELECT FROM taskyard.need WHERE need.project = %(project)s AND need.id = task.id)
+    ORDER BY age FOR NO KEY UPDATE
+),
+moved AS (
+    UPDATE taskyard.task
+    SET state = CASE WHEN due > taskyard.now() THEN 'waiting' ELSE 'todo' END::taskyard.state, fence = fence + 1,
+        due = CASE WHEN due > taskyard.now() THEN due END
+    FROM freed WHERE task.project = %(project)s AND task.age = freed.age
+    RETURNING task.*
+)
+INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
+SELECT %(project)s, 'unblocked', id, kind, fence, NULL, %(by)s, taskyard.with_due(%(more)s, due) FROM moved ORDER BY age

@@ -1,0 +1,89 @@
+"""From rows to records: the columns are in the order in which every statement names them."""
+
+from __future__ import annotations
+
+import json
+
+from taskyard import times
+from taskyard.store import Grant, Report
+from taskyard.task import Standing, State, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.retry import Policy
+
+    Row = tuple[Any, ...]
+
+WIDE = 27  # columns of a whole task
+
+
+def standing(row: Row, policy: Policy) -> Standing:
+    """Where a task stands, from the first columns of any row about it."""
+    id, kind, priority, assignee, state, fence, errors, crashes, most, own_lease, worker, nonce, lease = row[:13]
+    attempts = policy.max_attempts if most is None else most
+    return Standing(
+        id, kind, priority, assignee, State(state), fence, errors, crashes, attempts,
+        lease or own_lease or policy.lease, worker, nonce,
+    )  # fmt: skip
+
+
+def task(row: Row, policy: Policy) -> Task:
+    """The whole task, from a wide row; its data is parsed here, because the row is not kept."""
+    (
+        id, kind, priority, assignee, state, fence, errors, crashes, most, _, worker, _, _, lease_ends, progress, due, uses, _,
+        title, mission, key, after, verify, not_before, data, error, result,
+    ) = row[:WIDE]  # fmt: skip
+    begins = due if state == "waiting" else not_before
+    return Task(
+        id=id,
+        kind=kind,
+        title=title,
+        state=State(state),
+        priority=priority,
+        data=json.loads(data),
+        not_before=None if begins is None else times.rfc3339(begins),
+        after=tuple(after or ()),
+        key=key,
+        verify=verify,
+        mission=mission,
+        assignee=assignee,
+        uses=tuple(uses or ()),
+        attempts=errors + crashes,
+        max_attempts=policy.max_attempts if most is None else most,
+        fence=fence,
+        worker=worker,
+        lease_ends=lease_ends if state == "processing" else None,
+        progress=progress if state == "processing" else None,
+        result=None if result is None else json.loads(result),
+        error=None if error is None or state == "done" else json.loads(error),
+    )
+
+
+def grant(row: Row, policy: Policy) -> Grant:
+    """A claim that was won, from a wide row."""
+    return Grant(standing(row, policy), task(row, policy), row[13])
+
+
+def report(row: Row, policy: Policy) -> Report:
+    """All about a task, from a wide row and the records behind it."""
+    id, fence, worker, nonce = row[0], row[5], row[10], row[11]
+    history: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = []
+    stale: list[dict[str, Any]] = []
+    for sort, of, by_nonce, holder, at, outcome, content, result in row[WIDE + 1] or ():
+        claim = {"claim": f"{id}.{of}.{by_nonce}", "fence": of, "worker": holder}
+        said = None if content is None else json.loads(content)
+        told = {"at": times.rfc3339(at)}
+        if sort == "outcome":
+            history.append({**claim, "outcome": outcome, "reason": said, **told, "workdir": None})
+        elif sort == "note":
+            notes.append({**claim, "text": said, **told})
+        else:
+            kept = None if result is None else json.loads(result)
+            stale.append({**claim, "outcome": outcome, "result": kept, "reason": said, **told})
+    if row[4] == "done":
+        claim = {"claim": f"{id}.{fence}.{nonce}", "fence": fence, "worker": worker}
+        history.append({**claim, "outcome": "done", "reason": None, "at": times.rfc3339(row[17]), "workdir": None})
+    return Report(task(row, policy), history, notes, stale)

@@ -1,0 +1,146 @@
+"""The schema in a database: numbered migrations, run once each, and projects in it."""
+
+from __future__ import annotations
+
+import os
+
+from taskyard.errors import Unavailable
+from taskyard.stores.postgres import driver, queries
+from taskyard.stores.postgres.address import Address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+_FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
+_OLDEST_CLIENT = "-- min_client: "
+CLIENT = 1
+"""The number of the schema that this version was written for."""
+
+
+class Migration:
+    """One numbered step: its file, and the oldest client that can go on when it is made."""
+
+    __slots__ = ("min_client", "name", "statements", "version")
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.version = int(name.partition("_")[0])
+        first = text.partition("\n")[0]
+        self.min_client = int(first[len(_OLDEST_CLIENT) :]) if first.startswith(_OLDEST_CLIENT) else self.version
+        self.statements = text
+
+
+class Greeting:
+    """What the database says of a project."""
+
+    __slots__ = ("epoch", "isolation", "now", "project", "settings")
+
+    def __init__(self, row: tuple[Any, ...]) -> None:
+        self.project: int = row[0]
+        self.settings: str = row[1]
+        self.epoch: int = row[2]
+        self.now: int = row[3]
+        self.isolation: str = row[4]
+
+
+def known() -> list[Migration]:
+    """Every migration that this version has, in their order."""
+    found = []
+    for name in sorted(os.listdir(_FOLDER)):
+        if name.endswith(".sql"):
+            with open(os.path.join(_FOLDER, name), encoding="utf-8") as file:
+                found.append(Migration(name.removesuffix(".sql"), file.read()))
+    return found
+
+
+def greet(connection: Connection[Any], address: Address) -> Greeting:
+    """The project as it is; `Unavailable` if it is not there, or kept in a way that this version does not know."""
+    psycopg = driver.module()
+    try:
+        row = connection.execute(queries.load("schema")["greet"], {"name": address.project}).fetchone()
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        raise driver.missing(address) from None
+    assert row is not None  # an aggregate always gives one
+    version, min_client = row[5], row[6]
+    if version is None:
+        raise driver.missing(address)
+    if version < CLIENT:
+        raise Unavailable(
+            f"the schema in {address.where} is number {version}, and this version needs {CLIENT}",
+            hint="bring it up to date with: taskyard migrate (old clients can go on meanwhile)",
+        )
+    if min_client > CLIENT:
+        raise Unavailable(
+            f"the schema in {address.where} is number {version}, and clients must know at least number {min_client}",
+            hint=f"this version knows number {CLIENT}: install a newer Taskyard here",
+        )
+    if row[0] is None:
+        raise driver.missing(address)
+    return Greeting(row)
+
+
+def make(url: str) -> bool:
+    """Make the schema, if there is none, and the project in it; whether the project is new."""
+    address = Address(url)
+    with driver.connect(address) as connection:
+        try:
+            if not _applied(connection):
+                migrate_on(connection, address)
+            made = connection.execute(
+                queries.load("schema")["make_project"], {"name": address.project, "settings": "{}"}
+            ).fetchone()
+            greet(connection, address)
+        except driver.module().Error as error:
+            raise driver.meaning(error, connection, address) or error from None
+    return made is not None
+
+
+def migrate(url: str, *, check: bool = False) -> dict[str, Any]:
+    """Run what is pending, or with `check` only tell: the schema's number, and which migrations were or would be run."""
+    address = Address(url)
+    with driver.connect(address) as connection:
+        try:
+            pending = _pending(connection) if check else migrate_on(connection, address)
+            version = max(_applied(connection), default=0)
+        except driver.module().Error as error:
+            raise driver.meaning(error, connection, address) or error from None
+    return {"version": version, "known": CLIENT, "pending" if check else "applied": [one.name for one in pending]}
+
+
+def migrate_on(connection: Connection[Any], address: Address) -> list[Migration]:
+    """Run what is pending in one transaction, one caller at a time; no statement waits long for a lock."""
+    statements = queries.load("schema")
+    errors = driver.module().errors
+    try:
+        with connection.transaction():
+            connection.execute(statements["lock"])
+            connection.execute("SET LOCAL lock_timeout = '5s'")
+            if not _applied(connection):
+                connection.execute(statements["make_ledger"])
+            pending = _pending(connection)
+            for one in pending:
+                connection.execute(one.statements.encode())
+                values = {"version": one.version, "name": one.name, "min_client": one.min_client}
+                connection.execute(statements["applied_one"], values)
+    except errors.LockNotAvailable:
+        raise Unavailable(
+            f"the tables in {address.where} are in use, and the migration did not wait for them",
+            hint="nothing was changed; try again",
+        ) from None
+    return pending
+
+
+def _pending(connection: Connection[Any]) -> list[Migration]:
+    applied = _applied(connection)
+    return [one for one in known() if one.version not in applied]
+
+
+def _applied(connection: Connection[Any]) -> set[int]:
+    statements = queries.load("schema")
+    row = connection.execute(statements["ledger"]).fetchone()
+    if row is None or not row[0]:
+        return set()
+    return {version for version, _ in connection.execute(statements["applied"])}

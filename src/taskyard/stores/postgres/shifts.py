@@ -1,0 +1,197 @@
+"""Every other move: one guarded statement each, and a short transaction where other tasks wait for the one that moves."""
+
+from __future__ import annotations
+
+from taskyard import draft as drafts
+from taskyard import ids
+from taskyard.stores.postgres import queries
+from taskyard.stores.postgres.ground import place
+from taskyard.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+    from taskyard.draft import Draft
+    from taskyard.moves import Move
+    from taskyard.stores.postgres.ground import Ground
+    from taskyard.stores.postgres.looking import Looking
+    from taskyard.stores.postgres.pool import Rows
+    from taskyard.task import Handle, Standing
+
+
+class Shifts:
+    """Moves in one store."""
+
+    def __init__(self, ground: Ground, looking: Looking) -> None:
+        self._ground = ground
+        self._looking = looking
+        text = queries.load("moves")
+        self._statements = {name: text[name] for name in ("back", "end", "revive", "edit")}
+        # A reaper passes over a row that somebody has locked: whoever locked it is alive.
+        for name in ("back", "end"):
+            lock = "FOR NO KEY UPDATE" if name == "back" else "FOR UPDATE"
+            self._statements[f"{name} lapsed"] = text[name].replace(f"    {lock}\n", f"    {lock} SKIP LOCKED\n")
+
+    def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool) -> bool:
+        """Make the move if the task still stands exactly there, and write down how its claim ended."""
+        values = self._values(standing, move, by)
+        if standing.state.ended:
+            return self._revive(standing, move, values)
+        if not move.to.ended:
+            name = "back lapsed" if lapsed else "back"
+            return bool(self._run(name, {**values, "lapsed": lapsed}))
+        name = "end lapsed" if lapsed else "end"
+        values |= {"lapsed": lapsed, "followed": move.to is not State.DONE}
+        if self._run(name, values):
+            return True
+        return move.to is State.DONE and self._end_followed(values)
+
+    def _run(self, name: str, values: dict[str, Any]) -> Rows:
+        return self._ground.pool.run(
+            self._statements[name], values, lambda connection: self._came_true(connection, values)
+        )
+
+    def _came_true(self, connection: Connection[Any], values: dict[str, Any]) -> Rows | None:
+        """Whether a move whose answer was lost was made."""
+        found = self._ground.on(connection, "moves", "came_true", values)
+        return [()] if found[0][0] else None
+
+    def _values(self, standing: Standing, move: Move, by: str) -> dict[str, Any]:
+        return {
+            **place(standing.id),
+            "project": self._ground.project,
+            "state": standing.state,
+            "fence": standing.fence,
+            "nonce": standing.nonce,
+            "to": move.to,
+            "to_fence": move.fence,
+            "errors": move.errors,
+            "crashes": move.crashes,
+            "delay": round(move.delay * 1000),
+            "outcome": move.outcome,
+            "reason": None if move.reason is None else drafts.compact(move.reason),
+            "result": drafts.payload(move.result, "result") if move.outcome == "done" else None,
+            "keeps": move.keeps_claim,
+            "event": move.event,
+            "by": by,
+            "more": _details(move),
+            "tells_due": move.event in ("failed", "reaped"),
+        }
+
+    def _end_followed(self, values: dict[str, Any]) -> bool:
+        """A done that others wait for: they are let go in the same transaction, if nothing else holds them up."""
+
+        def once(connection: Connection[Any]) -> bool:
+            with connection.transaction():
+                if not connection.execute(self._statements["end"], {**values, "followed": True}).fetchall():
+                    return False
+                self._let_go(connection, values["id"], values["by"])
+                return True
+
+        made: bool = self._ground.pool.attempt(
+            once, lambda connection: True if self._came_true(connection, values) is not None else None
+        )
+        return made
+
+    def _let_go(self, connection: Connection[Any], done: str, by: str) -> None:
+        ground = self._ground
+        # Each in a statement of its own: what others have committed meanwhile is seen only by the next one.
+        ground.on(connection, "moves", "lock_followers", {"id": done})
+        free = [row[0] for row in ground.on(connection, "moves", "forget_need", {"id": done})]
+        if free:
+            self._unblock(connection, free, by, done)
+
+    def _unblock(self, connection: Connection[Any], free: list[str], by: str, done: str) -> None:
+        more = drafts.compact({"freed_by": done})
+        values = {"ids": free, "ages": [ids.age_key(id) for id in free], "by": by, "more": more}
+        self._ground.on(connection, "moves", "unblock", values)
+
+    def _revive(self, standing: Standing, move: Move, values: dict[str, Any]) -> bool:
+        """Back from an ending; one that waits for others is blocked again, unless they were done meanwhile."""
+        if move.to is not State.BLOCKED:
+            return bool(self._run("revive", values))
+
+        def once(connection: Connection[Any]) -> bool:
+            ground = self._ground
+            with connection.transaction():
+                if not connection.execute(self._statements["revive"], values).fetchall():
+                    return False
+                unmet = list(standing.unmet)
+                marks = {"ids": unmet, "ages": [ids.age_key(id) for id in unmet]}
+                ground.on(connection, "moves", "lock_open", marks)
+                ground.on(connection, "moves", "mark_followed", marks)
+                left = [row[0] for row in ground.on(connection, "moves", "needs", {"id": standing.id})]
+                told = {
+                    "id": standing.id,
+                    "kind": standing.kind,
+                    "fence": move.fence,
+                    "worker": None,
+                    "by": values["by"],
+                }
+                more = drafts.compact({"after": left or unmet})
+                ground.on(connection, "moves", "tell", {**told, "event": "blocked", "more": more})
+                if not left:
+                    self._unblock(connection, [standing.id], values["by"], unmet[-1])
+                return True
+
+        made: bool = self._ground.pool.attempt(
+            once, lambda connection: True if self._came_true(connection, values) is not None else None
+        )
+        return made
+
+    def drafted(self, standing: Standing) -> Draft | None:
+        """What was asked for when the task was added or last edited; None if it has moved on."""
+        report = self._looking.get(standing.id)
+        task = report.task
+        if (task.state, task.fence) != (standing.state, standing.fence):
+            return None
+        options = {name: getattr(task, name) for name in ("title", "priority", "assignee", "mission", "key", "verify")}
+        draft = drafts.Draft(
+            task.kind, task.data, {name: value for name, value in options.items() if value is not None}
+        )
+        draft.after, draft.uses = tuple(task.after), tuple(task.uses)
+        found = self._ground.run("looking", "stand", place(standing.id))
+        if not found:
+            return None
+        draft.max_attempts, draft.lease = found[0][8], found[0][9]
+        return draft
+
+    def rewrite(self, standing: Standing, draft: Draft, move: Move, by: str, *, due_anew: bool) -> bool:
+        """Make the task what the draft says, if it still stands exactly there."""
+        values = {
+            **self._values(standing, move, by),
+            "title": draft.title,
+            "data": draft.payload,
+            "priority": draft.priority,
+            "assignee": draft.assignee,
+            "max_attempts": draft.max_attempts,
+            "not_before": draft.not_before,
+            "delay": round(draft.delay * 1000),
+            "anew": due_anew,
+        }
+        return bool(self._run("edit", values))
+
+    def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
+        """Tell that a verb came too late, and keep what it brought, once however often it comes."""
+        values = {
+            **place(handle.id),
+            "fence": handle.fence,
+            "nonce": handle.nonce,
+            "by": by,
+            "more": drafts.compact({"verb": verb}),
+            "brings": move is not None,
+            "outcome": None if move is None else move.outcome,
+            "reason": None if move is None or move.reason is None else drafts.compact(move.reason),
+            "result": None if move is None else drafts.payload(move.result, "result"),
+        }
+        self._ground.run("moves", "refuse", values)
+
+
+def _details(move: Move) -> str | None:
+    """What an event tells beyond who did what to which task, as JSON."""
+    if move.event in ("failed", "reaped"):
+        return drafts.compact({"final": move.to is State.FAILED, "reason": move.reason})
+    return None if move.reason is None else drafts.compact({"reason": move.reason})
