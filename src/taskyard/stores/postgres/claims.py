@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from taskyard import draft, moves
 from taskyard.stores.postgres import driver, queries, rows
 from taskyard.stores.postgres.ground import place
@@ -30,19 +32,17 @@ class Claims:
     def __init__(self, ground: Ground, looking: Looking) -> None:
         self._ground = ground
         self._looking = looking
-        text = queries.load("claims")
-        self._any, self._some, self._one = (f"WITH {text[head]},\n{text['claim']}" for head in ("any", "some", "one"))
         self.lost_races = 0
 
     def claim(self, want: Want, nonce: str) -> Grant | None:
         """Hand out the most urgent, oldest task that serves, or the one that is named."""
         if want.id is not None:
             return self._named(want, nonce)
-        statement = self._any if want.kinds is None else self._some
+        head, window = "any" if want.kinds is None else "some", _WINDOW
         values = self._values(want, nonce)
         values["kinds"] = None if want.kinds is None else sorted(want.kinds)
         for _ in range(_TRIES):
-            row = self._try(statement, values)
+            row = self._try(head, window, values)
             if row is None:
                 continue
             paused, paused_kinds, seen = row[:_ANSWER]
@@ -50,16 +50,16 @@ class Claims:
                 return rows.grant(row[_ANSWER:], self._ground.policy)
             if paused:
                 return None
-            if statement is self._any and paused_kinds:
+            if head == "any" and paused_kinds:
                 # What is paused must not be waded through: the kinds that are left are asked for by name.
-                statement, values["kinds"] = self._some, self._unpaused(want, paused_kinds)
+                head, values["kinds"] = "some", self._unpaused(want, paused_kinds)
                 if not values["kinds"]:
                     return None
             elif not seen:
                 return None
             else:
                 self.lost_races += 1  # all of the window were locked by others
-                values["window"] = min(values["window"] * 4, _WIDEST)
+                window = min(window * 8, _WIDEST)
         return None
 
     def _values(self, want: Want, nonce: str) -> dict[str, Any]:
@@ -67,10 +67,10 @@ class Claims:
         default = self._ground.policy.lease
         return {
             "project": self._ground.project, "worker": worker, "nonce": nonce, "lease": lease, "usual": usual,
-            "default": default, "window": _WINDOW,
+            "default": default,
         }  # fmt: skip
 
-    def _try(self, statement: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
+    def _try(self, head: str, window: int, values: dict[str, Any]) -> tuple[Any, ...] | None:
         """The answer; None if another claim has taken, in this moment, what the task uses."""
 
         def mine(connection: Connection[Any]) -> Rows | None:
@@ -80,7 +80,7 @@ class Claims:
             return [(False, [], True, *found[0])] if found else None
 
         try:
-            return self._ground.pool.run(statement, values, mine)[0]
+            return self._ground.pool.run(_statement(head, window), values, mine)[0]
         except driver.module().errors.UniqueViolation:
             self.lost_races += 1
             return None
@@ -97,7 +97,7 @@ class Claims:
             standing = self._looking.stand(want.id)
             moves.claimed(standing, want.worker)
             values |= {**place(standing.id), "fence": standing.fence}
-            row = self._try(self._one, values)
+            row = self._try("one", 1, values)
             if row is None:
                 continue
             if row[_ANSWER] is not None:
@@ -134,3 +134,9 @@ class Claims:
         }  # fmt: skip
         found = self._ground.run("claims", "renew", values)
         return found[0][0] if found else None
+
+
+@functools.cache
+def _statement(head: str, window: int) -> str:
+    text = queries.load("claims")
+    return f"WITH {text[head].format(window=window)},\n{text['claim']}"

@@ -29,11 +29,10 @@ class Shifts:
         self._ground = ground
         self._looking = looking
         text = queries.load("moves")
-        self._statements = {name: text[name] for name in ("back", "end", "revive", "edit")}
-        # A reaper passes over a row that somebody has locked: whoever locked it is alive.
+        self._statements = {name: text[name] for name in ("revive", "edit")}
         for name in ("back", "end"):
-            lock = "FOR NO KEY UPDATE" if name == "back" else "FOR UPDATE"
-            self._statements[f"{name} lapsed"] = text[name].replace(f"    {lock}\n", f"    {lock} SKIP LOCKED\n")
+            self._statements[name] = text[name].replace("{lapsed}", "")
+            self._statements[f"{name} lapsed"] = text[name].replace("{lapsed}", text["passing_over"])
 
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool) -> bool:
         """Make the move if the task still stands exactly there, and write down how its claim ended."""
@@ -42,9 +41,9 @@ class Shifts:
             return self._revive(standing, move, values)
         if not move.to.ended:
             name = "back lapsed" if lapsed else "back"
-            return bool(self._run(name, {**values, "lapsed": lapsed}))
+            return bool(self._run(name, values))
         name = "end lapsed" if lapsed else "end"
-        values |= {"lapsed": lapsed, "followed": move.to is not State.DONE}
+        values["followed"] = move.to is not State.DONE
         if self._run(name, values):
             return True
         return move.to is State.DONE and self._end_followed(values)
@@ -66,6 +65,7 @@ class Shifts:
             "state": standing.state,
             "fence": standing.fence,
             "nonce": standing.nonce,
+            "worker": standing.worker,
             "to": move.to,
             "to_fence": move.fence,
             "errors": move.errors,

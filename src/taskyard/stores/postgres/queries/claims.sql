@@ -1,21 +1,22 @@
 -- Handing out. Candidates are looked at without a lock and locked in their order, one by one, until there are enough:
 -- a head that is locked for somebody else's sake would otherwise look like "nothing ready" to a third.
 -- The materialized steps are needed: some plans update more rows than a LIMIT inside an UPDATE allows.
+-- {window} is a number, and no parameter: a plan that must do for any number reads and sorts everything.
 
 -- name: any
 yard AS MATERIALIZED (SELECT paused, paused_kinds FROM taskyard.project WHERE id = %(project)s),
 head AS MATERIALIZED (
     (SELECT age, priority FROM taskyard.task
      WHERE project = %(project)s AND state = 'todo' AND assignee IS NULL
-       AND (SELECT NOT paused AND paused_kinds = '{}' FROM yard)
+       AND (SELECT NOT paused AND cardinality(paused_kinds) = 0 FROM yard)
        AND (uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = %(project)s AND resource = ANY (uses)))
-     ORDER BY priority, age LIMIT %(window)s)
+     ORDER BY priority, age LIMIT {window})
     UNION ALL
     (SELECT age, priority FROM taskyard.task
      WHERE project = %(project)s AND state = 'todo' AND assignee = %(worker)s
-       AND (SELECT NOT paused AND paused_kinds = '{}' FROM yard)
+       AND (SELECT NOT paused AND cardinality(paused_kinds) = 0 FROM yard)
        AND (uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = %(project)s AND resource = ANY (uses)))
-     ORDER BY priority, age LIMIT %(window)s)
+     ORDER BY priority, age LIMIT {window})
 )
 
 -- name: some
@@ -26,12 +27,12 @@ head AS MATERIALIZED (
         (SELECT age, priority FROM taskyard.task
          WHERE project = %(project)s AND state = 'todo' AND assignee IS NULL AND task.kind = wanted.kind COLLATE "C"
            AND (uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = %(project)s AND resource = ANY (uses)))
-         ORDER BY priority, age LIMIT %(window)s)
+         ORDER BY priority, age LIMIT {window})
         UNION ALL
         (SELECT age, priority FROM taskyard.task
          WHERE project = %(project)s AND state = 'todo' AND assignee = %(worker)s AND task.kind = wanted.kind COLLATE "C"
            AND (uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = %(project)s AND resource = ANY (uses)))
-         ORDER BY priority, age LIMIT %(window)s)
+         ORDER BY priority, age LIMIT {window})
     ) AS first
     WHERE (SELECT NOT paused AND wanted.kind <> ALL (paused_kinds) FROM yard)
 )

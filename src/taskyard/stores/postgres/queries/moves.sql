@@ -1,84 +1,79 @@
 -- Moves: each only if the task still stands exactly there (id, state, fence, nonce); else nothing changes.
 
+-- name: passing_over
+-- Added to the conditions of a move by a janitor: a row that somebody has locked is alive, and nobody waits for it.
+AND age = (SELECT age FROM taskyard.task WHERE project = %(project)s AND age = %(age)s FOR UPDATE SKIP LOCKED)
+AND taskyard.now() > taskyard.lease_end(lease_ends, lease)
+
 -- name: back
 -- From one open state to another.
-WITH held AS MATERIALIZED (
-    SELECT age, id, kind, fence, nonce, worker, uses FROM taskyard.task
-    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(state)s::taskyard.state
-      AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s
-      AND (NOT %(lapsed)s OR taskyard.now() > taskyard.lease_end(lease_ends, lease))
-    FOR NO KEY UPDATE
-),
-moved AS (
+WITH moved AS (
     UPDATE taskyard.task
     SET state = %(to)s::taskyard.state, fence = %(to_fence)s, errors = %(errors)s, crashes = %(crashes)s,
         worker = NULL, nonce = NULL, lease = NULL, lease_ends = NULL, progress = NULL,
         due = CASE WHEN %(to)s = 'waiting' THEN taskyard.now() + %(delay)s END
-    FROM held WHERE task.project = %(project)s AND task.age = held.age
-    RETURNING task.due
+    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(state)s::taskyard.state
+      AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s {lapsed}
+    RETURNING age, id, kind, uses, due
 ),
 freed AS (
-    DELETE FROM taskyard.used USING held
-    WHERE used.project = %(project)s AND used.age = held.age AND used.resource = ANY (held.uses)
+    DELETE FROM taskyard.used USING moved
+    WHERE used.project = %(project)s AND used.age = moved.age AND used.resource = ANY (moved.uses)
 ),
 recorded AS (
     INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content)
-    SELECT %(project)s, age, 'outcome', fence, nonce, worker, %(outcome)s, %(reason)s
-    FROM held WHERE %(outcome)s::text IS NOT NULL
+    SELECT %(project)s, age, 'outcome', %(fence)s, %(nonce)s, %(worker)s, %(outcome)s, %(reason)s
+    FROM moved WHERE %(outcome)s::text IS NOT NULL
 ),
 blamed AS (
     UPDATE taskyard.body SET error = %(reason)s
-    FROM held WHERE body.project = %(project)s AND body.id = held.id AND %(outcome)s IN ('error', 'crash')
+    FROM moved WHERE body.project = %(project)s AND body.id = moved.id AND %(outcome)s IN ('error', 'crash')
 ),
 told AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
-    SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, worker, %(by)s, taskyard.with_due(%(more)s, CASE WHEN %(tells_due)s THEN moved.due END)
-    FROM held, moved
+    SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, %(worker)s, %(by)s,
+           taskyard.with_due(%(more)s, CASE WHEN %(tells_due)s THEN due END)
+    FROM moved
 )
-SELECT moved.due, taskyard.ring(%(project)s) FROM moved
+SELECT due, taskyard.ring(%(project)s) FROM moved
 
 -- name: end
 -- From an open state to an ending. One that others come after is left to a transaction that looks for them (`followed`).
-WITH held AS MATERIALIZED (
-    SELECT * FROM taskyard.task
+WITH gone AS (
+    DELETE FROM taskyard.task
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(state)s::taskyard.state
-      AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s
-      AND (NOT %(lapsed)s OR taskyard.now() > taskyard.lease_end(lease_ends, lease))
-      AND (%(followed)s OR NOT followed)
-    FOR UPDATE
-),
-gone AS (
-    DELETE FROM taskyard.task USING held WHERE task.project = %(project)s AND task.age = held.age
+      AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s AND (%(followed)s OR NOT followed) {lapsed}
+    RETURNING *
 ),
 content AS (
-    DELETE FROM taskyard.body USING held WHERE body.project = %(project)s AND body.id = held.id
+    DELETE FROM taskyard.body USING gone WHERE body.project = %(project)s AND body.id = gone.id
     RETURNING body.*
 ),
 kept AS (
     INSERT INTO taskyard.ended (
         project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, followed,
         worker, nonce, ended_at, title, mission, key, after, verify, not_before, data, error, result)
-    SELECT held.project, age, held.id, %(to)s::taskyard.state, kind, priority, assignee, %(to_fence)s, %(errors)s, %(crashes)s,
+    SELECT gone.project, age, gone.id, %(to)s::taskyard.state, kind, priority, assignee, %(to_fence)s, %(errors)s, %(crashes)s,
            max_attempts, own_lease, uses, followed,
            CASE WHEN %(keeps)s THEN worker END, CASE WHEN %(keeps)s THEN nonce END, taskyard.now(),
            title, mission, key, after, verify, not_before, data,
            CASE WHEN %(outcome)s IN ('error', 'crash') THEN %(reason)s ELSE error END, %(result)s
-    FROM held, content
+    FROM gone, content
 ),
 freed AS (
-    DELETE FROM taskyard.used USING held
-    WHERE used.project = %(project)s AND used.age = held.age AND used.resource = ANY (held.uses)
+    DELETE FROM taskyard.used USING gone
+    WHERE used.project = %(project)s AND used.age = gone.age AND used.resource = ANY (gone.uses)
 ),
 recorded AS (
     INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content)
     SELECT %(project)s, age, 'outcome', fence, nonce, worker, %(outcome)s, %(reason)s
-    FROM held WHERE %(outcome)s <> 'done'
+    FROM gone WHERE %(outcome)s <> 'done'
 ),
 told AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
-    SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, worker, %(by)s, %(more)s FROM held
+    SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, worker, %(by)s, %(more)s FROM gone
 )
-SELECT held.id, taskyard.ring(%(project)s) FROM held
+SELECT id, taskyard.ring(%(project)s) FROM gone
 
 -- name: revive
 -- From an ending back to todo, or to blocked.
