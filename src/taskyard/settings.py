@@ -56,7 +56,9 @@ def parse(given: Any, file: str) -> Settings:
         raise Unavailable(f"'lease' in {file} must be at most {LEASE_MOST:g} seconds, not {numbers['lease']!a}")
     limits = {name: given.pop(name, None) for name in ("retention_age", "retention_count", "settle")}
     for name, value in limits.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12
+        ):
             raise Unavailable(f"{name!r} in {file} must be a number, not {value!a}")
     settle = None if limits["settle"] is None else round(limits["settle"] * 1000)
     return Settings(

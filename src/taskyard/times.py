@@ -10,6 +10,8 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NUMERAL = frozenset("0123456789.eE+-")  # float() would also take 1_0, blanks, and the digits of other scripts
 LONGEST = 100 * 366 * 86400.0  # a century: beyond it a number is a mistake, not a delay
 
+_WRITTEN = r"[0-9]{4}-(0[1-9]|1[0-2])-([0-2][0-9]|3[01])T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"
+
 _seconds: dict[int, str] = {}  # events come in bursts, and strftime costs more than writing the line
 
 
@@ -22,6 +24,13 @@ def rfc3339(ms: int) -> str:
             _seconds.clear()
         text = _seconds[second] = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
     return f"{text}.{ms % 1000:03d}Z"
+
+
+def is_moment(value: object) -> bool:
+    """Whether this is a moment as `rfc3339` writes it; what stands in files, anybody may have written."""
+    import re
+
+    return isinstance(value, str) and re.fullmatch(_WRITTEN, value) is not None
 
 
 def moment(value: object, name: str) -> int:

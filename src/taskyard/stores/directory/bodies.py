@@ -6,6 +6,8 @@ a name that selects it: whoever claims in between gets the task as it was, and t
 
 from __future__ import annotations
 
+from errno import ENOENT
+
 from taskyard import ids
 from taskyard.stores.directory import names
 
@@ -13,14 +15,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from taskyard.stores.directory.bounds import Bounds
     from taskyard.stores.directory.disk import Disk
 
 
 class Bodies:
     """Reads and writes bodies."""
 
-    def __init__(self, disk: Disk, root: str, draft: Callable[[], str], ensure: Callable[[str], None]) -> None:
+    def __init__(
+        self, disk: Disk, bounds: Bounds, root: str, draft: Callable[[], str], ensure: Callable[[str], None]
+    ) -> None:
         self._disk = disk
+        self._bounds = bounds
         self._root = root
         self._draft = draft
         self._ensure = ensure
@@ -32,7 +38,14 @@ class Bodies:
     def read(self, folder: str, name: str) -> bytes:
         """What the task of this name says now."""
         token = next((part[1:] for part in name.split(".")[4:5] if names.is_body(part)), None)
-        return self._disk.read(f"{folder}/{name}" if token is None else self.path(name.split(".", 1)[0], token))
+        return self._disk.read(f"{folder}/{name}") if token is None else self.edited(name.split(".", 1)[0], token)
+
+    def edited(self, id: str, token: str) -> bytes:
+        """What this edit says."""
+        path = self.path(id, token)
+        if not self._bounds.holds(path.rpartition("/")[0]):
+            raise FileNotFoundError(ENOENT, "there is no such edit", path)
+        return self._disk.read(path)
 
     def write(self, id: str, content: bytes, sync: bool) -> str:
         """Keep a new body, and give the token that selects it."""
@@ -49,7 +62,4 @@ class Bodies:
 
     def remove(self, id: str, token: str) -> None:
         """Drop a body that no name selects."""
-        try:
-            self._disk.unlink(self.path(id, token))
-        except FileNotFoundError:
-            return
+        self._bounds.remove(self.path(id, token))

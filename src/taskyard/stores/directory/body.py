@@ -7,7 +7,7 @@ import json
 from taskyard.draft import Draft, compact
 from taskyard.errors import Invalid
 from taskyard.stores.directory import dropped
-from taskyard.times import rfc3339
+from taskyard.times import is_moment, rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 
 MARK = b'{"taskyard":1,'  # every file that Taskyard writes begins so; one from the drop box does not
 # The scanner alone, without the search for white space around the text, which takes as long again.
-_scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+_scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_constant=dropped.no_constant).scan_once  # type: ignore[attr-defined]
+_PLAIN = frozenset(("id", "kind", "priority", "data"))  # what most tasks have, and no more
+_LISTS = ("after", "uses")
+_TEXTS = ("id", "kind", "title", "assignee", "mission", "key", "verify", "not_before")
+_FORMS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(_TEXTS, (str,)),
+    "priority": (int,),
+    "max_attempts": (int,),
+    "lease": (int, float),
+    "data": (object,),
+}
 
 
 def encode(id: str, draft: Draft, due: int | None) -> bytes:
@@ -41,23 +51,42 @@ def decode(content: bytes) -> dict[str, Any]:
     """The task's fields that the file holds, or `Invalid` with what is wrong with it."""
     if not content.startswith(MARK):
         return _dropped_fields(content)
+    fields = _written(content)
+    fields.pop("lease", None)  # the name holds it, where every reaper sees it
+    return fields
+
+
+def _written(content: bytes) -> dict[str, Any]:
+    """What Taskyard wrote; the rest of a file that somebody has added to does not count."""
     try:
         fields, _ = _scan(content.decode(), 0)
         del fields["taskyard"]
         fields["data"]
+        if fields.keys() != _PLAIN:
+            fields = _known(fields)
     except (ValueError, RecursionError, StopIteration, KeyError, TypeError) as error:
         raise Invalid(f"the task's file is not whole: {error}") from None
-    fields.pop("lease", None)  # the name holds it, where every reaper sees it
     return fields  # type: ignore[no-any-return]
+
+
+def _known(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that are a task's: whoever writes into its file does not get to say what a task is."""
+    for name, value in fields.items():
+        if name in _LISTS:
+            if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
+                raise ValueError(f"{name} is no list of texts")
+        elif not isinstance(value, _FORMS.get(name, object)) or (name == "not_before" and not is_moment(value)):
+            raise ValueError(f"{name} is a {type(value).__name__}")
+    return {name: value for name, value in fields.items() if name in _FORMS or name in _LISTS}
 
 
 def draft(content: bytes) -> Draft:
     """The task that the file holds as a draft, to be put in its place or to be changed."""
     if not content.startswith(MARK):
         return dropped.draft(dropped.parse(content))
-    fields = decode(content)
+    fields = _written(content)
     fields.pop("id", None)
-    return Draft.of({**fields, "lease": json.loads(content).get("lease")})
+    return Draft.of(fields)
 
 
 def _dropped_fields(content: bytes) -> dict[str, Any]:

@@ -184,17 +184,18 @@ class Claims:
 
     def _grant(self, standing: Standing, counters: names.Counters, path: str, until: int) -> Grant | None:
         """The claim with its task; None if the task has no content that can be handed out."""
-        if counters.body is not None:
-            path = self._ground.bodies.path(standing.id, counters.body)
         try:
-            content = self._disk.read(path)
+            if counters.body is None:
+                content = self._disk.read(path)
+            else:
+                content = self._ground.bodies.edited(standing.id, counters.body)
             if not counters.dropped and not content.startswith(body.MARK):
                 raise Invalid("the task's file was not written by Taskyard")
             # The fields of its file are a task's own; the rest is where it stands.
             fields = body.decode(content)
-            if "id" not in fields:  # a dropped file knows nothing of where it was put
-                fields["id"], fields["kind"] = standing.id, standing.kind
-                fields["priority"], fields["assignee"] = standing.priority, standing.assignee
+            # Where file and name differ, the name counts; a dropped file knows nothing of where it was put.
+            fields["id"], fields["kind"] = standing.id, standing.kind
+            fields["priority"], fields["assignee"] = standing.priority, standing.assignee
             fields["state"] = _PROCESSING
             fields["attempts"] = standing.errors + standing.crashes
             fields["max_attempts"] = standing.max_attempts

@@ -18,10 +18,19 @@ if TYPE_CHECKING:
 
 _NO_HARD_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL))
 _PAGE = 4096
-_READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_MOST = 1 << 26  # bytes that are read at once: many times the largest legal task, result or edit
+# No link is followed, whoever planted it, and nobody waits for the other end of a pipe.
+_SAFE = os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0)
+_READ = os.O_RDONLY | _SAFE
+_LIST = _READ | os.O_DIRECTORY
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_ONLY_FOLDERS = 0x01000000  # IN_ONLYDIR
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE
+_ONLY_FOLDERS = 0x01000000 | 0x02000000  # IN_ONLYDIR, IN_DONT_FOLLOW
+_NO_PAGE = frozenset(
+    (errno.ENOENT, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ESPIPE, errno.EACCES, errno.EOVERFLOW, errno.EINVAL)
+)
+_NOT_OPENED = frozenset((errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM))  # a link, a socket, another user's file
+_NOTHING_TO_SYNC = frozenset((errno.ELOOP, errno.ENXIO, errno.EINVAL))  # a link, a socket, a pipe
 
 
 class Look:
@@ -67,12 +76,19 @@ class Disk:
     """The filesystem as the directory store uses it."""
 
     rename = staticmethod(os.rename)
-    listdir = staticmethod(os.listdir)
     mkdir = staticmethod(os.mkdir)
     rmdir = staticmethod(os.rmdir)
     unlink = staticmethod(os.unlink)
     write = staticmethod(os.write)
     close = staticmethod(os.close)
+
+    def listdir(self, folder: str) -> list[str]:
+        """The names in the folder; a link to one is none."""
+        descriptor = os.open(folder, _LIST)
+        try:
+            return os.listdir(descriptor)
+        finally:
+            os.close(descriptor)
 
     def read(self, path: str) -> bytes:
         """The file's content."""
@@ -80,6 +96,7 @@ class Disk:
         try:
             content = os.read(descriptor, _PAGE)
             if len(content) == _PAGE:
+                _refuse_endless(os.fstat(descriptor), path)
                 while more := os.read(descriptor, 1 << 20):
                     content += more
         finally:
@@ -89,9 +106,14 @@ class Disk:
     def stamp(self, path: str) -> int:
         """When the file was last touched or moved, by its ctime: a rename and a touch move it, and nobody can set it.
 
-        By way of a descriptor, because on NFS a stat by name may be 30 s old.
+        By way of a descriptor, because on NFS a stat by name may be 30 s old; by name where there is nothing to open.
         """
-        descriptor = os.open(path, _READ)
+        try:
+            descriptor = os.open(path, _READ)
+        except OSError as error:
+            if error.errno not in _NOT_OPENED:
+                raise
+            return self.changed_at(path)
         try:
             status = os.fstat(descriptor)
         finally:
@@ -142,6 +164,22 @@ class Disk:
         os.unlink(path)
         return True
 
+    def step_aside(self, path: str, target: str) -> bool:
+        """Whether this, which is no folder, has the other name now; by calls that would fail on a folder made there meanwhile."""
+        try:
+            if stat.S_ISLNK(os.lstat(path).st_mode):
+                os.symlink(os.readlink(path), target)  # the same link; one of another user's cannot be linked to
+            else:
+                os.link(path, target, follow_symlinks=False)
+        except FileExistsError:
+            return False
+        try:
+            os.unlink(path)
+        except OSError:
+            os.unlink(target)
+            raise
+        return True
+
     def publish(self, draft: str, path: str) -> bool:
         """Give a whole file its name unless that name is taken; the draft's own name is gone either way."""
         if self.move_new(draft, path):
@@ -151,29 +189,35 @@ class Disk:
 
     def touch(self, path: str) -> None:
         """Set the file's time to now, by the file server's clock; an explicit time would be this machine's."""
-        os.utime(path)
+        os.utime(path, follow_symlinks=False)
 
     def now(self, probe: str) -> int:
         """The file server's time in nanoseconds, from a probe file that is touched for it."""
         try:
-            os.utime(probe)
+            os.utime(probe, follow_symlinks=False)
         except FileNotFoundError:
             os.close(os.open(probe, _APPEND, 0o666))
-            os.utime(probe)
+            os.utime(probe, follow_symlinks=False)
         except OSError as error:
             if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
                 raise
             return time.time_ns()  # nothing can be moved here, so nothing is decided by it: good enough to look around
-        return os.stat(probe).st_ctime_ns
+        return os.stat(probe, follow_symlinks=False).st_ctime_ns
 
     def read_at(self, path: str, offset: int, most: int = 1 << 20) -> bytes:
-        """Up to so many bytes from here on; nothing at the end, or where there is no such file."""
+        """Up to so many bytes from here on; nothing at the end, or where there is no such file, or nothing that is one."""
         try:
             descriptor = os.open(path, _READ)
-        except FileNotFoundError:
+        except OSError as error:
+            if error.errno not in _NO_PAGE:
+                raise
             return b""
         try:
             return os.pread(descriptor, most, offset)
+        except OSError as error:
+            if error.errno not in _NO_PAGE:
+                raise
+            return b""
         finally:
             os.close(descriptor)
 
@@ -235,7 +279,7 @@ class Disk:
         """Whether a living process on this kernel holds the file."""
         from fcntl import LOCK_NB, LOCK_SH, flock
 
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, _READ)
         try:
             flock(descriptor, LOCK_SH | LOCK_NB)
         except BlockingIOError:
@@ -249,12 +293,12 @@ class Disk:
         from fcntl import LOCK_EX, LOCK_NB, flock
 
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, _READ)
         except FileNotFoundError:
             return None
         try:
             flock(descriptor, LOCK_EX | LOCK_NB)
-            if os.path.exists(path):
+            if os.path.lexists(path):
                 return descriptor
         except BlockingIOError:
             pass
@@ -314,11 +358,11 @@ class Disk:
 
     def size(self, path: str) -> int:
         """How many bytes the file has."""
-        return os.stat(path).st_size
+        return os.stat(path, follow_symlinks=False).st_size
 
     def changed(self, path: str) -> int:
         """The directory's own time in nanoseconds; only ever a hint, because a listing may lag behind it."""
-        return os.stat(path).st_mtime_ns
+        return os.stat(path, follow_symlinks=False).st_mtime_ns
 
     def changed_at(self, path: str) -> int:
         """When anything was last done to this name's file, in milliseconds; of a link, not of what it points to."""
@@ -339,10 +383,10 @@ class Disk:
     def examine(self, path: str, most: int) -> Look:
         """What a file from outside is, without following links, waiting for pipes or reading what is too large."""
         try:
-            descriptor = os.open(path, _READ | os.O_NONBLOCK)
+            descriptor = os.open(path, _READ)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                return Look(oddity="it is a symbolic link; put the file itself here")
+                return Look(oddity="it is a symbolic link; put the file itself there")
             raise
         try:
             status = os.fstat(descriptor)
@@ -368,10 +412,18 @@ class Disk:
         return os.access(path, os.F_OK)
 
     def sync(self, path: str) -> None:
-        """Have this file, or the names in this directory, survive a power cut."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        """Have this file, or the names in this directory, survive a power cut; of what is neither there is only the name."""
+        try:
+            descriptor = os.open(path, _READ)
+        except OSError as error:
+            if error.errno not in _NOTHING_TO_SYNC:
+                raise
+            return
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in _NOTHING_TO_SYNC:
+                raise
         finally:
             os.close(descriptor)
 
@@ -408,3 +460,11 @@ class Disk:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.inotify_add_watch(watcher, os.fsencode(folder), happenings | _ONLY_FOLDERS) < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), folder)
+
+
+def _refuse_endless(status: os.stat_result, path: str) -> None:
+    """What would fill the memory is no file of ours: a device, or a file that somebody made huge."""
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.ENXIO, "not an ordinary file", path)
+    if status.st_size > _MOST:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)

@@ -38,12 +38,17 @@ class NotWhole(Invalid):
 def parse(content: bytes) -> dict[str, Any]:
     """The object in the file. No beginning of an object parses, so what does parse has arrived whole."""
     try:
-        value = json.loads(content)
+        value = json.loads(content, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise NotWhole(f"not JSON: {error}") from None
     if not isinstance(value, dict):
         raise NotWhole(f"a task must be a JSON object, and this is {_CALLED[type(value)]}")
     return value
+
+
+def no_constant(name: str) -> Any:
+    """NaN and Infinity are Python's idea of JSON, and nobody else's."""
+    raise ValueError(f"{name} is no JSON number")
 
 
 _CALLED = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "true or false", type(None): "null"}

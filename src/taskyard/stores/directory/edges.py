@@ -110,6 +110,7 @@ class Edges:
 
     def _put(self, folder: str, name: str, sync: bool) -> None:
         while True:
+            self._ground.bounds.keep(folder)
             try:
                 return self._disk.create(f"{folder}/{name}", b"", sync=False)
             except FileExistsError:
@@ -120,9 +121,9 @@ class Edges:
     def withdraw(self, id: str) -> None:
         """Take all that the task needs back: it is not added after all, or is gone."""
         for other in self.needs(id):
-            self._disk.remove(f"{self._followers(other)}/{id}")
+            self._ground.bounds.remove(f"{self._followers(other)}/{id}")
             self._ground.mover.drop(self._followers(other))
-            self._disk.remove(f"{self._needs(id)}/{other}")
+            self._ground.bounds.remove(f"{self._needs(id)}/{other}")
         self._ground.mover.drop(self._needs(id))
 
     # After a task is published in blocked/, and after a task is done
@@ -145,7 +146,7 @@ class Edges:
                 free[id] = None  # met by others, who came before the task was there to be let go
         freed = self._unblock(free, by)
         for edge in edges:
-            self._disk.remove(edge)
+            self._ground.bounds.remove(edge)
             self._ground.mover.drop(edge.rpartition("/")[0])
         return freed
 
@@ -158,7 +159,7 @@ class Edges:
         followers = sorted(filter(ids.is_id, self._listed("followers", id)))
         self._unblock({follower: id for follower in followers if self._meet(follower, id)}, by)
         for follower in followers:
-            self._disk.remove(f"{self._followers(id)}/{follower}")
+            self._ground.bounds.remove(f"{self._followers(id)}/{follower}")
         self._ground.mover.drop(self._followers(id))
         return len(followers)
 
@@ -167,9 +168,10 @@ class Edges:
         folder = self._needs(id)
         if not self._ground.local:
             self._listed("needs", id)  # a client of a file server may not know yet that it is there to be removed
-        self._disk.remove(f"{folder}/{other}")
+        self._ground.bounds.remove(f"{folder}/{other}")
         try:
-            self._disk.rmdir(folder)
+            if self._ground.bounds.holds(folder.rpartition("/")[0]):
+                self._disk.rmdir(folder)
         except FileNotFoundError:
             return True
         except OSError:
@@ -243,7 +245,7 @@ class Edges:
             self._put(self._followers(id), state, sync=False)
         elif self._disk.has(self._followers(id)):
             for other in (State.FAILED, State.CANCELLED):
-                self._disk.remove(f"{self._followers(id)}/{other}")
+                self._ground.bounds.remove(f"{self._followers(id)}/{other}")
 
     def bury(self, name: str, by: str) -> bool:
         """Whether the task in dead/ may go, with its edges; one that was not done and is needed after all goes back."""
@@ -253,12 +255,12 @@ class Edges:
         if marks and any(map(ids.is_id, listed)):
             folder = f"{self._root}/{marks[0]}/{id[: ids.SEGMENT]}"
             if self._ground.mover.move(f"{self._root}/dead/{name}", folder, name):
-                self._disk.remove(f"{self._followers(id)}/{marks[0]}")
+                self._ground.bounds.remove(f"{self._followers(id)}/{marks[0]}")
             return False
         if listed and not marks:
             self.settle(id, by)
         for mark in marks:
-            self._disk.remove(f"{self._followers(id)}/{mark}")
+            self._ground.bounds.remove(f"{self._followers(id)}/{mark}")
         if listed:
             self._ground.mover.drop(self._followers(id))
         self.withdraw(id)

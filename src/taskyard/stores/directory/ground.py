@@ -9,6 +9,7 @@ import threading
 from taskyard import forks, ids
 from taskyard.stores.directory import layout, safety
 from taskyard.stores.directory.bodies import Bodies
+from taskyard.stores.directory.bounds import Bounds
 from taskyard.stores.directory.clock import StoreClock
 from taskyard.stores.directory.disk import Disk
 from taskyard.stores.directory.heads import Heads
@@ -42,11 +43,12 @@ class Ground:
         self.durable = self.durability != "fast"
         self.disk = disk or Disk()
         self.clock = StoreClock(self.disk, f"{root}/tmp/clock")
-        self.mover = Mover(self.disk, root, self.local, self.durable)
-        self.lookup = Lookup(self.disk, root)
+        self.bounds = Bounds(self.disk, root)
+        self.mover = Mover(self.disk, self.bounds, root, self.local, self.durable)
+        self.lookup = Lookup(self.disk, self.bounds, root)
         self.writer = Writer(self.disk, f"{root}/writers")
-        self.records = Records(self.disk, root, self.draft, self.mover.ensure)
-        self.bodies = Bodies(self.disk, root, self.draft, self.mover.ensure)
+        self.records = Records(self.disk, self.bounds, root, self.draft, self.mover.ensure)
+        self.bodies = Bodies(self.disk, self.bounds, root, self.draft, self.mover.ensure)
         # On a network filesystem two clients must never append to one file, and containers share their kernel's name.
         kernel = _kernel()
         self.journal = Journal(self.disk, root, kernel if self.local else f"{kernel}-{self.writer.open()}", self.writer)
@@ -77,8 +79,9 @@ class Ground:
         try:
             self.disk.sync(f"{folder}/{name}")
             self.disk.sync(folder)
-        except FileNotFoundError:
-            self.disk.sync_all(self.root)  # moved on already; wherever the task is now, it has to survive
+        except (FileNotFoundError, PermissionError):
+            # Moved on already, or another user's, whose file we may not open; wherever the task is now, it has to survive.
+            self.disk.sync_all(self.root)
 
 
 def _kernel() -> str:

@@ -6,15 +6,17 @@ its place can put it there, and whoever finds a key whose file has no other name
 
 from __future__ import annotations
 
+from taskyard import ids
 from taskyard.draft import same
-from taskyard.errors import Conflict, NotFound
+from taskyard.errors import Conflict, Invalid, NotFound
 from taskyard.ids import base32, chance
 from taskyard.stores.directory import body
-from taskyard.stores.directory.names import Token
+from taskyard.stores.directory.names import NO_FILE, Token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from taskyard.draft import Draft
     from taskyard.stores.directory.ground import Ground
@@ -43,6 +45,7 @@ class Keys:
         """Whether the key is this new file's now; from here on the task will be, whatever happens to its adder."""
         path = self.path(key)
         folder = path.rpartition("/")[0]
+        self._ground.bounds.keep(folder)
         try:
             taken = self._disk.link(written, path)
         except FileNotFoundError:
@@ -55,7 +58,7 @@ class Keys:
     def give_up(self, key: str, written: str) -> None:
         """The task cannot be put in its place (a full disk, say): nothing was added, and the key is free again."""
         if self._disk.same_file(written, self.path(key)):
-            self._disk.remove(self.path(key))
+            self._ground.bounds.remove(self.path(key))
             self._disk.remove(written)
 
     def holder(self, draft: Draft) -> str | None:
@@ -66,11 +69,10 @@ class Keys:
         assert draft.key is not None  # asked for tasks with a key only
         path = self.path(draft.key)
         for _ in range(_LOOKS):
-            try:
-                content = self._disk.read(path)
-            except FileNotFoundError:
+            content = self._read(path)
+            if content is None:
                 return None
-            fields = body.decode(content)
+            fields = self._fields(draft.key, path, content)
             if self._is_there(fields["id"], content):
                 break
             if self._bury(path) or self._let_go(fields["id"], path):
@@ -84,11 +86,35 @@ class Keys:
             )
         return str(fields["id"])
 
+    def _read(self, path: str) -> bytes | None:
+        """The file that stands for a key, if there is one."""
+        try:
+            return self._disk.read(path) if self._ground.bounds.holds(path.rpartition("/")[0]) else None
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno not in NO_FILE:
+                raise
+            return b""  # whatever it is, it is in the key's place
+
+    def _fields(self, key: str, path: str, content: bytes) -> dict[str, Any]:
+        """The task in a key's file; `Conflict` if there is none to be seen, because the key may stand for any."""
+        try:
+            fields = body.decode(content)
+            if ids.is_id(fields["id"]) and "kind" in fields:
+                return fields
+        except (Invalid, KeyError):
+            pass
+        raise Conflict(
+            f"the file of the key {key!r} is broken, so nobody can tell which task it stands for: {path}",
+            hint="use another key, or have somebody look at that file",
+        )
+
     def release(self, content: bytes) -> None:
         """Let go of the key of a task that is being pruned."""
         key = body.decode(content).get("key")
         if key is not None:
-            self._disk.remove(self.path(key))
+            self._ground.bounds.remove(self.path(key))
 
     def _is_there(self, id: str, content: bytes) -> bool:
         try:
@@ -126,7 +152,7 @@ class Keys:
                 and Token.parse(name)
                 and self._disk.same_file(f"{self._root}/dead/{name}", path)
             ):
-                self._disk.remove(path)
+                self._ground.bounds.remove(path)
                 return True
         return False
 

@@ -17,6 +17,7 @@ FOLDERS = (
     "archive", "dead", "tmp",
 )  # fmt: skip
 BY_HAND = frozenset(("todo", "processing", "done", "failed"))  # a queue's folders, as somebody makes them with mkdir
+_SETTINGS_MOST = 1 << 20  # bytes
 _FIRST_TURN = "0"
 
 
@@ -42,6 +43,7 @@ def make(path: str, durability: str | None = None) -> Made:
         os.makedirs(path, exist_ok=True)
         for folder in FOLDERS:
             os.makedirs(os.path.join(path, folder), exist_ok=True)
+        _refuse_links(path)
         warnings = safety.check(path, FOLDERS)
         _write_once(os.path.join(path, "turns", _FIRST_TURN), b"", path)
         if others:
@@ -65,8 +67,8 @@ def load(path: str) -> Settings:
     """The settings of the yard at this path; `Unavailable` if there is none, or none that this version can keep to."""
     file = os.path.join(path, SETTINGS)
     try:
-        with open(file, "rb") as stream:
-            content = json.loads(stream.read())
+        content = json.loads(_read(file))
+        _refuse_links(path)
     except FileNotFoundError:
         raise Unavailable(
             f"there is no yard at {path}", hint=f"check the path, or make one there with: taskyard init {path}"
@@ -76,7 +78,7 @@ def load(path: str) -> Settings:
             f"the yard at {path} cannot be read: {error.strerror or error}",
             hint="check its permissions and that its disk is mounted",
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Unavailable(
             f"{file} is not JSON: {error}", hint="put it right by hand; nothing else in the yard is touched"
         ) from None
@@ -86,6 +88,30 @@ def load(path: str) -> Settings:
             hint="use the version of Taskyard that made it, or a newer one",
         )
     return parse(content.get("settings", {}), file)
+
+
+def _read(file: str) -> bytes:
+    """The settings' file, which must be one: no link that leads elsewhere, no pipe that never ends."""
+    from taskyard.stores.directory.disk import Disk
+
+    look = Disk().examine(file, _SETTINGS_MOST)
+    if look.oddity or look.is_folder:
+        raise Unavailable(
+            f"{file} cannot be taken for a yard's settings: {look.oddity or 'it is a folder'}",
+            hint="put an ordinary file there; nothing else in the yard is touched",
+        )
+    return look.content
+
+
+def _refuse_links(path: str) -> None:
+    """A yard's own folders must be folders: what a link leads to is somebody else's, or on another disk."""
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.name in FOLDERS and not entry.is_dir(follow_symlinks=False):
+                raise Unavailable(
+                    f"{entry.path} is {'a symbolic link' if entry.is_symlink() else 'no folder'}, and a yard's folders must be its own",
+                    hint="put the folder itself there; the yard as a whole may be reached through a link",
+                )
 
 
 def is_by_hand(path: str) -> bool:

@@ -70,7 +70,7 @@ class Liveness:
             held, status, content = self._disk.held(path)
             note = {} if held else json.loads(content)
             same = (note.get("device"), note.get("inode")) == (status.st_dev, status.st_ino)
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, AttributeError, RecursionError):
             return False  # no file, or none that can be read: the lease decides
         return not held and same and note.get("kernel") == self._kernel() != ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from taskyard.errors import Invalid
 from taskyard.store import Report
 from taskyard.stores.directory import body
+from taskyard.stores.directory.names import NO_FILE
 from taskyard.task import State, Task
 from taskyard.times import rfc3339
 
@@ -52,7 +53,7 @@ class Looking:
 
         Whoever looks at many gives what it knows already: when the task was moved here, and what lies beside it.
         """
-        content = self._bodies.read(*found.place)
+        content = self._content(found)
         stamp = self._disk.stamp(found.path) if moved_at is None else moved_at
         token = found.token
         task = self._task(found, content)
@@ -94,13 +95,26 @@ class Looking:
         """The task that was listed, wherever it has moved since; None if it is not what the query wants any more."""
         for _ in range(_LOOKS):
             try:
-                return self._task(found, self._bodies.read(*found.place))
+                return self._task(found, self._content(found))
             except FileNotFoundError:
                 again = self._lookup.matching(found.token.id).get(found.token.id)
                 if again is None or (query.states is not None and again.state not in query.states):
                     return None
                 found = again
         return None
+
+    def _content(self, found: Found) -> bytes:
+        """What the task says; nothing, if nobody can read that. `FileNotFoundError` if it has moved on."""
+        try:
+            return self._bodies.read(*found.place)
+        except FileNotFoundError:
+            if found.token.body is None or not self._disk.exists(found.path):
+                raise
+            return b""  # the edit that replaced its file is gone
+        except OSError as error:
+            if error.errno not in NO_FILE:
+                raise
+            return b""
 
     def _task(self, found: Found, content: bytes) -> Task:
         try:

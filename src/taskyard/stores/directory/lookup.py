@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from taskyard.stores.directory.bounds import Bounds
     from taskyard.stores.directory.disk import Disk
 
 # A task in motion may slip past one pass (todo is listed, then it is reaped, then processing is listed): only a task
@@ -42,8 +43,9 @@ class Found:
 class Lookup:
     """Finds files by id."""
 
-    def __init__(self, disk: Disk, root: str) -> None:
+    def __init__(self, disk: Disk, bounds: Bounds, root: str) -> None:
         self._disk = disk
+        self._bounds = bounds
         self._root = root
 
     def find(self, prefix: str) -> Found:
@@ -103,9 +105,9 @@ class Lookup:
             yield state, f"{self._root}/{state}/{segment}", None
 
     def names(self, folder: str) -> list[str]:
-        """What is in the folder; a folder that is not there is empty."""
+        """What is in the folder; a folder that is not there, or not the yard's own, is empty."""
         try:
-            return self._disk.listdir(folder)
+            return self._disk.listdir(folder) if self._bounds.holds(folder.rpartition("/")[0]) else []
         except OSError as error:
             if error.errno not in NO_FOLDER:
                 raise

@@ -14,7 +14,7 @@ from taskyard.stores.directory import dropped
 from taskyard.stores.directory.aside import BOX, stem_of
 from taskyard.stores.directory.ingest import FILE_MOST
 from taskyard.stores.directory.liveness import INCARNATION
-from taskyard.stores.directory.names import SUFFIX, Token
+from taskyard.stores.directory.names import SUFFIX, UNREADABLE, Token
 from taskyard.stores.directory.patrol import PATIENCE, Patrol
 from taskyard.stores.directory.untangling import Untangling
 from taskyard.stores.directory.writers import Writers
@@ -182,8 +182,12 @@ class Mending:
                     finished += self._finish_drop(path, name.split(".", 1)[0], now, by)
                 elif _DRAFT.fullmatch(name):
                     finished += self._discard(path, name.split(".", 1)[0], now)
-            except (FileNotFoundError, Invalid):
-                continue  # its owner, or another janitor, was quicker; or it is nothing that we could finish
+            except (Invalid, Conflict):
+                continue  # nothing that we could finish
+            except OSError as error:
+                if error.errno not in UNREADABLE:
+                    raise
+                continue  # its owner, or another janitor, was quicker; or it is nothing of ours
         return finished
 
     def _finish_add(self, path: str, id: str, now: int) -> int:
@@ -210,7 +214,7 @@ class Mending:
             if draft.key is not None and self._adder.keys.holder(draft) is not None:
                 self._disk.unlink(mine)  # its own task: the key, the kind and the data are the same
                 return 1
-        except (Invalid, Conflict, PermissionError):
+        except (Invalid, Conflict, NotFound, PermissionError):
             pass  # whatever it is, it is looked at again where it came from
         while not self._aside.renamed(mine, f"{self._root}/todo/{stem}{SUFFIX}"):
             stem += "~"
@@ -238,7 +242,11 @@ class Mending:
             try:
                 self._bury_one(path, name, now)
                 buried += 1
-            except (FileNotFoundError, IsADirectoryError, PermissionError, Invalid):
+            except Invalid:
+                continue
+            except OSError as error:
+                if error.errno not in UNREADABLE:
+                    raise
                 continue  # another janitor was quicker; or it is nothing of ours
         return buried
 

@@ -6,14 +6,16 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from taskyard.stores.directory.bounds import Bounds
     from taskyard.stores.directory.disk import Disk
 
 
 class Mover:
     """Renames, with folders made where they are missing, and lost replies told from lost races."""
 
-    def __init__(self, disk: Disk, root: str, local: bool, durable: bool) -> None:
+    def __init__(self, disk: Disk, bounds: Bounds, root: str, local: bool, durable: bool) -> None:
         self._disk = disk
+        self._bounds = bounds
         self._root = root
         self._local = local
         self._durable = durable
@@ -21,6 +23,7 @@ class Mover:
     def move(self, path: str, folder: str, name: str) -> bool:
         """Whether this rename was ours. False means that the task was not there under that name any more."""
         while True:
+            self._bounds.keep(folder)
             try:
                 self._disk.rename(path, f"{folder}/{name}")
             except FileNotFoundError:
@@ -40,6 +43,7 @@ class Mover:
 
     def ensure(self, folder: str, sync: bool = True) -> None:
         """Make the folder and what is missing above it; each new name is synced, or a power cut would take all below it."""
+        self._bounds.keep(folder)
         try:
             self._disk.mkdir(folder)
         except FileExistsError:
@@ -60,6 +64,7 @@ class Mover:
     def drop(self, folder: str) -> None:
         """Remove a folder if it is empty; whoever wants to move something in makes it anew."""
         try:
-            self._disk.rmdir(folder)
+            if self._bounds.holds(folder):
+                self._disk.rmdir(folder)
         except OSError:
             return

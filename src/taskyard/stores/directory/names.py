@@ -34,8 +34,12 @@ DROPPED = "x"
 VOUCHED = "L"
 VOUCHED_MARK = f".{VOUCHED}."  # no other part of a name can be this
 USES = "u"
-NO_FILE = frozenset((errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO))  # what can be no task's file
+# What can be no task's file: a folder, a link, a pipe, a socket, one that is too large, or one that is not ours to read.
+NO_FILE = frozenset((errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO, errno.EAGAIN, errno.EFBIG))
+UNREADABLE = NO_FILE | {errno.ENOENT, errno.ENOTDIR}  # the same, or nothing at all
 BODY = 8  # characters that tell one edit of a task from another
+_FENCE = 9  # digits of a fence, the most that a handle takes; in todo/ one less, so that a claim and its ending fit
+_DIGITS = 13  # of a number in a name: the milliseconds of a far-away day
 ASSIGNED = "@"  # stands for the worker where the lane names an assignee: only that worker can be it
 
 _MINUTE, _HOUR, _DAY = "%Y-%m-%dT%H-%M", "%Y-%m-%dT%H", "%Y-%m-%d"
@@ -137,7 +141,7 @@ class Token:
     def parse(cls, name: str, lane: Lane | None = None) -> Token | None:
         """What the name says, or None if it is no task's name; names in todo/ get their lane from their directory."""
         parts = name[: -len(SUFFIX)].split(".")
-        if not name.endswith(SUFFIX) or len(parts) < 4 or not ids.is_id(parts[0]):
+        if not name.endswith(SUFFIX) or len(parts) < 4 or not ids.is_id(parts[0]) or len(parts[1]) > _FENCE:
             return None
         try:
             token = cls(parts[0], _tagged(f"n{parts[1]}", "n"), _tagged(parts[2], "e"), _tagged(parts[3], "c"), lane)  # type: ignore[arg-type]
@@ -202,7 +206,7 @@ class Token:
 
 
 def _tagged(part: str, tag: str) -> int:
-    if part[:1] != tag or not part[1:].isascii() or not part[1:].isdigit():
+    if part[:1] != tag or len(part) > 1 + _DIGITS or not part[1:].isascii() or not part[1:].isdigit():
         raise ValueError(part)
     return int(part[1:])
 
@@ -273,12 +277,16 @@ def is_dropped(name: str) -> bool:
 
 
 _HEAD = (
-    r"[0-9a-hjkmnp-tv-z]{21}\.[0-9]+\.e[0-9]+\.c[0-9]+(?:\.x)?(?:\.b[0-9a-hjkmnp-tv-z]{8})?(?:\.m[0-9]+)?(?:\.t[0-9]+)?"
+    r"\.e[0-9]{1,13}\.c[0-9]{1,13}(?:\.x)?(?:\.b[0-9a-hjkmnp-tv-z]{8})?(?:\.m[0-9]{1,13})?(?:\.t[0-9]{1,13})?"
     r"(?:\.u)?"
 )
-is_ready = re.compile(_HEAD + r"\.json").fullmatch  # whether this is a task's name in todo/
+_ID = r"[0-9a-hjkmnp-tv-z]{21}"
+is_ready = re.compile(_ID + r"\.[0-9]{1,8}" + _HEAD + r"\.json").fullmatch  # whether this is a task's name in todo/
 _TASK = re.compile(
-    _HEAD + r"(?:\.([0-9]-[^.]+))?(?:\.d[0-9]+|\.l[0-9]+(?:\.L)?\.[^.]+-[0-9a-hjkmnp-tv-z]+(?:\.r)?)?\.json"
+    _ID
+    + r"\.[0-9]{1,9}"
+    + _HEAD
+    + r"(?:\.([0-9]-[^.]+))?(?:\.d[0-9]{1,13}|\.l[0-9]{1,13}(?:\.L)?\.[^.]+-[0-9a-hjkmnp-tv-z]+(?:\.r)?)?\.json"
 )
 
 

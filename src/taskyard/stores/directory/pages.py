@@ -38,11 +38,20 @@ class Pages:
             if number and end is not None and time.monotonic() > end:
                 return number
             try:
-                keep(self._ground, f"events-{name}.gz", self._disk.read(f"{self._folder}/{name}"))
+                if not self._disk.is_file(f"{self._folder}/{name}"):
+                    continue  # nothing of ours
+                keep(self._ground, f"events-{name}.gz", self._content(f"{self._folder}/{name}"))
                 self._disk.unlink(f"{self._folder}/{name}")
-            except FileNotFoundError:
-                continue  # another janitor was quicker
+            except (FileNotFoundError, PermissionError):
+                continue  # another janitor was quicker; or it is not ours to read
         return len(old)
+
+    def _content(self, path: str) -> bytes:
+        """The page as it is, however long the shell client has made it."""
+        content = self._disk.read_at(path, 0)
+        while more := self._disk.read_at(path, len(content)):
+            content += more
+        return content
 
     def _before(self, horizon: float) -> list[str]:
         names = sorted(name for name in self._ground.lookup.names(self._folder) if _PAGE.fullmatch(name))

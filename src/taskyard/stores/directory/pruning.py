@@ -186,7 +186,7 @@ class Pruning:
             pass  # a broken file tells no key; the key is let go of when somebody asks for it
         for place in ("results", "edits"):
             for entry in papers.of(place, id):
-                self._disk.remove(f"{papers.folders[place]}/{entry}")
+                self._ground.bounds.remove(f"{papers.folders[place]}/{entry}")
         if papers.of("attempts", id):
             self._disk.remove_tree(f"{papers.folders['attempts']}/{id}")
         self._disk.remove(path)

@@ -13,8 +13,9 @@ from __future__ import annotations
 import json
 
 from taskyard import ids
+from taskyard.stores.directory.names import UNREADABLE
 from taskyard.task import Handle, State
-from taskyard.times import rfc3339
+from taskyard.times import is_moment, rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from taskyard.moves import Move
+    from taskyard.stores.directory.bounds import Bounds
     from taskyard.stores.directory.disk import Disk
     from taskyard.stores.directory.names import Token
     from taskyard.stores.directory.papers import Papers
@@ -39,8 +41,11 @@ _ENTRY = ("claim", "fence", "worker", "outcome", "reason", "at")
 class Records:
     """Reads and writes them."""
 
-    def __init__(self, disk: Disk, root: str, draft: Callable[[], str], ensure: Callable[[str], None]) -> None:
+    def __init__(
+        self, disk: Disk, bounds: Bounds, root: str, draft: Callable[[], str], ensure: Callable[[str], None]
+    ) -> None:
         self._disk = disk
+        self._bounds = bounds
         self._root = root
         self._draft = draft
         self._ensure = ensure
@@ -130,14 +135,15 @@ class Records:
         notes: list[dict[str, Any]] = []
         for claim in sorted(self._list(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}"), key=_fence):
             content = self._content(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}/{claim}/notes.jsonl")
-            notes += [note for line in (content or b"").splitlines() if (note := _parsed(line)) is not None]
+            notes += [note for line in (content or b"").splitlines() if (note := _parsed(line)) and _is_note(note)]
         return notes
 
     def progress_of(self, token: Token) -> float | None:
         """What the current claim said last."""
         claim = f"{token.id}.{token.fence}.{token.nonce}"
         content = self._content(f"{self._root}/attempts/{token.id[: ids.SEGMENT]}/{token.id}/{claim}/progress.json")
-        return ((content and _parsed(content)) or {}).get("progress")
+        progress = ((content and _parsed(content)) or {}).get("progress")
+        return progress if isinstance(progress, int | float) and 0 <= progress <= 1 else None
 
     def path(self, handle: Handle) -> str:
         """Where the claim's folder is, or would be."""
@@ -146,6 +152,7 @@ class Records:
     def folder(self, handle: Handle) -> str:
         """The claim's folder, made if need be."""
         folder = self.path(handle)
+        self._bounds.keep(folder)
         if not self._disk.exists(folder):
             self._ensure(folder)
         return folder
@@ -154,6 +161,7 @@ class Records:
         folder = f"{self._root}/results/{id[: ids.SEGMENT]}"
         draft = self._draft()
         self._disk.create(draft, json.dumps(record, ensure_ascii=False).encode() + b"\n", sync)
+        self._bounds.keep(folder)
         for _ in range(_TRIES):
             try:
                 published = self._disk.publish(draft, f"{folder}/{name}")
@@ -171,9 +179,9 @@ class Records:
         found = []
         for name in self._list(f"{self._root}/results/{id[: ids.SEGMENT]}") if names is None else names:
             parts = name.split(".")
-            if name.startswith(id) and len(parts) == 5 and parts[1].isdigit():
+            if name.startswith(id) and len(parts) == 5 and parts[1].isascii() and parts[1].isdigit():
                 record = self._read(id, name)
-                if record is not None:
+                if record is not None and _is_record(record):
                     found.append((Handle(id, int(parts[1]), parts[2]), parts[3], record))
         return found
 
@@ -183,14 +191,18 @@ class Records:
 
     def _content(self, path: str) -> bytes | None:
         try:
-            return self._disk.read(path)
-        except (FileNotFoundError, NotADirectoryError):
+            return self._disk.read(path) if self._bounds.holds(path.rpartition("/")[0]) else None
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
             return None
 
     def _list(self, folder: str) -> list[str]:
         try:
-            return self._disk.listdir(folder)
-        except (FileNotFoundError, NotADirectoryError):
+            return self._disk.listdir(folder) if self._bounds.holds(folder.rpartition("/")[0]) else []
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
             return []
 
 
@@ -236,11 +248,24 @@ def _record(handle: Handle, move: Move, worker: str | None, by: str, at: int) ->
 def _parsed(content: bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
+def _is_record(value: dict[str, Any]) -> bool:
+    """Whether this is a record, by its form: anybody who can write here may have put something else in its place."""
+    texts = all(isinstance(value.get(name), str | None) for name in ("worker", "reason", "by", "claim"))
+    counts = all(type(value.get(name, 0)) is int for name in ("fence", "errors", "crashes"))
+    paired = ("errors" in value) == ("crashes" in value)
+    return texts and counts and paired and isinstance(value.get("outcome"), str) and is_moment(value.get("at"))
+
+
+def _is_note(value: dict[str, Any]) -> bool:
+    texts = all(isinstance(value.get(name), str) for name in ("claim", "text"))
+    return texts and isinstance(value.get("worker"), str | None) and is_moment(value.get("at"))
+
+
 def _fence(claim: str) -> int:
     parts = claim.split(".")
-    return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else 0
+    return int(parts[1]) if len(parts) == 3 and parts[1].isascii() and parts[1].isdigit() else 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from taskyard import ids
 from taskyard.errors import Conflict
+from taskyard.stores.directory.names import UNREADABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ class Segments:
             if room <= 0:
                 return 0
             before = self._disk.append(path, b"." * room, create=False) - header
-        except FileNotFoundError:
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
             return 0
         self._headers[segment] = header
         return max(0, min(room, SIZE - before))
@@ -96,7 +99,11 @@ class Segments:
             line = self._disk.read(self._path(segment)).split(b"\n", 1)[0]
             opened, _, lane = line.decode().partition(" ")
             return int(opened), lane, len(line) + 1
-        except (FileNotFoundError, ValueError):
+        except ValueError:
+            return 0, "", 0
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
             return 0, "", 0
 
     def _path(self, segment: str) -> str:

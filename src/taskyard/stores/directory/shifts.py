@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from taskyard import ids
+from taskyard.errors import Conflict, Invalid
 from taskyard.stores.directory import body, names
 from taskyard.stores.directory.names import Lane, Token
 from taskyard.task import Handle, State
@@ -74,6 +75,7 @@ class Shifts:
         else:
             folder, target, due = self._target(standing, move, name, at)
             line = self._line(standing, move, by, at, due, more)
+        ground.bounds.keep(folder)
         try:
             self._disk.rename(path, f"{folder}/{target}")
         except FileNotFoundError:
@@ -162,10 +164,20 @@ class Shifts:
 
     def drafted(self, standing: Standing) -> Draft | None:
         """What the task's file, or its newest edit, asks for."""
+        path = "/".join(standing.place)
         try:
             return body.draft(self._ground.bodies.read(*standing.place))
         except FileNotFoundError:
-            return None
+            if not self._disk.exists(path):
+                return None
+            reason = "the edit that replaced its file is gone"
+        except OSError as error:
+            if error.errno not in names.NO_FILE:
+                raise
+            reason = str(error.strerror)
+        except Invalid as error:
+            reason = error.message
+        raise Conflict(f"what task {standing.id} asks for cannot be read: {reason}", hint=f"look at {path}")
 
     def rewrite(self, standing: Standing, draft: Draft, move: Move, by: str, due_anew: bool) -> bool:
         """The new body is written beside the task; one rename selects it and puts the task where it belongs."""

@@ -8,6 +8,7 @@ from heapq import merge
 from taskyard import ids
 from taskyard.errors import Invalid
 from taskyard.stores.directory.journal import SUFFIX, page_name, page_number
+from taskyard.stores.directory.writers import is_event
 from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
@@ -73,9 +74,10 @@ class Trails:
                 offset += len(line) + 1
                 try:
                     event = json.loads(line)
-                    yield event["at"], name, offset, event
-                except (ValueError, KeyError, TypeError):
+                except (ValueError, RecursionError):
                     continue  # torn by a full disk; the next line is whole again
+                if is_event(event):
+                    yield event["at"], name, offset, event
 
 
 def _hours(there: list[str], trail: Trail, offsets: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
@@ -149,5 +151,5 @@ def _offsets(cursor: str | None) -> dict[str, int]:
             for log, pages in logs.items()
             for number, offset in enumerate(pages)
         }
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError, OverflowError):
         raise Invalid("not a cursor of the log", hint="give the 'cursor' of the answer before") from None

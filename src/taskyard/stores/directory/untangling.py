@@ -74,7 +74,7 @@ class Untangling:
                 self._forget(id, now)
             for other in some & gone:
                 # What is needed is never pruned unless it is done.
-                self._disk.remove(f"{self._root}/needs/{segment}/{id}/{other}")
+                self._ground.bounds.remove(f"{self._root}/needs/{segment}/{id}/{other}")
         return len(self._edges.look({id: some - gone for id, some in needs.items() if id in blocked}, by))
 
     def _gone(self, unmet: set[str]) -> set[str]:
@@ -102,7 +102,7 @@ class Untangling:
             for name in self._names(folder):
                 need = f"{self._root}/needs/{name[: ids.SEGMENT]}/{name}/{id}"
                 if not (ids.is_id(name) and self._disk.has(need)) and self._is_left(f"{folder}/{name}", now):
-                    self._disk.remove(f"{folder}/{name}")
+                    self._ground.bounds.remove(f"{folder}/{name}")
             self._ground.mover.drop(folder)
 
     def _is_left(self, path: str, now: int) -> bool:

@@ -12,6 +12,8 @@ import json
 import os
 
 from taskyard import forks, ids
+from taskyard.stores.directory.names import NO_FILE, UNREADABLE
+from taskyard.times import is_moment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +24,28 @@ if TYPE_CHECKING:
 
 SIZE = 16_384
 ROOM = SIZE - 256  # for the event; behind it stand the pages of the log that the process writes to
+
+
+def is_event(value: Any) -> bool:
+    """Whether this is an event, by its form: anybody may write into the log's files."""
+    return (
+        isinstance(value, dict)
+        and all(isinstance(value.get(name), str) for name in ("event", "task", "kind"))
+        and is_moment(value.get("at"))
+        and type(value.get("fence")) is int
+        and all(isinstance(value.get(name), str | None) for name in ("worker", "by"))
+    )
+
+
+def _is_batch(value: Any) -> bool:
+    """Whether this is the note of an add: several tasks, by their ids."""
+    return (
+        isinstance(value, dict)
+        and value.get("event") == "added"
+        and isinstance(value.get("by"), str)
+        and isinstance(value.get("tasks"), list)
+        and all(isinstance(id, str) and ids.is_id(id) for id in value["tasks"])
+    )
 
 
 class Writer:
@@ -92,6 +116,10 @@ class Writers:
             return now - self._disk.changed_at(path) < patience
         except FileNotFoundError:
             return False
+        except OSError as error:
+            if error.errno not in NO_FILE:
+                raise
+            return True  # nothing of ours, or nothing that we may look at: left alone
 
     def is_known(self, tag: str) -> bool:
         """Whether the process of this tag has left a file to judge it by."""
@@ -118,9 +146,13 @@ class Writers:
         try:
             line = self._disk.read(f"{self._folder}/{tag}").split(b"\n", 1)[0]
             event = json.loads(line)
-            return event if isinstance(event, dict) and "task" in event else None
-        except (FileNotFoundError, ValueError):
+        except (ValueError, RecursionError):
             return None
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
+            return None
+        return event if is_event(event) or _is_batch(event) else None
 
     def pages(self) -> set[str]:
         """The pages of the log that any process may be writing to."""
