@@ -23,15 +23,25 @@ def open(url: str | os.PathLike[str] | None = None, worker: str | None = None, d
     return Yard(_store(place, _durability(durability)), _worker(worker))
 
 
-def init(url: str | os.PathLike[str] | None = None, worker: str | None = None, durability: str | None = None) -> Yard:
-    """Make a yard, or find it made already, and open it; without a URL the one named by $TASKYARD, else ./.taskyard."""
+def init(
+    url: str | os.PathLike[str] | None = None,
+    worker: str | None = None,
+    durability: str | None = None,
+    *,
+    shared: bool | None = None,
+    group: str | None = None,
+) -> Yard:
+    """Make a yard, or find it made already, and open it; without a URL the one named by $TASKYARD, else ./.taskyard.
+
+    A shared one is its group's as well: that of the directory, or the one that is named.
+    """
     place = _text(url) if url is not None else os.environ.get("TASKYARD") or DEFAULT_NAME
     scheme, rest = _split(place)
     created, warnings = True, []
     if scheme == "file":
         from taskyard.stores.directory import layout
 
-        made = layout.make(rest, _durability(durability))
+        made = layout.make(rest, _durability(durability), shared, group)
         created, warnings = made.created, made.warnings
     elif scheme == "postgresql":
         from taskyard.stores.postgres import schema

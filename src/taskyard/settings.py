@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 DURABILITY = "durable"
+GROUP = "group"
 _POLICY = ("max_attempts", "max_crashes", "backoff", "backoff_cap", "lease", "sweep_every")
 
 
@@ -27,11 +28,19 @@ class Retention:
 class Settings:
     """A yard's own settings."""
 
-    __slots__ = ("checks", "durability", "policy", "retention", "settle")
+    __slots__ = ("checks", "durability", "policy", "retention", "settle", "shared")
 
     def __init__(
-        self, durability: str, policy: Policy, retention: Retention, settle: int | None, checks: dict[str, list[str]]
+        self,
+        durability: str,
+        policy: Policy,
+        retention: Retention,
+        settle: int | None,
+        checks: dict[str, list[str]],
+        shared: bool = False,
     ) -> None:
+        self.shared = shared
+        """Whether all that is made here is the group's as well."""
         self.checks = checks
         """Commands that tasks may name to be verified by."""
         self.durability = durability
@@ -60,6 +69,9 @@ def parse(given: Any, file: str) -> Settings:
             isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12
         ):
             raise Unavailable(f"{name!r} in {file} must be a number, not {value!a}")
+    shared = given.get("shared")
+    if shared not in (None, GROUP):
+        raise Unavailable(f"'shared' in {file} must be {GROUP}, or not there, not {shared!a}")
     settle = None if limits["settle"] is None else round(limits["settle"] * 1000)
     return Settings(
         durability,
@@ -67,6 +79,7 @@ def parse(given: Any, file: str) -> Settings:
         Retention(limits["retention_age"], limits["retention_count"]),
         settle,
         _checks(file, given.get("checks", {})),
+        shared is not None,
     )
 
 

@@ -31,6 +31,7 @@ class Yard:
             self.done = yard.add("build", {"n": 1}, key="k1").id
             claim = yard.claim(self.done)
             assert claim is not None
+            assert claim.workdir is not None
             Path(claim.workdir, "log.txt").write_text("a log\n")
             claim.note("a note")
             claim.done({"result": 1})
@@ -115,7 +116,7 @@ def say(yard: str | Path, *argv: str, stdin: bytes = b"", plain: bool = False) -
     said = Said(argv, code, out.getvalue(), err.getvalue())
     assert "Traceback" not in said.err, said
     assert code in LEGAL, said
-    if not plain and argv[:1] not in (["log"], ["watch"]):
+    if not plain:
         assert said.out.count("\n") == 1, said
         assert said.envelope["ok"] or said.envelope["error"]["code"] != "internal", said
     return said
@@ -142,7 +143,7 @@ def look(yard: Yard) -> None:
         say(path, "ready", plain=plain)
         say(path, "list", plain=plain)
         say(path, "log", plain=plain)
-        say(path, "prune", "--older", "0", plain=plain)
+        say(path, "prune", "--older-than", "0", plain=plain)
     say(path, "log", "--task", yard.done)
     say(path, "wait", yard.done, "--timeout", "0")
     say(path, "watch", "--timeout", "0")
@@ -173,7 +174,7 @@ def move(yard: Yard) -> None:
     say(path, "pause", "build")
     say(path, "unpause", "build")
     say(path, "janitor")
-    say(path, "prune", "--older", "0", "--apply")
+    say(path, "prune", "--older-than", "0", "--apply")
     say(path, "janitor")
 
 

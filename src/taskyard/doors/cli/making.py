@@ -16,7 +16,8 @@ def init(call: Call) -> Reply:
     """Make a yard, or find it made already."""
     given = call.given
     place = given.word(0)
-    yard = call.make_yard(given.text("yard") if place is None else place, given.text("durability"))
+    url = given.text("yard") if place is None else place
+    yard = call.make_yard(url, given.text("durability"), given.flag("shared"), given.text("group"))
     for warning in yard.warnings:
         remark(f"taskyard: warning: {warning}")
     return Reply({"yard": yard.label, "created": yard.created, "warnings": yard.warnings}, lambda: _page(yard))
@@ -47,13 +48,14 @@ COMMANDS = {
     "init": Command(
         init,
         "Make a yard: at PATH, else where --yard or $TASKYARD says, else in ./.taskyard. A quick check tells whether the place is safe for it. "
-        "A yard that is there already is left as it is.",
+        "A yard that is there already is left as it is. In a directory that a group shares (setgid and writable for the group) the yard is the group's too.",
         (
             ("taskyard init", "a yard for this directory and all below it, in ./.taskyard"),
             (
                 "taskyard init /shared/crew --durability fast",
                 "a yard elsewhere, that survives a killed process but not a power cut",
             ),
+            ("taskyard init /srv/yard --group crew", "a yard that every member of the group crew can work in"),
         ),
         words="[PATH]",
         most=1,
@@ -63,6 +65,8 @@ COMMANDS = {
                 "fast|durable|strict",
                 "what a power cut may undo: anything recent; claims, but no add or ending (default); no claim either",
             ),
+            Option("--shared", None, "let the directory's group work here too, whatever anybody's umask is"),
+            Option("--group", "NAME", "the same, with this group"),
         ),
     ),
 }

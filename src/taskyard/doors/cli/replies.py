@@ -94,9 +94,9 @@ class Call:
             self._yard = opening.open(self.given.text("yard"), self.worker)
         return self._yard
 
-    def make_yard(self, url: str | None, durability: str | None) -> Yard:
+    def make_yard(self, url: str | None, durability: str | None, shared: bool, group: str | None) -> Yard:
         """The yard of this URL, made if it is not there."""
-        self._yard = opening.init(url, self.worker, durability)
+        self._yard = opening.init(url, self.worker, durability, shared=shared or None, group=group)
         return self._yard
 
     def handle(self, given: str | None) -> str:

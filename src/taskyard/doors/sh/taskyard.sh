@@ -379,7 +379,7 @@ _ty_read_yard() {
             else if (type ~ /^fuse\.(s3fs|goofys|gcsfuse|rclone|osxfs|grpcfuse)$|^fakeowner$/) said = type " has no atomic rename"
             if (said != "") { print "no", said; exit }
             place = best == "" ? "unknown" : device !~ /^0:/ || type ~ /^(ext[234]|xfs|btrfs|tmpfs|overlay|zfs|f2fs|bcachefs|ramfs|ufs|apfs)$/ ? "local" : "network"
-            print "ok", substr(durability, 2), attempts, crashes, backoff, cap, lease, place
+            print "ok", substr(durability, 2), attempts, crashes, backoff, cap, lease, place, val["/settings/shared"] == "sgroup" ? "group" : "own"
         }' "$@"
 }
 
@@ -407,9 +407,10 @@ _ty_open() {
         ok*) ;;
         *) _ty_say "the yard $_ty_root cannot be used: ${said#no }" && return 8 ;;
     esac
-    # shellcheck disable=SC2086  # seven words
+    # shellcheck disable=SC2086  # nine words
     set -- $said
     _ty_durability=$2 _ty_set_attempts=$3 _ty_set_crashes=$4 _ty_set_backoff=$5 _ty_set_cap=$6 _ty_set_lease=$7 place=$8
+    [ "$9" != group ] || umask g=rwx # a yard that a group shares: whatever is made here is the group's as well
     [ "$place" != unknown ] || _ty_one_mount || {
         _ty_say "the yard $_ty_root cannot be used: it is more than one mount"
         return 8

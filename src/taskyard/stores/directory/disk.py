@@ -23,8 +23,8 @@ _MOST = 1 << 26  # bytes that are read at once: many times the largest legal tas
 _SAFE = os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0)
 _READ = os.O_RDONLY | _SAFE
 _LIST = _READ | os.O_DIRECTORY
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE
 _ONLY_FOLDERS = 0x01000000 | 0x02000000  # IN_ONLYDIR, IN_DONT_FOLLOW
 _NO_PAGE = frozenset(
     (errno.ENOENT, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ESPIPE, errno.EACCES, errno.EOVERFLOW, errno.EINVAL)
@@ -122,8 +122,9 @@ class Disk:
 
     def create(self, path: str, content: bytes, sync: bool) -> None:
         """A new file, whole."""
-        descriptor = os.open(path, _CREATE, 0o666)
+        descriptor = os.open(path, CREATE, 0o666)
         try:
+            self.grant(descriptor)
             view = memoryview(content)
             while view:
                 view = view[os.write(descriptor, view) :]
@@ -196,7 +197,7 @@ class Disk:
         try:
             os.utime(probe, follow_symlinks=False)
         except FileNotFoundError:
-            os.close(os.open(probe, _APPEND, 0o666))
+            os.close(self.appending(probe))
             os.utime(probe, follow_symlinks=False)
         except OSError as error:
             if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
@@ -229,6 +230,7 @@ class Disk:
         hidden = f"{path}.new"
         descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
+            self.grant(descriptor)
             flock(descriptor, LOCK_EX | LOCK_NB)
             os.write(
                 descriptor, b"\n" + bytes(size - 1)
@@ -252,6 +254,7 @@ class Disk:
         # Writable, so that its last close is an event of its own; locked before anybody can see it.
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
+            self.grant(descriptor)
             flock(descriptor, LOCK_EX | LOCK_NB)
             os.write(descriptor, content(os.fstat(descriptor)))
             os.rename(draft, path)
@@ -336,12 +339,33 @@ class Disk:
 
         So a thread that is about to write to it finds it open at any moment, and never finds another file there.
         """
-        opened = os.open(path, _APPEND, 0o666)
+        opened = self.appending(path)
         if descriptor < 0:
             return opened
         os.dup2(opened, descriptor, inheritable=False)
         os.close(opened)
         return descriptor
+
+    def appending(self, path: str, create: bool = True) -> int:
+        """A descriptor of a file to append to."""
+        return os.open(path, APPEND if create else APPEND & ~os.O_CREAT, 0o666)
+
+    def grant(self, descriptor: int) -> None:
+        """Let those who share the yard use what was just made; here the umask says all there is to say."""
+
+    def owner(self, path: str) -> str:
+        """The name of the user whose file this is, or the number of one without a name."""
+        from pwd import getpwuid
+
+        number = os.stat(path, follow_symlinks=False).st_uid
+        try:
+            return getpwuid(number).pw_name
+        except KeyError:
+            return f"user {number}"
+
+    def adopt(self, path: str) -> bool:  # noqa: ARG002  what a shared yard needs to know
+        """Whether a file that somebody put here can be used as it is by all who use the yard."""
+        return True
 
     def length(self, descriptor: int) -> int:
         """How many bytes an open file has."""
@@ -349,7 +373,7 @@ class Disk:
 
     def append(self, path: str, content: bytes, create: bool = True) -> int:
         """Add to the end of a file in one write, and tell where it landed: how much stood before it."""
-        descriptor = os.open(path, _APPEND if create else _APPEND & ~os.O_CREAT, 0o666)
+        descriptor = self.appending(path, create)
         try:
             os.write(descriptor, content)
             return os.lseek(descriptor, 0, os.SEEK_CUR) - len(content)

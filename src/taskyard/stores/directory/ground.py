@@ -18,6 +18,7 @@ from taskyard.stores.directory.liveness import Liveness
 from taskyard.stores.directory.lookup import Lookup
 from taskyard.stores.directory.mover import Mover
 from taskyard.stores.directory.records import Records
+from taskyard.stores.directory.sharing import SharedDisk
 from taskyard.stores.directory.writers import Writer
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ class Ground:
         self.settle = settings.settle if settings.settle is not None else _SETTLE if self.local else _SETTLE_NETWORK
         self.durability = durability or settings.durability
         self.durable = self.durability != "fast"
-        self.disk = disk or Disk()
+        self.disk = disk or (SharedDisk(root) if settings.shared else Disk())
         self.clock = StoreClock(self.disk, f"{root}/tmp/clock")
         self.bounds = Bounds(self.disk, root)
         self.mover = Mover(self.disk, self.bounds, root, self.local, self.durable)

@@ -21,6 +21,11 @@ _UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO, errno.ENXIO)
 FILE_MOST = 4 << 20  # bytes: several times the largest legal task
 
 
+def own_key(box: str) -> str:
+    """The key of a file that has none, and cannot be the task's file as it is: the name that it is worked on under."""
+    return "dropped-" + ".".join(box.rpartition("/")[2].split(".", 2)[:2])
+
+
 class Ingest:
     """Takes files out of the drop box; each file is one rename, so any number may do it at once."""
 
@@ -46,13 +51,21 @@ class Ingest:
             except (Invalid, NotFound) as error:
                 self._set_aside(path, name, error.message, by)
                 continue
-            if draft is not None:
-                new = self._take_plain(path, draft, by) if draft.key is None else self._take_keyed(path, draft, by)
-                if new is not None:
-                    added.append(new)
+            new = None if draft is None else self._taken(path, draft, by)
+            if new is not None:
+                added.append(new)
         if self._ground.durable:
             self._adder.sync({new.folder for new in added})
         return len(added)
+
+    def _taken(self, path: str, draft: Draft, by: str) -> New | None:
+        """The task that the file has become; None if somebody else was first, or it is none after all."""
+        try:
+            if draft.key is None and self._disk.adopt(path):
+                return self._take_plain(path, draft, by)
+        except FileNotFoundError:
+            return None
+        return self._take_keyed(path, draft, by)
 
     def _age(self, name: str) -> int:
         try:
@@ -92,6 +105,7 @@ class Ingest:
         try:
             # Read once more, now that it is ours: somebody may have written to it since.
             draft = dropped.draft(dropped.parse(self._disk.examine(box, FILE_MOST).content))
+            draft.key = draft.key or own_key(box)
             return self.add_keyed(box, name, draft, by)
         except (Invalid, OSError) as error:
             self._aside.undo(box, path)
@@ -111,6 +125,13 @@ class Ingest:
             return None
         self._disk.unlink(box)
         return added
+
+    def _owner(self, path: str) -> str:
+        """Whose the file is, for whoever has to ask for it."""
+        try:
+            return f" (it is {self._disk.owner(path)}'s, who can let others read it)"
+        except FileNotFoundError:
+            return ""
 
     def _set_aside(self, path: str, name: str, reason: str, by: str) -> None:
         kept = self._aside.put(path, name[: -len(SUFFIX)], reason)
@@ -133,7 +154,7 @@ class Ingest:
         except OSError as error:
             if error.errno not in _UNREADABLE:
                 raise
-            reason = Invalid(f"it cannot be read: {error.strerror}")
+            reason = Invalid(f"it cannot be read: {error.strerror}{self._owner(path)}")
         except dropped.NotWhole as error:
             reason = error
         # It may still be on its way in, so it is left until nobody has touched it for a while.

@@ -6,8 +6,10 @@ import json
 import os
 
 from taskyard.errors import Invalid, Unavailable
-from taskyard.settings import DURABILITY, Settings, parse
+from taskyard.settings import DURABILITY, GROUP, Settings, parse
 from taskyard.stores.directory import safety
+from taskyard.stores.directory.disk import Disk
+from taskyard.stores.directory.sharing import SharedDisk, give, group_number, place_is_shared
 
 FORMAT = 1
 SETTINGS = "yard.json"
@@ -31,36 +33,57 @@ class Made:
         self.warnings = warnings
 
 
-def make(path: str, durability: str | None = None) -> Made:
-    """Make a yard here, after a quick look at whether the place is safe; a yard that is there already is left as it is."""
+def make(path: str, durability: str | None = None, shared: bool | None = None, group: str | None = None) -> Made:
+    """Make a yard here, after a quick look at whether the place is safe; a yard that is there already is left as it is.
+
+    It is shared with its group if that is asked for, or if a group shares the place already.
+    """
     settings = os.path.join(path, SETTINGS)
     if os.path.lexists(settings):
-        kept = load(path).durability
-        note = f"this yard exists already and keeps its durability, {kept}"
-        return Made(False, [note] if durability not in (None, kept) else [])
+        return Made(False, _kept(path, load(path), durability, shared, group))
     others = _others(path)
     try:
+        number = None if group is None else group_number(group)
+        together = shared or group is not None or (shared is None and place_is_shared(path))
         os.makedirs(path, exist_ok=True)
+        if together:
+            give(path, number)
         for folder in FOLDERS:
             os.makedirs(os.path.join(path, folder), exist_ok=True)
+            if together:
+                give(os.path.join(path, folder), number)
         _refuse_links(path)
         warnings = safety.check(path, FOLDERS)
-        _write_once(os.path.join(path, "turns", _FIRST_TURN), b"", path)
+        disk = SharedDisk(path) if together else Disk()
+        _write_once(disk, os.path.join(path, "turns", _FIRST_TURN), b"", path)
         if others:
             warnings.append(
                 f"{path} has other files in it ({_some(others)}): they stay, and the yard has no use for them"
             )
         else:
             # Git asks every folder for its own list of what to ignore: the yard hides itself, and the user's files stay as they are.
-            _write_once(os.path.join(path, ".gitignore"), b"*\n", path)
-        content = {"taskyard": FORMAT, "features": [], "settings": {"durability": durability or DURABILITY}}
-        created = _write_once(settings, json.dumps(content, indent=2).encode() + b"\n", path)
+            _write_once(disk, os.path.join(path, ".gitignore"), b"*\n", path)
+        own: dict[str, str] = {"durability": durability or DURABILITY, **({"shared": GROUP} if together else {})}
+        content = {"taskyard": FORMAT, "features": [], "settings": own}
+        created = _write_once(disk, settings, json.dumps(content, indent=2).encode() + b"\n", path)
         _sync_folders(path)
     except OSError as error:
         raise Unavailable(
             f"no yard can be made at {path}: {error.strerror or error}", hint="choose a directory that you can write to"
         ) from None
     return Made(created, warnings)
+
+
+def _kept(path: str, settings: Settings, durability: str | None, shared: bool | None, group: str | None) -> list[str]:
+    """What whoever wanted to make this yard should know of the one that is there."""
+    notes = []
+    if durability not in (None, settings.durability):
+        notes.append(f"this yard exists already and keeps its durability, {settings.durability}")
+    if (shared or group is not None) and not settings.shared:
+        notes.append("this yard exists already and is not shared; docs/trust.md tells how to share it by hand")
+    if not os.access(os.path.join(path, "tmp"), os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        notes.append("this yard can be looked at from here, and not worked in: it cannot be written by this user")
+    return notes
 
 
 def load(path: str) -> Settings:
@@ -92,8 +115,6 @@ def load(path: str) -> Settings:
 
 def _read(file: str) -> bytes:
     """The settings' file, which must be one: no link that leads elsewhere, no pipe that never ends."""
-    from taskyard.stores.directory.disk import Disk
-
     look = Disk().examine(file, _SETTINGS_MOST)
     if look.oddity or look.is_folder:
         raise Unavailable(
@@ -138,7 +159,6 @@ def _others(path: str) -> list[str]:
             f"{path} has other files in it ({_some(others)})",
             hint=f"name an empty or a new directory, such as {os.path.join(path, '.taskyard')}",
         )
-
     return others
 
 
@@ -146,20 +166,16 @@ def _some(names: list[str]) -> str:
     return ", ".join(map(ascii, names[:3])) + (", ..." if len(names) > 3 else "")
 
 
-def _write_once(path: str, content: bytes, root: str) -> bool:
+def _write_once(disk: Disk, path: str, content: bytes, root: str) -> bool:
     """Whether the file is ours: a twin that makes the same yard may have been first."""
     from taskyard import ids
-    from taskyard.stores.directory.disk import Disk
 
-    disk = Disk()
     draft = os.path.join(root, "tmp", f"init-{ids.base32(ids.chance(40), 8)}")
     disk.create(draft, content, sync=True)
     return disk.publish(draft, path)
 
 
 def _sync_folders(path: str) -> None:
-    from taskyard.stores.directory.disk import Disk
-
     disk = Disk()
     for folder in (os.path.join(path, "turns"), path, os.path.dirname(path)):
         disk.sync(folder)

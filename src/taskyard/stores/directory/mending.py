@@ -12,7 +12,7 @@ from taskyard import ids
 from taskyard.errors import Conflict, Invalid, NotFound
 from taskyard.stores.directory import dropped
 from taskyard.stores.directory.aside import BOX, stem_of
-from taskyard.stores.directory.ingest import FILE_MOST
+from taskyard.stores.directory.ingest import FILE_MOST, own_key
 from taskyard.stores.directory.liveness import INCARNATION
 from taskyard.stores.directory.names import SUFFIX, UNREADABLE, Token
 from taskyard.stores.directory.patrol import PATIENCE, Patrol
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.pruning import Pruning
 
 _DRAFT = re.compile(
-    r"(?:[0-9]+-[0-9a-hjkmnp-tv-z]{8}\.[0-9]+|init-[0-9a-hjkmnp-tv-z]{8})"
+    r"(?:[0-9]+-[0-9a-hjkmnp-tv-z]{8}\.[0-9]+|(?:init|made)-[0-9a-hjkmnp-tv-z]{8})"
 )  # what we name files while they are written; others are not ours
 _LAST_LOOK = 10_000  # milliseconds in dead/ before a file is removed: whoever put it there may still look at it
 _SHARE = 500  # leftovers that one mend puts right
@@ -211,7 +211,8 @@ class Mending:
             return 1
         try:
             draft = dropped.draft(dropped.parse(self._disk.examine(mine, FILE_MOST).content))
-            if draft.key is not None and self._adder.keys.holder(draft) is not None:
+            draft.key = draft.key or own_key(path)
+            if self._adder.keys.holder(draft) is not None:
                 self._disk.unlink(mine)  # its own task: the key, the kind and the data are the same
                 return 1
         except (Invalid, Conflict, NotFound, PermissionError):
@@ -225,7 +226,10 @@ class Mending:
         """A draft of a record or note that was never given its name; its writer was not told that it is kept."""
         if not self._is_left(path, owner, now):
             return 0
-        self._disk.unlink(path)
+        if self._disk.is_folder(path):
+            self._ground.mover.drop(path)
+        else:
+            self._disk.unlink(path)
         return 1
 
     def _is_left(self, path: str, owner: str, now: int) -> bool:

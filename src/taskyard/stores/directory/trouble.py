@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import functools
+import os
+from stat import S_ISGID
 
 from taskyard.errors import Unavailable
 
@@ -22,6 +24,7 @@ _HINTS = {
     errno.ENOSPC: "make room on the disk (df -h, df -i), then try again",
     errno.EDQUOT: "make room within your quota, then try again",
     errno.EROFS: "the filesystem is read-only; mount it for writing",
+    errno.ELOOP: "somebody has put a link where the yard has a folder or a file; put that itself there, because no link is followed",
     errno.EACCES: "check who owns the yard and its permissions",
     errno.EPERM: "check who owns the yard and its permissions",
     errno.EMFILE: "this process has too many files open; close some, or raise its limit (ulimit -n)",
@@ -40,10 +43,28 @@ def unavailable(error: OSError, root: str, kept: list[str] | None = None) -> Una
     what = "cannot be written" if error.errno in _UNWRITABLE else "cannot be used right now"
     where = f" ({error.filename})" if error.filename else ""
     rest = f"; of the batch these stay, claimed already or under a key: {', '.join(kept)}" if kept else ""
+    hint = _permissions(root) if error.errno in (errno.EACCES, errno.EPERM) else None
     return Unavailable(
         f"the yard {root} {what}: {error.strerror or error}{where}{rest}",
-        hint=_HINTS.get(error.errno or 0, "look at the system's log, and try again"),
+        hint=hint or _HINTS.get(error.errno or 0, "look at the system's log, and try again"),
     )
+
+
+def _permissions(root: str) -> str | None:
+    """Who may work in this yard, for somebody who may not."""
+    try:
+        status = os.stat(root)
+        if status.st_mode & S_ISGID:
+            from taskyard.stores.directory.sharing import group_name
+
+            return f"this yard is for the group {group_name(status.st_gid)}: work as one of its members"
+        from taskyard.stores.directory.disk import Disk
+
+        return (
+            f"this yard is {Disk().owner(root)}'s alone; one that is made with 'taskyard init --shared' is for a group"
+        )
+    except OSError:
+        return None
 
 
 def told(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
