@@ -52,7 +52,7 @@ def state(value: str) -> State:
     try:
         return State(value)
     except ValueError:
-        raise Invalid(f"not a state: {value!a}", hint=f"states are {', '.join(State)}") from None
+        raise Invalid(f"not a state: {words.shown(value)}", hint=f"states are {', '.join(State)}") from None
 
 
 def events(value: Iterable[str] | str) -> frozenset[str]:
@@ -60,7 +60,7 @@ def events(value: Iterable[str] | str) -> frozenset[str]:
     names = frozenset([value] if isinstance(value, str) else value)
     for name in names:
         if name not in EVENTS:
-            raise Invalid(f"not an event: {ascii(name)[:60]}", hint=f"events are {', '.join(EVENTS)}")
+            raise Invalid(f"not an event: {words.shown(name)}", hint=f"events are {', '.join(EVENTS)}")
     return names
 
 
@@ -72,5 +72,5 @@ def limit(value: int) -> int:
 def cursor(value: str | None) -> str | None:
     """Where to go on with a list."""
     if value is not None and not ids.is_id(value):
-        raise Invalid(f"not a cursor: {ascii(value)[:60]}", hint="give the 'next' of the page before")
+        raise Invalid(f"not a cursor: {words.shown(value)}", hint="give the 'next' of the page before")
     return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard import draft, moves, settling, times
+from taskyard import draft, moves, settling, times, words
 from taskyard.errors import ClaimLost, Invalid
 from taskyard.task import Handle, State
 
@@ -219,7 +219,7 @@ def _within(history: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
 
 def _share(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise Invalid(f"progress must be a number between 0 and 1, not {value!r}")
+        raise Invalid(f"progress must be a number between 0 and 1, not {words.shown(value)}")
     return float(value)
 
 

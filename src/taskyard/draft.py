@@ -54,7 +54,7 @@ class Draft:
             if option != name and option in (options or {}):
                 raise Invalid(f"{name} and {option} are the same option", hint="give one of them")
             if option not in OPTIONS:
-                raise Invalid(f"not an option of a task: {ascii(name)[:40]}", hint=f"known are {', '.join(OPTIONS)}")
+                raise Invalid(f"not an option of a task: {words.shown(name)}", hint=f"known are {', '.join(OPTIONS)}")
             if value is not None:
                 setattr(self, option, OPTIONS[option](value))
         if self.delay and self.not_before is not None:
@@ -81,7 +81,7 @@ class Draft:
             twin.delay, twin.not_before = 0.0, None
         for name, value in changes.items():
             if name not in EDITABLE:
-                raise Invalid(f"not to be edited: {name!a}", hint=f"what can be is {', '.join(EDITABLE)}")
+                raise Invalid(f"not to be edited: {words.shown(name)}", hint=f"what can be is {', '.join(EDITABLE)}")
             if name != "data":
                 setattr(twin, name, _DEFAULTS.get(name) if value is None else OPTIONS[name](value))
         if twin.delay and twin.not_before is not None:
@@ -149,9 +149,9 @@ def _depth(text: str) -> int:
 def integer(value: object, name: str, least: int, most: int) -> int:
     """A whole number within its range."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Invalid(f"{name} must be a whole number, not {ascii(value)[:40]}")
+        raise Invalid(f"{name} must be a whole number, not {words.shown(value)}")
     if not least <= value <= most:
-        raise Invalid(f"{name} must be between {least} and {most}, not {value}")
+        raise Invalid(f"{name} must be between {least} and {most}, not {words.shown(value)}")
     return value
 
 
@@ -168,7 +168,7 @@ def task_id(value: object) -> str:
     text = value.lower()
     if not ids.is_prefix(text):
         raise NotFound(
-            f"no task has the id {ascii(value)[:80]}",
+            f"no task has the id {words.shown(value, 80)}",
             hint=f"an id has {ids.LENGTH} characters; a beginning of at least {ids.SEGMENT} will do",
         )
     return text

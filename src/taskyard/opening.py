@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from taskyard.errors import Invalid, NoYard
+from taskyard.words import shown
 from taskyard.yard import Yard
 
 TYPE_CHECKING = False
@@ -136,5 +137,5 @@ def _worker(name: str | None) -> str | None:
 
 def _durability(value: str | None) -> str | None:
     if value is not None and value not in DURABILITIES:
-        raise Invalid(f"not a durability: {value!a}", hint=f"choose one of {', '.join(DURABILITIES)}")
+        raise Invalid(f"not a durability: {shown(value)}", hint=f"choose one of {', '.join(DURABILITIES)}")
     return value

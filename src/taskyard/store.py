@@ -98,6 +98,9 @@ class Query:
         self.cursor = cursor
 
 
+STALE_MOST = 32  # late results of one task that are kept: nobody can fill a store with handles that were made up
+
+
 class Trail:
     """What the log is asked for."""
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from taskyard import ids
 from taskyard.errors import Invalid
 from taskyard.times import rfc3339
+from taskyard.words import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Handle:
                 hint="use the handle that 'taskyard claim' printed (id.fence.nonce), or set TASKYARD_CLAIM to it",
             )
         raise Invalid(
-            f"not a claim's handle: {ascii(text)[:80]}",
+            f"not a claim's handle: {shown(text, 80)}",
             hint="a handle looks like id.fence.nonce, as 'taskyard claim' prints it",
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from taskyard.errors import Invalid
+from taskyard.words import shown
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NUMERAL = frozenset("0123456789.eE+-")  # float() would also take 1_0, blanks, and the digits of other scripts
@@ -41,7 +42,7 @@ def moment(value: object, name: str) -> int:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise Invalid(f"{name} is not a time: {value!r}", hint="write it as 2026-01-31T12:00:00Z") from None
+            raise Invalid(f"{name} is not a time: {shown(value)}", hint="write it as 2026-01-31T12:00:00Z") from None
     if not isinstance(value, datetime):
         raise Invalid(f"{name} must be a time, not {type(value).__name__}", hint="write it as 2026-01-31T12:00:00Z")
     if value.tzinfo is None:
@@ -63,11 +64,11 @@ def seconds(value: object, name: str, *, least: float = 0.0, most: float = LONGE
         try:
             number = numeral(text) * unit
         except ValueError:
-            raise Invalid(f"{name} is not a duration: {value!r}", hint="write seconds, or 10m, 2h, 1d") from None
+            raise Invalid(f"{name} is not a duration: {shown(value)}", hint="write seconds, or 10m, 2h, 1d") from None
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise Invalid(f"{name} must be a number of seconds, not {type(value).__name__}")
     if not least <= number <= most:  # also false for NaN
-        raise Invalid(f"{name} must be between {least:g} and {most:g} seconds, not {value}")
+        raise Invalid(f"{name} must be between {least:g} and {most:g} seconds, not {shown(value)}")
     return float(number)
 
 

@@ -91,5 +91,14 @@ def _printable(value: str, name: str) -> None:
             raise Invalid(f"{name} {_shown(value)} has a character that is not allowed: U+{code:04X}")
 
 
+def shown(value: object, most: int = 40) -> str:
+    """Whatever was given, as a message can hold it."""
+    try:
+        text = ascii(value)
+    except ValueError:
+        return "a number of too many digits"  # more than Python writes out
+    return text if len(text) <= most else text[:most] + "..."
+
+
 def _shown(value: str) -> str:
     return ascii(value if len(value) <= 40 else value[:40] + "...")

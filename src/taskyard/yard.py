@@ -243,7 +243,7 @@ class Yard:
 
     def shorten(self, ids: Iterable[str]) -> list[str]:
         """For each id the shortest form that still names that task alone."""
-        return self._store.shorten(list(ids))
+        return self._store.shorten([asking.task_id(id) for id in ids])
 
     def counts(self) -> dict[str, int]:
         """How many tasks are in each state."""

@@ -78,3 +78,15 @@ def test_a_file_that_is_still_wrong_is_refused_again(yard: Yard) -> None:
     assert yard.retry("order") is None
     assert [task.kind for task in yard.find()] == ["good"]
     assert os.listdir(f"{yard.url}/failed") == []
+
+
+def test_handles_that_were_made_up_keep_no_more_than_a_handful_of_results(yard: Yard) -> None:
+    id = yard.add("build").id
+    real = taken(yard.claim())
+    for number in range(50):
+        with pytest.raises(taskyard.ClaimLost):
+            yard.held(f"{id}.1.{number:08d}").done(number)
+    real.done("the result")
+    report = yard.report(id)
+    assert report.task.result == "the result"
+    assert 0 < len(report.stale_results) <= 32

@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NOBODY = 65534
+_FORMS = (
+    "utf_8_sig",
+    "utf_16",
+    "utf_16_le",
+    "utf_16_be",
+    "utf_32",
+    "utf_32_le",
+    "utf_32_be",
+    "idna",
+    "ascii",
+    "latin_1",
+)
 DEEP = int(
     os.environ.get("TASKYARD_FUZZ", "0")
 )  # examples of each test, for a long run; the seed is another one each time
@@ -40,7 +52,7 @@ def examples(number: int) -> settings:
 @pytest.fixture(scope="session")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Every module of every verb: a plain user may not be allowed to read root's Python."""
-    for name in ("grp", "pwd", "traceback"):
+    for name in ("grp", "pwd", "traceback", *(f"encodings.{form}" for form in _FORMS)):
         import_module(name)
     verbs.use(verbs.Yard(tmp_path_factory.mktemp("loaded") / "yard"))
 

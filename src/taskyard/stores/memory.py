@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from taskyard import draft, moves, times
 from taskyard.errors import Conflict, Invalid, NotFound, Unavailable
 from taskyard.retry import Policy
-from taskyard.store import Grant, Report
+from taskyard.store import STALE_MOST, Grant, Report
 from taskyard.stores.shelf import Record, Shelf
 from taskyard.task import State, Task
 
@@ -259,7 +259,8 @@ class MemoryStore:
                 "result": draft.payload(move.result, "result"),
                 "reason": move.reason,
             }
-            if any(known.items() >= late.items() for known in record.stale):
+            known = record.stale
+            if len(known) >= STALE_MOST or any(entry.items() >= late.items() for entry in known):
                 return
             record.stale.append({**late, "at": times.rfc3339(self._clock())})
 

@@ -196,7 +196,7 @@ COMMANDS = {
     "log": Command(
         log,
         "Tell what happened, oldest first: one line for each thing that was done to a task, by whom, and under which fence. The cursor of the "
-        "answer is where the next call goes on. --follow goes on by itself until Ctrl-C or SIGTERM; with --json it prints one event a line.",
+        "answer is where the next call goes on; --since leads to the newest at once. --follow goes on by itself until Ctrl-C or SIGTERM; with --json it prints one event a line.",
         (
             ("taskyard log --task 0001a2b3", "the story of one task"),
             ("taskyard log --since 10m --kind build", "what happened to the builds in the last ten minutes"),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 
 from taskyard import ids
+from taskyard.store import STALE_MOST
 from taskyard.stores.directory.names import UNREADABLE
 from taskyard.task import Handle, State
 from taskyard.times import is_moment, rfc3339
@@ -35,6 +36,7 @@ _TRIES = 100
 _BY_HOLDER = ("done", "error", "released")
 _OUTPUT = ("done", "error")
 _BARE = "bare"
+_STALE = "stale-"
 _ENTRY = ("claim", "fence", "worker", "outcome", "reason", "at")
 
 
@@ -62,11 +64,14 @@ class Records:
         written = self._read(handle.id, f"{handle}.{move.outcome}.json")
         if written is not None and (written.get("result"), written.get("reason")) == (move.result, move.reason):
             return
+        late = [kind for _, kind, _ in self.all(handle.id) if kind.startswith(_STALE)]
+        if len(late) >= STALE_MOST:
+            return
         worker = worker or self.holder(handle) or by
         from hashlib import sha256
 
         digest = sha256(json.dumps([move.outcome, move.result, move.reason], sort_keys=True).encode()).hexdigest()[:12]
-        self._publish(handle.id, f"{handle}.stale-{digest}.json", _record(handle, move, worker, by, at), sync=True)
+        self._publish(handle.id, f"{handle}.{_STALE}{digest}.json", _record(handle, move, worker, by, at), sync=True)
 
     def holder(self, handle: Handle) -> str | None:
         """Who held the claim, if a record of it tells; whoever calls now may be somebody else."""

@@ -73,6 +73,8 @@ def read(path: str) -> Roster:
         raise Invalid(f"{path} is not UTF-8", hint="save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{path} is not TOML: {error}", hint=_syntax_hint(str(error))) from None
+    except (ValueError, RecursionError) as error:  # a number of too many digits, lists in lists in lists
+        raise Invalid(f"{path} cannot be read as TOML: {error}", hint="write it shorter") from None
     return _Reading(path, content).roster(given)
 
 
