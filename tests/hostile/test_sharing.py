@@ -259,3 +259,24 @@ def test_the_shell_client_shares_as_well(room: Path, umask: str) -> None:
     run(ADA, "complete_task", said["data"]["claim"])
     assert do(yard, BOB, 0o077, "janitor")[0] == 0
     assert_shared(yard)
+
+
+def test_nobody_has_commands_run_by_another_member_of_the_group(room: Path) -> None:
+    """Whoever can write the yard can replace yard.json; its checks are then nobody's but its writer's."""
+    yard = made(room)
+    assert stat.S_IMODE((yard / "yard.json").stat().st_mode) & 0o022 == 0
+
+    def settle() -> None:
+        content = json.loads((yard / "yard.json").read_text())
+        content["settings"]["checks"] = {"owned": ["touch", str(room / "owned")]}
+        (yard / "new.json").write_text(json.dumps(content))
+        os.rename(yard / "new.json", yard / "yard.json")
+
+    as_user(BOB, 0o022, settle)
+    assert do(yard, BOB, 0o022, "add", "build", "--verify", "owned")[0] == 0
+    code, said = do(yard, ADA, 0o022, "claim")
+    code, refused = do(yard, ADA, 0o022, "done", said["data"]["claim"])
+    assert (code, refused["error"]["code"]) == (7, "conflict"), refused
+    assert not (room / "owned").exists()
+    assert do(yard, BOB, 0o022, "done", said["data"]["claim"])[0] == 0
+    assert (room / "owned").exists()

@@ -43,6 +43,6 @@ def _words(yard: Yard, held: Claim, name: str) -> list[str]:
     if words is None:
         raise Conflict(
             f"the task asks for the check {name!r}, which this yard does not know",
-            hint=f"have its command put into yard.json (settings, checks, {name}), or let a worker that knows it do the task",
+            hint=f"have its command put into yard.json (settings, checks, {name}) by this user or root, or let a worker that knows it do the task",
         )
     return words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
 from taskyard.errors import Invalid, Unavailable
 from taskyard.settings import DURABILITY, GROUP, Settings, parse
@@ -66,6 +67,10 @@ def make(path: str, durability: str | None = None, shared: bool | None = None, g
         own: dict[str, str] = {"durability": durability or DURABILITY, **({"shared": GROUP} if together else {})}
         content = {"taskyard": FORMAT, "features": [], "settings": own}
         created = _write_once(disk, settings, json.dumps(content, indent=2).encode() + b"\n", path)
+        if created and together:
+            os.chmod(
+                settings, stat.S_IMODE(os.stat(settings).st_mode) & ~stat.S_IWGRP
+            )  # it may name commands to be run
         _sync_folders(path)
     except OSError as error:
         raise Unavailable(
@@ -110,7 +115,9 @@ def load(path: str) -> Settings:
             f"{file} is of a format or has features that this version does not know",
             hint="use the version of Taskyard that made it, or a newer one",
         )
-    return parse(content.get("settings", {}), file)
+    found = parse(content.get("settings", {}), file)
+    found.checks = _trusted(file, found.checks, found.shared)
+    return found
 
 
 def _read(file: str) -> bytes:
@@ -133,6 +140,18 @@ def _refuse_links(path: str) -> None:
                     f"{entry.path} is {'a symbolic link' if entry.is_symlink() else 'no folder'}, and a yard's folders must be its own",
                     hint="put the folder itself there; the yard as a whole may be reached through a link",
                 )
+
+
+def _trusted(file: str, checks: dict[str, list[str]], shared: bool) -> dict[str, list[str]]:
+    """The checks, if whoever wrote them may have commands run by this user: this user itself, or root.
+
+    All who can write a yard can put another yard.json there; that must not be a way into everybody's shell.
+    """
+    if not checks:
+        return checks
+    status = os.lstat(file)
+    is_ours = status.st_uid in (os.geteuid(), 0) and not (shared and status.st_mode & 0o022)
+    return checks if is_ours else {}
 
 
 def is_by_hand(path: str) -> bool:
