@@ -67,6 +67,7 @@ def test_the_settings_have_the_defaults_that_are_told() -> None:
     assert (kept.age, kept.count) == (None, None)
     assert all(told.pop(f"retention_{name}").startswith("none") for name in ("age", "count"))
     assert told.pop("checks") == "none"
+    assert told.pop("shared").startswith("none")
     assert {name: float(value) for name, value in told.items()} == {
         name: float(getattr(Policy(), name)) for name in Policy.__slots__
     }
