@@ -27,6 +27,18 @@ def test_two_tasks_that_use_the_same_thing_do_not_run_at_once(yard: Yard) -> Non
     assert taken(yard.claim()).task.id == second.id
 
 
+def test_that_a_task_asks_for_a_check_as_well_changes_nothing(yard: Yard) -> None:
+    first = yard.add("build", uses=["port 80"], verify="tests")
+    second = yard.add("build", uses=["port 80"])
+    third = yard.add("build", uses=["port 80"], verify="tests")
+    for task in (first, second, third):
+        claim = taken(yard.claim())
+        assert (claim.task.id, claim.task.verify) == (task.id, task.verify)
+        assert yard.claim() is None
+        claim.release()
+        taken(yard.claim(task.id)).done()
+
+
 @pytest.mark.parametrize("ending", ["done", "fail", "release", "cancel"])
 def test_whatever_ends_a_claim_frees_what_it_used(yard: Yard, ending: str) -> None:
     first, second = yard.add("a", uses="x").id, yard.add("b", uses="x").id

@@ -296,7 +296,7 @@ class Adder:
         self, id: str, draft: Draft, lane: Lane, due: int | None, now: int, mark: str = "", blocked: bool = False
     ) -> tuple[str, str]:
         """Folder and name of a new task."""
-        stem = f"{id}.0.e0.c0{mark}{names.Counters.limits(draft.max_attempts, draft.lease, draft.uses)}"
+        stem = f"{id}.0.e0.c0{mark}{names.Counters.limits(draft)}"
         segment = id[: ids.SEGMENT]
         if blocked:
             time = "" if due is None else f".d{due}"

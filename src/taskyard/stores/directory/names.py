@@ -1,6 +1,6 @@
 """File names: the state of a task is where its file is and what it is called. PROTOCOL.md has the grammar.
 
-    <id>.<N>.e<E>.c<C>[.x|.b<B>][.m<M>][.t<T>][.u]                 in todo/<lane>/<segment>/
+    <id>.<N>.e<E>.c<C>[.x|.b<B>][.m<M>][.t<T>][.u|.v|.w]          in todo/<lane>/<segment>/
     ....<lane>                                           in failed/, cancelled/
     ....<lane>[.d<due>]                                  in blocked/<segment>/
     ....<lane>.d<due>                                    in waiting/<bucket>/<segment>/
@@ -9,7 +9,7 @@
 
 N is the fence, E and C count errors and crashes, x marks a file that came through the drop box, B selects the body in edits/ that has replaced the file's own, M is the
 task's own limit of attempts and T its own lease, where it has them; u marks one that uses something which it must have
-to itself; L marks a claim that a lock in workers/ vouches for; times are in milliseconds. All end in `.json`. No part holds
+to itself, v one that is done only if a check passes, w both; L marks a claim that a lock in workers/ vouches for; times are in milliseconds. All end in `.json`. No part holds
 a dot.
 """
 
@@ -25,6 +25,7 @@ from taskyard.words import decoded, encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from taskyard.draft import Draft
     from taskyard.retry import Policy
     from taskyard.store import Terms
 
@@ -34,6 +35,8 @@ DROPPED = "x"
 VOUCHED = "L"
 VOUCHED_MARK = f".{VOUCHED}."  # no other part of a name can be this
 USES = "u"
+VERIFIED = "v"
+BOTH = "w"  # one letter for the two, so that the longest name still fits
 # What can be no task's file: a folder, a link, a pipe, a socket, one that is too large, or one that is not ours to read.
 NO_FILE = frozenset((errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO, errno.EAGAIN, errno.EFBIG))
 UNREADABLE = NO_FILE | {errno.ENOENT, errno.ENOTDIR}  # the same, or nothing at all
@@ -42,6 +45,8 @@ _FENCE = 9  # digits of a fence, the most that a handle takes; in todo/ one less
 _DIGITS = 13  # of a number in a name: the milliseconds of a far-away day
 ASSIGNED = "@"  # stands for the worker where the lane names an assignee: only that worker can be it
 
+_USES_ALONE, _USES_TOO = f".{USES}.", f".{BOTH}."
+_WANTS = frozenset((USES, VERIFIED, BOTH))
 _MINUTE, _HOUR, _DAY = "%Y-%m-%dT%H-%M", "%Y-%m-%dT%H", "%Y-%m-%d"
 
 
@@ -97,6 +102,11 @@ def is_lane(part: str) -> bool:
     return len(part) > 2 and part[1] == "-" and part[0] in "0123456789"
 
 
+def uses_something(name: str) -> bool:
+    """Whether the task of this name must have something to itself: no word in a name holds a dot."""
+    return _USES_ALONE in name or _USES_TOO in name
+
+
 class Token:
     """A parsed name."""
 
@@ -115,6 +125,7 @@ class Token:
         "nonce",
         "own_lease",
         "uses",
+        "verified",
         "vouched",
         "worker",
     )
@@ -130,6 +141,7 @@ class Token:
         self.max_attempts: int | None = None
         self.own_lease: int | None = None
         self.uses = False
+        self.verified = False
         self.due: int | None = None
         self.lease: int | None = None
         self.worker: str | None = None
@@ -167,8 +179,9 @@ class Token:
             self.max_attempts = _tagged(rest.pop(0), "m")
         if rest and rest[0][0] == "t":
             self.own_lease = _tagged(rest.pop(0), "t")
-        if rest and rest[0] == USES:
-            self.uses = bool(rest.pop(0))
+        if rest and rest[0] in _WANTS:
+            wants = rest.pop(0)
+            self.uses, self.verified = wants != VERIFIED, wants != USES
 
     def _read_claim(self, parts: list[str]) -> None:
         """The lease, worker and nonce of a claim; `ValueError` if these parts are none."""
@@ -240,20 +253,23 @@ class Counters:
         return cls(rest[: -len(SUFFIX)], token)
 
     @staticmethod
-    def limits(max_attempts: int | None, lease: float | None, uses: tuple[str, ...] = ()) -> str:
-        """The `.m`, `.t` and `.u` parts for a task with these limits of its own."""
-        attempts = "" if max_attempts is None else f".m{max_attempts}"
-        return attempts + ("" if lease is None else f".t{round(lease * 1000)}") + (f".{USES}" if uses else "")
+    def limits(draft: Draft) -> str:
+        """The `.m` and `.t` parts for a task with these limits of its own, and what it wants to be looked at for."""
+        attempts = "" if draft.max_attempts is None else f".m{draft.max_attempts}"
+        lease = "" if draft.lease is None else f".t{round(draft.lease * 1000)}"
+        if draft.verify is None:
+            return attempts + lease + (f".{USES}" if draft.uses else "")
+        return f"{attempts}{lease}.{BOTH if draft.uses else VERIFIED}"
 
 
 _ANY_LANE = Lane(0, "any", None)
 
 
 def own_parts(name: str) -> str:
-    """The `.b`, `.m`, `.t` and `.u` parts of a name as they stand, to be carried over into its next one."""
+    """The `.b`, `.m`, `.t`, `.u` and `.v` parts of a name as they stand, to be carried over into its next one."""
     kept = ""
     for part in name[: -len(SUFFIX)].split(".")[4:8]:
-        if part not in (DROPPED, USES) and not is_body(part) and not (part[0] in "mt" and part[1:].isdigit()):
+        if part != DROPPED and part not in _WANTS and not is_body(part) and not (part[0] in "mt" and part[1:].isdigit()):
             break
         kept += f".{part}"
     return kept
@@ -278,7 +294,7 @@ def is_dropped(name: str) -> bool:
 
 _HEAD = (
     r"\.e[0-9]{1,13}\.c[0-9]{1,13}(?:\.x)?(?:\.b[0-9a-hjkmnp-tv-z]{8})?(?:\.m[0-9]{1,13})?(?:\.t[0-9]{1,13})?"
-    r"(?:\.u)?"
+    r"(?:\.[uvw])?"
 )
 _ID = r"[0-9a-hjkmnp-tv-z]{21}"
 is_ready = re.compile(_ID + r"\.[0-9]{1,8}" + _HEAD + r"\.json").fullmatch  # whether this is a task's name in todo/

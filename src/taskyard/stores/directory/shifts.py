@@ -191,7 +191,7 @@ class Shifts:
         lane = Lane.of(draft.priority, draft.kind, draft.assignee)
         content = body.encode(standing.id, draft, due if due_anew else None)
         token = ground.bodies.write(standing.id, content, ground.durable)
-        own = names.Counters.limits(draft.max_attempts, draft.lease, draft.uses)
+        own = names.Counters.limits(draft)
         stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}.b{token}{own}"
         target = self._placed(standing.id, move.to, stem, lane, due, at)
         line = self._line(standing, move, by, at, due if due_anew and move.to is State.WAITING else None)

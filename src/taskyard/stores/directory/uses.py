@@ -2,20 +2,19 @@
 
 A claim of a task that uses something is a claim only after a look around: the task is put into processing/ first, and
 whoever then sees another one there that uses the same gives its own back. Of two who come at the same time at least one
-sees the other. The name says whether a task uses anything (`u`), its body says what.
+sees the other. The name says whether a task uses anything (`u`, `w`), its body says what.
 """
 
 from __future__ import annotations
 
 from taskyard.errors import Invalid
 from taskyard.stores.directory import body
-from taskyard.stores.directory.names import NO_FILE, USES, Token
+from taskyard.stores.directory.names import NO_FILE, Token, uses_something
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.stores.directory.ground import Ground
 
-_MARK = f".{USES}."  # in the name of a task that uses something, and in no other: no word in a name holds a dot
 _KNOWN_MOST = 100_000
 
 
@@ -49,7 +48,7 @@ class Uses:
         folder = self._ground.processing
         taken: dict[str, str] = {}
         for name in self._ground.disk.listdir(folder):
-            if _MARK in name and name != but:
+            if uses_something(name) and name != but:
                 for resource in self.of(folder, name):
                     taken[resource] = name
         return taken
