@@ -110,14 +110,6 @@ def test_a_result_that_is_no_json_is_an_error(sh: Shell, yard: Yard) -> None:
     assert failed.error.startswith("its result cannot be kept")
 
 
-def test_a_task_that_asks_for_a_check_is_not_done_without_it(sh: Shell, yard: Yard) -> None:
-    asks = yard.add("build", title='with "verify":"x"', verify="tests", max_attempts=1)
-    asks_not = yard.add("build", {"verify": "no"}, title=',"verify":"x"')
-    for _ in range(2):
-        assert sh.run("process_loop", "--once", "true").code == 0
-    assert (yard.get(asks.id).state, yard.get(asks_not.id).state) == ("failed", "done")
-
-
 def test_drain_ends_when_nothing_of_its_kinds_is_left(sh: Shell, yard: Yard) -> None:
     tools.settle(yard.url, backoff=0.1)
     task = yard.add("build")

@@ -10,26 +10,37 @@
 #   taskyard.sh fail_task HANDLE REASON            tried again while attempts are left
 #   taskyard.sh release_task HANDLE                hand it back untouched
 #   taskyard.sh heartbeat HANDLE                   begin the lease anew
+#   taskyard.sh note_task HANDLE TEXT              leave a word for whoever works on it next; begins the lease anew too
 #   taskyard.sh verify_ownership HANDLE            is it still mine?
 #   taskyard.sh process_loop [--kind KIND]... [--once|--drain] [--] CMD...
 #                                                  run CMD for each task, the task's file on its standard input
 #   taskyard.sh reap_stale                         give back what leases have ended of, wake what is due
 #
-# The yard is $TASKYARD, else the nearest .taskyard upward. The worker is $TASKYARD_WORKER, else $AGENT_ID, else a name of
-# this process. $TASKYARD_LEASE is the lease of claims in seconds, where neither the default nor the task's own will do.
+# The yard is $TASKYARD, else the nearest .taskyard upward; a script that changes its folder should name it by its whole path.
+# The worker is $TASKYARD_WORKER, else $AGENT_ID, else a name of this process. $TASKYARD_LEASE is the lease of claims in
+# seconds, where neither the default nor the task's own will do. Without a HANDLE $TASKYARD_CLAIM is meant.
 # Exit codes: 0 ok, 2 usage or invalid, 3 nothing ready, 4 claim lost, 6 not found, 7 conflict, 8 yard unavailable.
 #
 # CMD is told TASKYARD, TASKYARD_CLAIM, TASKYARD_TASK, TASKYARD_FENCE, TASKYARD_WORKER and TASKYARD_WORKDIR. It may leave its
 # result as result.json in TASKYARD_WORKDIR. Exit 0 is done, 75 later (not counted), 65 failed for good, all else an error.
+# A task that asks for a check is done only if that passes: the command of this name in yard.json, which has the task and its
+# result on its standard input. Where yard.json has none of that name, the task is never claimed here.
 #
 # It keeps to PROTOCOL.md, format 1, beside any number of Python workers. It leaves to them, and never touches: tasks that use
-# something (u in their names), files in the drop box, idempotency keys, and what killed processes left half done (the
-# sweep's mending; 'taskyard janitor' does it at once). An event that it was killed before it could log stays unlogged. A
-# claim of a task that asks for a check (verify) is failed by process_loop: only Python workers have checks.
+# something (u or w in their names), tasks whose check it does not know, files in the drop box, idempotency keys, and what
+# killed processes left half done (the sweep's mending; 'taskyard janitor' does it at once).
 #
 # It needs mv, mkdir, rmdir, rm, ln, touch, sort, sync, awk, and a stat with -c: GNU's or busybox's.
+#
+# A shell parses a script as it reads it, and to parse all of this takes as long as a mv. So what a claim and a done need
+# stands first, and where one of them is the verb, it is tried before the rest is read. Whatever then turns out to need
+# the rest says so by 100 (_ty_unread), before anything has been changed, and is done from the beginning.
 
 # ---- small things -------------------------------------------------------------------------------------------------------
+
+_ty_early=
+
+_ty_unread() { [ -n "$_ty_early" ]; } # is the second half of this file still to be read?
 
 _ty_say() { printf 'taskyard.sh: %s\n' "$*" >&2; }
 
@@ -72,136 +83,37 @@ _ty_draw() {
     _ty_word=$_ty_text
 }
 
-_ty_upper() { # a hex digit -> _ty_text
-    case $1 in
-        a) _ty_text=A ;; b) _ty_text=B ;; c) _ty_text=C ;; d) _ty_text=D ;; e) _ty_text=E ;; f) _ty_text=F ;;
-        *) _ty_text=$1 ;;
-    esac
-}
-
 _ty_encode() { # word -> _ty_text, as it stands in names; 2 if no word may be so
-    local byte='' code='' out='' more=0 head=''
     case $1 in
         '') return 2 ;;
-        *[!A-Za-z0-9_-]*) ;;
-        *)
-            _ty_text=$1
-            [ ${#1} -le 60 ] || return 2
-            return 0
+        *[!A-Za-z0-9_-]*)
+            ! _ty_unread || return 100
+            _ty_encode_bytes "$1"
+            return
             ;;
     esac
-    # shellcheck disable=SC2046  # bytes in hex
-    set -- $(printf '%s' "$1" | od -An -v -tx1)
-    for byte; do
-        if [ "$more" -gt 0 ]; then # within a character of several bytes
-            case $head$byte in
-                e0[89]? | ed[ab]? | f0[8]? | f4[9ab]? | c2[89]?) return 2 ;; # too long, surrogates, too high, C1 controls
-                *[89ab]?) ;;
-                *) return 2 ;;
-            esac
-            case $out$byte in *%E2%80a[89]) return 2 ;; esac # line and paragraph separators
-            more=$((more - 1)) head=
-        else
-            case $byte in
-                [01]? | 7f | [89ab]? | c[01] | f[5-9a-f]) return 2 ;;
-                c? | d?) more=1 ;;
-                e?) more=2 ;;
-                f?) more=3 ;;
-            esac
-            head=$byte
-        fi
-        case $byte in
-            2d | 3[0-9] | 4[1-9a-f] | 5[0-9af] | 6[1-9a-f] | 7[0-9a])
-                code=$((0x$byte))
-                out="$out\\0$((code / 64))$((code / 8 % 8))$((code % 8))"
-                ;;
-            *)
-                _ty_upper "${byte%?}"
-                out="$out%$_ty_text"
-                _ty_upper "${byte#?}"
-                out="$out$_ty_text"
-                ;;
-        esac
-    done
-    [ "$more" -eq 0 ] || return 2
-    _ty_text=$(printf '%b' "$out")
-    [ ${#_ty_text} -le 60 ] || return 2
+    _ty_text=$1
+    [ ${#1} -le 60 ] || return 2
 }
 
 _ty_decode() { # a word in a name -> _ty_text
-    local rest=$1 out='' hex='' code=''
     case $1 in
-        *%*) ;;
-        *) _ty_text=$1 && return ;;
+        *%*)
+            ! _ty_unread || return 100
+            _ty_decode_bytes "$1"
+            ;;
+        *) _ty_text=$1 ;;
     esac
-    while :; do
-        case $rest in *%[0-9A-F][0-9A-F]*) ;; *) break ;; esac
-        out=$out${rest%%\%*}
-        rest=${rest#*\%}
-        hex=${rest%"${rest#??}"}
-        rest=${rest#??}
-        code=$((0x$hex))
-        out="$out\\0$((code / 64))$((code / 8 % 8))$((code % 8))"
-    done
-    _ty_text=$(printf '%b' "$out$rest")
 }
 
 _ty_string() { # text -> _ty_json, a JSON string
     case $1 in
         *[!\ -~]* | *\"* | *\\*)
-            _ty_json=$(printf '%s\n' "$1" | LC_ALL=C awk '
-                BEGIN { for (i = 1; i < 32; i++) code[sprintf("%c", i)] = sprintf("\\u%04x", i); code["\177"] = "\\u007f"; code["\t"] = "\\t" }
-                {
-                    if (NR > 1) text = text "\\n"
-                    rest = $0
-                    gsub(/\\/, "\\\\&", rest); gsub(/"/, "\\\\&", rest)
-                    while (match(rest, "[\001-\037\177]")) {
-                        text = text substr(rest, 1, RSTART - 1) code[substr(rest, RSTART, 1)]
-                        rest = substr(rest, RSTART + 1)
-                    }
-                    text = text rest
-                }
-                END {
-                    bare = text
-                    gsub("[\302-\337][\200-\277]|\340[\240-\277][\200-\277]|[\341-\354\356\357][\200-\277][\200-\277]|\355[\200-\237][\200-\277]|\360[\220-\277][\200-\277][\200-\277]|[\361-\363][\200-\277][\200-\277][\200-\277]|\364[\200-\217][\200-\277][\200-\277]", "", bare)
-                    if (bare ~ "[\200-\377]") gsub("[\200-\377]", "?", text)  # not UTF-8
-                    print "\"" text "\""
-                }')
+            ! _ty_unread || return 100
+            _ty_quote "$1"
             ;;
         *) _ty_json="\"$1\"" ;;
     esac
-}
-
-# The JSON value in a file, on one line; 2 if it is none. Strings become \001, all other values \002, members \003, until one
-# value is left: regular expressions can't count brackets, but they can take them off from the inside.
-_ty_value() { # file -> _ty_json
-    [ -r "$1" ] && [ ! -d "$1" ] || [ "$1" = - ] || {
-        _ty_say "$1 cannot be read"
-        return 2
-    }
-    _ty_json=$(LC_ALL=C awk '
-        { text = text (NR > 1 ? "\n" : "") $0 }
-        END {
-            if (text ~ "[\001-\010\013\014\016-\037]") exit 1
-            bare = text
-            gsub("\"([][ !#-Z^-~\177]|\\\\(\\\\|[\"/bfnrt]|u[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F])|[\302-\337][\200-\277]|\340[\240-\277][\200-\277]|[\341-\354\356\357][\200-\277][\200-\277]|\355[\200-\237][\200-\277]|\360[\220-\277][\200-\277][\200-\277]|[\361-\363][\200-\277][\200-\277][\200-\277]|\364[\200-\217][\200-\277][\200-\277])*\"", "\001", bare)
-            gsub(/-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|true|false|null/, "\002", bare)
-            gsub("[ \n\r\t]+", "", bare)
-            for (depth = 0; depth <= 200; depth++) {
-                before = bare
-                gsub("\001:[\001\002]", "\003", bare)
-                gsub("[{](\003(,\003)*)?[}]", "\002", bare)
-                gsub("[[]([\001\002](,[\001\002])*)?[]]", "\002", bare)
-                if (bare == before) break
-            }
-            if (bare != "\001" && bare != "\002") exit 1
-            gsub("[\n\r\t]", " ", text); sub(/^ +/, "", text); sub(/ +$/, "", text)
-            if (length(text) > 1048576) exit 1
-            print text
-        }' "$1") || {
-        _ty_say "$1 holds no JSON value, or one of more than 1 MiB or 200 levels"
-        return 2
-    }
 }
 
 # ---- time ---------------------------------------------------------------------------------------------------------------
@@ -221,21 +133,43 @@ _ty_uptime() { # -> _ty_up in hundredths of a second; 1 where the system does no
     _ty_up=
     { read -r _ty_up _; } 2>/dev/null </proc/uptime || return 1
     _ty_up=${_ty_up%.*}${_ty_up#*.}
-}
-
-# For events a look at the yard's time is carried on for a second by this machine's ticking: a look costs a process.
-_ty_moment() { # a file that was just moved
-    if _ty_uptime && [ -n "$_ty_looked" ] && [ $((_ty_up - _ty_looked)) -lt 100 ]; then
-        _ty_now=$((_ty_seen + (_ty_up - _ty_looked) * 10))
-        return
-    fi
-    _ty_time "$1" || _ty_ask_time || return
-    _ty_seen=$_ty_now _ty_looked=$_ty_up
+    while :; do case $_ty_up in 0?*) _ty_up=${_ty_up#0} ;; *) return ;; esac done
 }
 
 _ty_ask_time() { # the same, where there is no such file
     _ty_error=
     touch "$_ty_root/tmp/clock" 2>/dev/null && _ty_time "$_ty_root/tmp/clock" || _ty_trouble "the yard's time cannot be asked for in $_ty_root/tmp"
+}
+
+# The stamps of events are a look at the yard's time that was carried on for at most a minute by this machine's ticking: a
+# look costs a process. Whatever is decided by time, leases and delays, is decided by a fresh look.
+_ty_moment() { # a file that was just moved
+    if _ty_uptime && [ -n "$_ty_looked" ] && [ $((_ty_up - _ty_looked)) -ge 0 ] && [ $((_ty_up - _ty_looked)) -lt 6000 ]; then
+        _ty_now=$((_ty_seen + (_ty_up - _ty_looked) * 10))
+        return
+    fi
+    _ty_time "$1" || _ty_ask_time || return
+    _ty_seen=$_ty_now _ty_looked=$_ty_up
+    _ty_remember
+}
+
+# What was found out about this place stands in writers/<kernel>-<mounts>.look for a minute, for the next process: when the
+# look at the time was, that time, when the mounts were looked at, what kind of place it is, and the yard's path.
+_ty_remember() {
+    [ -n "$_ty_up" ] && [ -n "$_ty_look" ] && [ -n "$_ty_place_up" ] || return 0
+    { printf '%s %s %s %s %s\n' "$_ty_up" "$_ty_now" "$_ty_place_up" "$_ty_place" "$_ty_root" 1<>"$_ty_look"; } 2>/dev/null
+    return 0
+}
+
+_ty_recall() { # -> _ty_place, _ty_seen, _ty_looked as far as they are known
+    local up='' now='' placed='' place='' root='' mounts=''
+    _ty_look='' _ty_looked='' _ty_seen='' _ty_place='' _ty_place_up=''
+    { read -r mounts _ </proc/self/mountinfo; } 2>/dev/null && _ty_uptime || return 0
+    _ty_look=$_ty_root/writers/$_ty_boot-$mounts.look
+    { read -r up now placed place root <"$_ty_look"; } 2>/dev/null || return 0
+    [ "$root" = "$_ty_root" ] && _ty_is_number "$up" && _ty_is_number "$now" && _ty_is_number "$placed" || return 0
+    if [ "$up" -le "$_ty_up" ]; then _ty_seen=$now _ty_looked=$up; fi
+    case $place in local | network) [ "$placed" -gt "$_ty_up" ] || [ $((_ty_up - placed)) -ge 6000 ] || _ty_place=$place _ty_place_up=$placed ;; esac
 }
 
 _ty_date() { # milliseconds since 1970 -> _ty_stamp, _ty_minute, _ty_hour, _ty_day
@@ -252,169 +186,79 @@ _ty_date() { # milliseconds since 1970 -> _ty_stamp, _ty_minute, _ty_hour, _ty_d
     _ty_stamp=$_ty_hour:${M#1}:${S#1}.${ms#1}Z
 }
 
-_ty_backoff() { # turn -> _ty_delay in milliseconds: doubled each time, capped, spread by a quarter either way
-    local turn=$1
-    _ty_delay=$_ty_set_backoff
-    while [ "$turn" -gt 0 ] && [ "$_ty_delay" -lt "$_ty_set_cap" ]; do
-        _ty_delay=$((_ty_delay * 2)) turn=$((turn - 1))
-    done
-    [ "$_ty_delay" -le "$_ty_set_cap" ] || _ty_delay=$_ty_set_cap
-    _ty_draw
-    _ty_delay=$((_ty_delay * (1500 + _ty_chance % 1000) / 2000))
-    [ "$_ty_delay" -le "$_ty_set_cap" ] || _ty_delay=$_ty_set_cap
-}
-
 # ---- the yard -----------------------------------------------------------------------------------------------------------
 
-_ty_nearest() { # folder -> _ty_text
-    local folder=$1 start=$1 line='' common=''
-    while :; do
-        if [ -e "${folder%/}/.taskyard/yard.json" ]; then
-            _ty_text=${folder%/}/.taskyard
-            return
-        fi
-        if [ -f "${folder%/}/.git" ]; then # a linked worktree: the same place in the main checkout
-            read -r line <"${folder%/}/.git"
-            line=${line#gitdir: }
-            case $line in /*) ;; *) line=${folder%/}/$line ;; esac
-            if [ -f "$line/commondir" ]; then
-                read -r common <"$line/commondir"
-                case $common in /*) ;; *) common=$(CDPATH='' cd -- "$line/$common" 2>/dev/null && pwd -P) ;; esac
-                case $common in
-                    */.git) [ "${common%/.git}" != "$folder" ] && _ty_nearest "${common%/.git}${start#"$folder"}" && return ;;
-                esac
-            fi
-        fi
-        [ -n "${folder%/}" ] || return 1
-        folder=${folder%/*}
-        folder=${folder:-/}
+# The settings, where yard.json is laid out as 'taskyard init' does it and they are whole numbers. 1: awk must read it.
+_ty_read_plainly() {
+    local line='' name='' value=''
+    _ty_durability=durable _ty_set_attempts=3 _ty_set_crashes=3 _ty_set_backoff=5000 _ty_set_cap=600000 _ty_set_lease=1800000
+    _ty_checks=
+    for value in '{' '"taskyard": 1,' '"features": [],' '"settings": {'; do
+        read -r line && [ "$line" = "$value" ] || return 1
     done
+    while read -r name value; do
+        value=${value%,}
+        case $name$value in
+            '}') read -r line && [ "$line" = '}' ] && ! read -r line && [ -z "$line" ] && return ;;
+            '"durability":"fast"' | '"durability":"durable"' | '"durability":"strict"')
+                value=${value#?}
+                _ty_durability=${value%?}
+                continue
+                ;;
+            '"shared":"group"')
+                umask g=rwx # whatever is made here is the group's as well
+                continue
+                ;;
+        esac
+        case $value in '' | *[!0-9]* | 0?* | ?????????*) return 1 ;; esac
+        case $name in
+            '"max_attempts":') _ty_set_attempts=$value ;;
+            '"max_crashes":') _ty_set_crashes=$value ;;
+            '"backoff":') _ty_set_backoff=$((value * 1000)) ;;
+            '"backoff_cap":') _ty_set_cap=$((value * 1000)) ;;
+            '"lease":') _ty_set_lease=$((value * 1000)) ;;
+            '"sweep_every":' | '"settle":' | '"retention_age":' | '"retention_count":') ;;
+            *) return 1 ;;
+        esac
+    done
+    return 1
 }
 
-_ty_locate() { # -> _ty_text
-    _ty_text=${TASKYARD-}
-    case $_ty_text in
-        '')
-            _ty_nearest "$PWD" || {
-                _ty_say "there is no yard here or above; name one in \$TASKYARD"
-                return 2
-            }
-            ;;
-        file:*)
-            _ty_text=${_ty_text#file:}
-            case $_ty_text in
-                //localhost/* | ///*) _ty_text=/${_ty_text#//*/} ;;
-                //*) _ty_say "a file: URL names a path on this machine: $TASKYARD" && return 2 ;;
-            esac
-            _ty_decode "$_ty_text"
-            ;;
-        memory:* | [A-Za-z]*://*)
-            _ty_say "the shell client knows yards in directories only, not $_ty_text"
-            return 2
-            ;;
-    esac
-}
-
-# The settings, and whether this place can be used: one mount, because mv copies from one to another without a word. Says
-# ok or what is wrong, then durability, attempts, crashes, backoff, cap and lease, then local or not.
-_ty_read_yard() {
-    _TY_ROOT=$_ty_root LC_ALL=C awk '
-        function skip() { sub(/^[ \t\r\n]+/, "", t) }
-        function next_is(c) { skip(); if (substr(t, 1, 1) != c) return 0; t = substr(t, 2); return 1 }
-        function value(path,   key, n) {
-            skip()
-            if (match(t, /^"([^"\\]|\\.)*"/)) { val[path] = "s" substr(t, 2, RLENGTH - 2); t = substr(t, RLENGTH + 1); return }
-            if (match(t, /^(-?[0-9][0-9.eE+-]*|true|false|null)/)) { val[path] = "n" substr(t, 1, RLENGTH); t = substr(t, RLENGTH + 1); return }
-            if (next_is("{")) {
-                val[path] = "o"
-                if (next_is("}")) return
-                do {
-                    skip()
-                    if (!match(t, /^"([^"\\]|\\.)*"/)) { bad = 1; return }
-                    key = substr(t, 2, RLENGTH - 2); t = substr(t, RLENGTH + 1)
-                    if (!next_is(":")) { bad = 1; return }
-                    value(path "/" key)
-                    if (bad) return
-                } while (next_is(","))
-                if (!next_is("}")) bad = 1
-                return
-            }
-            if (next_is("[")) {
-                val[path] = "a"
-                if (next_is("]")) return
-                do { val[path] = "A"; value(path "/" n++); if (bad) return } while (next_is(","))
-                if (!next_is("]")) bad = 1
-                return
-            }
-            bad = 1
-        }
-        function number(name, fallback, factor,   v, whole) {
-            v = val["/settings/" name]
-            if (v == "") return fallback
-            if (v !~ /^n[0-9][0-9.eE+-]*$/ || (v = substr(v, 2) * factor) >= 1e12) { wrong = name; return fallback }
-            whole = int(v)
-            return sprintf("%.0f", whole < v ? whole + 1 : whole)
-        }
-        FILENAME == "/proc/self/mountinfo" {
-            root = ENVIRON["_TY_ROOT"]; point = $5
-            gsub(/\\040/, " ", point); gsub(/\\011/, "\t", point); gsub(/\\134/, "\\", point)
-            if (index(point, root "/") == 1) inner = point
-            if (point == "/" || point == root || index(root, point "/") == 1) {
-                if (length(point) >= length(best)) { best = point; device = $3; for (i = 6; $i != "-"; i++); type = $(i + 1) }
-            }
-            next
-        }
-        { t = t $0 "\n" }
-        END {
-            value(""); skip()
-            durability = val["/settings/durability"]; if (durability == "") durability = "sdurable"
-            attempts = number("max_attempts", 3, 1); crashes = number("max_crashes", 3, 1)
-            backoff = number("backoff", 5000, 1000); cap = number("backoff_cap", 600000, 1000); lease = number("lease", 1800000, 1000)
-            if (bad || t != "") said = "its yard.json is no JSON"
-            else if (val["/taskyard"] != "n1" || val["/features"] !~ /^(a|nnull|nfalse)?$/) said = "its format or features are unknown to this version of taskyard.sh"
-            else if (val["/settings"] != "" && val["/settings"] != "o") said = "the settings in its yard.json are no object"
-            else if (durability !~ /^s(fast|durable|strict)$/) said = "the durability in its yard.json is unknown"
-            else if (wrong != "") said = wrong " in its yard.json is no number that can be used"
-            else if (inner != "") said = inner " in it is a mount of its own"
-            else if (type ~ /^fuse\.(s3fs|goofys|gcsfuse|rclone|osxfs|grpcfuse)$|^fakeowner$/) said = type " has no atomic rename"
-            if (said != "") { print "no", said; exit }
-            place = best == "" ? "unknown" : device !~ /^0:/ || type ~ /^(ext[234]|xfs|btrfs|tmpfs|overlay|zfs|f2fs|bcachefs|ramfs|ufs|apfs)$/ ? "local" : "network"
-            print "ok", substr(durability, 2), attempts, crashes, backoff, cap, lease, place, val["/settings/shared"] == "sgroup" ? "group" : "own"
-        }' "$@"
-}
-
-_ty_one_mount() { # where the system does not list its mounts
-    # shellcheck disable=SC2046  # mount points
-    set -- $(df -P "$_ty_root" "$_ty_root"/*/ 2>/dev/null | awk 'NR > 1 && !seen[$NF]++ { print NR }')
-    [ $# -eq 1 ]
+_ty_enter() { # folder -> _ty_root, where it really is; a process of our own may go there and back, and needs no other
+    local here=${PWD-}
+    _ty_root=
+    if [ -n "$_ty_is_program" ]; then
+        { CDPATH='' cd -P -- "$1" && _ty_root=$PWD; } >/dev/null 2>&1
+        CDPATH='' cd -- "$here" >/dev/null 2>&1 || : # it is gone, and so is whatever it could be needed for
+    else
+        _ty_root=$(CDPATH='' cd -- "$1" 2>/dev/null && pwd -P)
+    fi
+    [ -n "$_ty_root" ] && [ -r "$_ty_root/yard.json" ] || {
+        _ty_say "there is no yard at $1, or it cannot be read"
+        return 8
+    }
 }
 
 # Everything begins here: which yard, its settings, who I am. Asked once, and again when the place or the name changes.
 _ty_open() {
-    local key="${TASKYARD-}|$PWD|${TASKYARD_WORKER-}|${AGENT_ID-}|${TASKYARD_LEASE-}" said='' place='' boot=''
+    local key="${TASKYARD-}|${PWD-}|${TASKYARD_WORKER-}|${AGENT_ID-}|${TASKYARD_LEASE-}"
     [ "${_ty_key-}" != "$key" ] || return 0
-    _ty_key=
-    _ty_locate || return
-    _ty_error=
-    _ty_root=$(CDPATH='' cd -- "$_ty_text" 2>/dev/null && pwd -P) && [ -r "$_ty_root/yard.json" ] || {
-        _ty_say "there is no yard at $_ty_text, or it cannot be read"
-        return 8
-    }
-    set -- "$_ty_root/yard.json"
-    [ ! -r /proc/self/mountinfo ] || set -- "$@" /proc/self/mountinfo
-    said=$(_ty_read_yard "$@") || said="no its yard.json cannot be read"
-    case $said in
-        ok*) ;;
-        *) _ty_say "the yard $_ty_root cannot be used: ${said#no }" && return 8 ;;
+    _ty_key='' _ty_error=''
+    case ${TASKYARD-} in
+        '' | *:*)
+            ! _ty_unread || return 100
+            _ty_locate || return
+            ;;
+        *) _ty_text=$TASKYARD ;;
     esac
-    # shellcheck disable=SC2086  # nine words
-    set -- $said
-    _ty_durability=$2 _ty_set_attempts=$3 _ty_set_crashes=$4 _ty_set_backoff=$5 _ty_set_cap=$6 _ty_set_lease=$7 place=$8
-    [ "$9" != group ] || umask g=rwx # a yard that a group shares: whatever is made here is the group's as well
-    [ "$place" != unknown ] || _ty_one_mount || {
-        _ty_say "the yard $_ty_root cannot be used: it is more than one mount"
-        return 8
-    }
+    _ty_enter "$_ty_text" || return
+    { read -r _ty_boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || _ty_boot=pid$$
+    _ty_boot=${_ty_boot%%-*}
+    _ty_recall
+    if [ -z "$_ty_place" ] || ! _ty_read_plainly <"$_ty_root/yard.json"; then
+        ! _ty_unread || return 100
+        _ty_examine || return
+    fi
     _ty_asked_lease=
     case ${TASKYARD_LEASE-} in
         '') ;;
@@ -424,47 +268,46 @@ _ty_open() {
             ;;
         *) _ty_asked_lease=$((TASKYARD_LEASE * 1000)) ;;
     esac
-    _ty_draw
-    _ty_writer=$$-$_ty_word
-    { read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null || boot=pid$$
-    boot=${boot%%-*}
-    # One write of one line never mixes with another's on one kernel. Between machines, each process has a log of its own.
-    _ty_own_log=$boot-$_ty_writer
-    _ty_log=$boot-sh
-    [ "$place" = local ] || _ty_log=$_ty_own_log
-    _ty_torn=
+    _ty_own_log='' _ty_torn='' _ty_last=0
+    # One who takes a single task looks at a few; one who goes on keeps the list for a second.
+    if [ -n "$_ty_is_program" ]; then _ty_ahead=8; else _ty_ahead=32; fi
     _ty_who || return
-    _ty_queue='' _ty_queue_for='' _ty_lost=0 _ty_looked='' _ty_last_tick=0 _ty_lane_known=''
+    _ty_queue='' _ty_queue_for='' _ty_lost=0 _ty_last_tick=0 _ty_lane_known='' _ty_known_checks=''
     _ty_key=$key
 }
 
-_ty_who() {
-    local name=${TASKYARD_WORKER:-${AGENT_ID-}} host=''
+_ty_who() { # -> _ty_worker, _ty_by, and _ty_notes, the file in writers/ for what this worker is about to do
+    local name=${TASKYARD_WORKER:-${AGENT_ID-}} host='' code=0
+    _ty_notes=
     if [ -z "$name" ]; then
         { read -r host </proc/sys/kernel/hostname; } 2>/dev/null || host=$(uname -n)
         host=${host%%.*}
         case $host in '' | *[!A-Za-z0-9_-]* | ???????????????????????????????*) host='sh' ;; esac
+        _ty_draw
         name=$host-$$-${_ty_word%????}
+        _ty_notes=$_ty_root/writers/$host-$$.sh
     fi
-    _ty_encode "$name" || {
+    _ty_encode "$name" || code=$?
+    [ $code -ne 100 ] || return 100
+    [ $code -eq 0 ] || {
         _ty_say "no worker can be called $name"
         return 2
     }
     _ty_worker=$_ty_text
-    _ty_string "$name"
+    _ty_notes=${_ty_notes:-$_ty_root/writers/$_ty_worker.sh}
+    _ty_string "$name" || return
     _ty_by=$_ty_json
 }
 
 _ty_lane_json() { # lane -> _ty_kind and _ty_assignee as JSON; the last one is remembered
     [ "$_ty_lane_known" != "$1" ] || return 0
     local kind=${1#?-}
-    _ty_decode "${kind%%@*}"
+    _ty_decode "${kind%%@*}" || return
     _ty_kind="\"$_ty_text\""
     _ty_assignee=null
     case $1 in
         *@*)
-            _ty_decode "${1#*@}"
-            _ty_string "$_ty_text"
+            _ty_decode "${1#*@}" && _ty_string "$_ty_text" || return
             _ty_assignee=$_ty_json
             ;;
     esac
@@ -475,10 +318,7 @@ _ty_holder_json() { # the holder of the name that was split last -> _ty_json
     case $_ty_holder in
         @) _ty_lane_json "$_ty_lane" && _ty_json=$_ty_assignee ;;
         "$_ty_worker") _ty_json=$_ty_by ;;
-        *)
-            _ty_decode "$_ty_holder"
-            _ty_string "$_ty_text"
-            ;;
+        *) _ty_decode "$_ty_holder" && _ty_string "$_ty_text" ;;
     esac
 }
 
@@ -496,11 +336,11 @@ _ty_is_id() { # text
     esac
 }
 
-# What a name says: _ty_id, _ty_seg, _ty_fence, _ty_errors, _ty_crashes, _ty_own, _ty_limit, _ty_own_lease, _ty_body, _ty_uses,
+# What a name says: _ty_id, _ty_seg, _ty_fence, _ty_errors, _ty_crashes, _ty_own, _ty_limit, _ty_own_lease, _ty_body, _ty_uses, _ty_verified,
 # _ty_lane, _ty_due, _ty_lease, _ty_claim (from .l on), _ty_holder, _ty_nonce. 1 if it is no task's name.
 _ty_split() { # name [lane]
     local IFS=.
-    _ty_lane=${2-} _ty_own='' _ty_limit='' _ty_own_lease='' _ty_body='' _ty_uses='' _ty_due='' _ty_lease='' _ty_claim='' _ty_holder='' _ty_nonce=''
+    _ty_lane=${2-} _ty_own='' _ty_limit='' _ty_own_lease='' _ty_body='' _ty_uses='' _ty_verified='' _ty_due='' _ty_lease='' _ty_claim='' _ty_holder='' _ty_nonce=''
     case $1 in *.json) ;; *) return 1 ;; esac
     case $1 in *[!A-Za-z0-9_%@.-]*) return 1 ;; esac
     # shellcheck disable=SC2086  # split at dots
@@ -514,7 +354,9 @@ _ty_split() { # name [lane]
     case ${1-} in b????????) _ty_body=${1#b} _ty_own=$_ty_own.$1 && shift ;; esac
     case ${1-} in m[0-9]*) _ty_limit=${1#m} _ty_own=$_ty_own.$1 && shift ;; esac
     case ${1-} in t[0-9]*) _ty_own_lease=${1#t} _ty_own=$_ty_own.$1 && shift ;; esac
-    case ${1-} in u) _ty_uses=u _ty_own=$_ty_own.u && shift ;; esac
+    case ${1-} in u | w) _ty_uses=u ;; esac
+    case ${1-} in v | w) _ty_verified=v ;; esac
+    case ${1-} in [uvw]) _ty_own=$_ty_own.$1 && shift ;; esac
     case ${1-} in [0-9]-?*) _ty_lane=$1 && shift ;; esac
     [ -n "$_ty_lane" ] || return 1
     [ $# -gt 0 ] || return 0
@@ -537,7 +379,8 @@ _ty_split() { # name [lane]
     [ $# -eq 1 ] || { [ $# -eq 2 ] && [ "$2" = r ]; }
 }
 
-_ty_listed() { # path: is it there, by a fresh listing? (a file server's client may remember what is gone)
+# Is it there, by a fresh listing? A file server's client may remember what is gone.
+_ty_listed() { # path
     local path=''
     for path in "${1%.json}"*; do
         [ "$path" != "$1" ] || return 0
@@ -609,18 +452,829 @@ _ty_move() { # file folder name
     done
 }
 
-# One line in one write. What may need two (a page of memory holds a thousand characters of any script) goes to a log of
-# this process alone, where nobody else's line can come between.
-_ty_event() { # event id fence kind worker more; at _ty_now
-    local line='' log=$_ty_log
+# Moves are told of in the log, each by one line. The line is made before the move and noted in a file in writers/, which is
+# open from then until it is in the log: if this process is killed in between, the next sweep finds a note in a file that
+# nobody has open, and logs it. A shell can hold no lock, but the kernel knows of every file that is open for writing.
+_ty_tell() { # event id fence worker more -> _ty_line; its kind is that of the lane looked at last
+    _ty_line="\"event\":\"$1\",\"task\":\"$2\",\"fence\":$3,\"kind\":$_ty_kind,\"worker\":$4,\"by\":$_ty_by${5-}}"
+}
+
+# The move that _ty_line tells of. 0, 1 or 8 as of any move; _ty_now is asked for where it is empty.
+_ty_shift() { # file folder name [sync]
+    _ty_code=
+    { { _ty_shift_noted "$@" 2>&7; } 8<>"$_ty_notes"; } 7>&2 2>/dev/null
+    [ -n "$_ty_code" ] || _ty_shift_noted "$@" 8>/dev/null # it cannot be noted; the move is worth more
+    return "$_ty_code"
+}
+
+_ty_shift_noted() { # the same, with the file for the note at 8
+    { printf '{%s\n' "$_ty_line" >&8; } 2>/dev/null
+    _ty_code=0
+    _ty_move "$1" "$2" "$3" || _ty_code=$?
+    if [ $_ty_code -eq 0 ]; then
+        [ -z "${4-}" ] || _ty_sync "$2/$3" "$2"
+        [ -n "$_ty_now" ] || _ty_moment "$2/$3"
+        _ty_log_line
+    fi
+    { printf '\n' 1<>"$_ty_notes"; } 2>/dev/null
+    return 0
+}
+
+# One line in one write, which never mixes with another's on one kernel. What may need two (a page of memory holds a thousand
+# characters of any script), and what is written to a file server, goes to a log of this process alone.
+_ty_log_line() { # _ty_line, at _ty_now; within a process time never goes back
+    local log=$_ty_boot-sh
+    if [ "$_ty_now" -gt "$_ty_last" ]; then _ty_last=$_ty_now; else _ty_now=$_ty_last; fi
     _ty_date "$_ty_now"
-    line="{\"at\":\"$_ty_stamp\",\"event\":\"$1\",\"task\":\"$2\",\"fence\":$3,\"kind\":$4,\"worker\":$5,\"by\":$_ty_by${6-}}"
-    [ ${#line} -lt 1000 ] || log=$_ty_own_log
-    { printf '%s%s\n' "$_ty_torn" "$line" >>"$_ty_root/events/$_ty_hour.$log.jsonl"; } 2>/dev/null && _ty_torn= && return
+    if [ "$_ty_place" != local ] || [ ${#_ty_line} -ge 960 ]; then
+        [ -n "$_ty_own_log" ] || { _ty_draw && _ty_own_log=$_ty_boot-$$-$_ty_word; }
+        log=$_ty_own_log
+    fi
+    { printf '%s{"at":"%s",%s\n' "$_ty_torn" "$_ty_stamp" "$_ty_line" >>"$_ty_root/events/$_ty_hour.$log.jsonl"; } 2>/dev/null && _ty_torn= && return
     # The move counts; a line that was torn by a full disk must not spoil the next one.
     _ty_torn='
 '
     return 0
+}
+
+# ---- claim --------------------------------------------------------------------------------------------------------------
+
+_ty_kind_name() { # kind -> _ty_text, encoded
+    # Letters of other scripts are taken on trust: the shell has no list of them.
+    case $1 in
+        [A-Za-z0-9]*) ;;
+        [[:space:][:punct:]]*) set -- '' ;;
+    esac
+    case $1 in *[\ \!\"\#\$%\&\'\(\)\*\+,/\;\<=\>?@\[\\\]^\`\{\|\}~]*) set -- '' ;; esac
+    _ty_encode "$1" && return
+    [ $? -ne 100 ] || return 100
+    _ty_say "such a kind is not allowed: letters, digits, and _ - . : after the first character"
+    return 2
+}
+
+_ty_kinds() { # kinds -> _ty_wanted, encoded, with spaces around; empty for all
+    local kind=''
+    _ty_wanted=
+    for kind; do
+        _ty_kind_name "$kind" || return
+        _ty_wanted="${_ty_wanted:- }$_ty_text "
+    done
+}
+
+_ty_serves() { # lane: may this worker take from it now?
+    local kind=${1#?-} assignee=''
+    case $1 in
+        [0-9]-?*@?*) assignee=${kind#*@} kind=${kind%%@*} ;;
+        [0-9]-?*) ;;
+        *) return 1 ;;
+    esac
+    case $1 in *[!A-Za-z0-9_%@-]*) return 1 ;; esac
+    case $_ty_wanted in '' | *" $kind "*) ;; *) return 1 ;; esac
+    [ -z "$assignee" ] || [ "$assignee" = "$_ty_worker" ] || return 1
+    case $_ty_paused in *" $kind "*) return 1 ;; esac
+}
+
+_ty_list_paused() { # -> _ty_paused; 1 if all is
+    local path=''
+    _ty_paused=' '
+    for path in "$_ty_root"/paused/*; do _ty_paused="$_ty_paused${path##*/} "; done
+    case $_ty_paused in *' @ '*) return 1 ;; esac
+}
+
+# The oldest names of one lane -> _ty_text, some lines of age, a space, and the path in todo/. What uses something is
+# left to those who can see whether it is free, and what asks for a check that is not known here to those who know it.
+_ty_head() { # lane
+    local folder='' path='' name='' many=0 empty='' last=''
+    _ty_text=
+    for folder in "$_ty_root/todo/$1"/????; do
+        [ "$many" -eq 0 ] || break
+        last=$folder
+        [ -z "$_ty_checks" ] || _ty_learn_checks "$folder"/*.v.json
+        for path in "$folder"/*.json; do
+            name=${path##*/}
+            case $name in
+                '*.json')
+                    [ -e "$path" ] || [ ! -d "$folder" ] || empty="$empty ${folder##*/}"
+                    continue
+                    ;;
+                *.u.json | *.w.json | *[!A-Za-z0-9.]*) continue ;;
+                *.v.json) case $_ty_known_checks in *" $name "*) ;; *) continue ;; esac ;;
+                "${folder##*/}"*.*.e*.c*.json) ;;
+                *) continue ;;
+            esac
+            _ty_text="$_ty_text${name#????} ${path#"$_ty_root/todo/"}
+"
+            many=$((many + 1))
+            [ $many -lt "$_ty_ahead" ] || break
+        done
+    done
+    # Drained segments are in the way of every listing; the lane's last stays.
+    for name in $empty; do
+        [ "$_ty_root/todo/$1/$name" = "$last" ] || rmdir -- "$_ty_root/todo/$1/$name" 2>/dev/null
+    done
+    [ -n "$_ty_text" ]
+}
+
+# What to take next -> _ty_queue, paths in todo/, oldest first, of the most urgent lanes that serve; 1 if there is nothing
+_ty_fill() { # the least urgent priority that is of interest
+    local folder='' lane='' rank='' group='' most=$1
+    for folder in "$_ty_root"/todo/[0-9]-* end; do
+        lane=${folder##*/}
+        # shellcheck disable=SC2086  # lanes
+        if [ -n "$group" ] && [ "${lane%%-*}" != "$rank" ]; then
+            if _ty_fill_from $group; then
+                _ty_rank=$rank
+                return
+            fi
+            group=
+        fi
+        case $lane in [0-9]-*) ;; *) continue ;; esac
+        [ "${lane%%-*}" -le "$most" ] || break
+        _ty_serves "$lane" || continue
+        rank=${lane%%-*} group="$group $lane"
+    done
+    return 1
+}
+
+_ty_fill_from() { # lanes of equal priority; of more than eight another eight each time, so that none starves
+    local lane='' lines='' lanes=0 turn=0
+    if [ $# -gt 8 ]; then
+        _ty_draw
+        turn=$((_ty_chance % $#))
+    fi
+    while [ $turn -gt 0 ]; do
+        lane=$1 turn=$((turn - 1))
+        shift
+        set -- "$@" "$lane"
+    done
+    for lane; do
+        _ty_head "$lane" || continue
+        lines=$lines$_ty_text lanes=$((lanes + 1))
+        [ $lanes -lt 8 ] || break
+    done
+    [ $lanes -gt 0 ] || return 1
+    [ $lanes -eq 1 ] || lines=$(LC_ALL=C sort <<END
+$lines
+END
+    )
+    # shellcheck disable=SC2086  # lines of two words
+    set -- $lines
+    _ty_queue='' lanes=0
+    while [ $# -gt 1 ] && [ $lanes -lt 32 ]; do
+        _ty_queue="$_ty_queue $2" lanes=$((lanes + 1))
+        shift 2
+    done
+}
+
+# The next candidate -> _ty_entry. Lists are kept for a second; whether something more urgent has come is always looked at.
+_ty_pick() { # 1: list anew
+    local skipped=0 window=1
+    if [ "$1" = 1 ] || [ "$_ty_queue_for" != "$_ty_wanted" ] || ! _ty_uptime || [ $((_ty_up - _ty_filled)) -gt 100 ]; then
+        _ty_queue=
+    fi
+    _ty_list_paused || return
+    while :; do
+        # shellcheck disable=SC2086  # paths of ours, without spaces
+        set -- $_ty_queue
+        if [ $# -eq 0 ]; then
+            _ty_fill 9 || return
+            _ty_queue_for=$_ty_wanted
+            _ty_uptime || _ty_up=0
+            _ty_filled=$_ty_up
+            continue
+        fi
+        if [ "$_ty_rank" -gt 0 ] && _ty_fill $((_ty_rank - 1)); then continue; fi
+        # After lost races somewhere near the oldest, so that workers don't walk in step.
+        if [ "$_ty_lost" -gt 0 ]; then
+            window=$((_ty_lost < 5 ? 1 << _ty_lost : 32))
+            [ $window -le $# ] || window=$#
+            skipped=$((_ty_chance % window))
+            while [ $skipped -gt 0 ]; do
+                window=$1
+                shift
+                set -- "$@" "$window"
+                skipped=$((skipped - 1))
+            done
+        fi
+        _ty_entry=$1
+        shift
+        _ty_queue=$*
+        window=${_ty_entry%%/*}
+        _ty_serves "$window" && [ -e "$_ty_root/todo/$_ty_entry" ] && return
+    done
+}
+
+# Takes the entry -> _ty_handle, _ty_file. 1: somebody else was first.
+_ty_take() {
+    local name=${_ty_entry##*/} lane=${_ty_entry%%/*} lease='' holder=$_ty_worker target='' fence='' nonce='' sync=''
+    _ty_split "$name" "$lane" && [ -z "$_ty_uses$_ty_due$_ty_lease" ] || return 1
+    ! _ty_unread || [ -z "$_ty_body" ] || return 100
+    _ty_lane_json "$lane" || return
+    lease=${_ty_asked_lease:-${_ty_own_lease:-${_ty_usual_lease:-$_ty_set_lease}}}
+    case $lane in *@*) holder=@ ;; esac
+    [ "$_ty_durability" != strict ] || sync=sync
+    _ty_draw
+    nonce=${_ty_word}1 fence=$((_ty_fence + 1))
+    target="$_ty_id.$fence.e$_ty_errors.c$_ty_crashes$_ty_own.$lane.l$lease.$holder-$nonce.json"
+    _ty_tell claimed "$_ty_id" "$fence" "$_ty_by"
+    _ty_now= # a rename moves ctime: the claim's own moment
+    _ty_shift "$_ty_root/todo/$_ty_entry" "$_ty_root/processing" "$target" $sync || return
+    _ty_handle=$_ty_id.$fence.$nonce _ty_fence=$fence _ty_lease=$lease _ty_nonce=$nonce
+    _ty_file=$_ty_root/processing/$target
+    [ -z "$_ty_body" ] || _ty_file=$_ty_root/edits/$_ty_seg/$_ty_id.$_ty_body.json
+    [ -f "$_ty_file" ] && [ -r "$_ty_file" ] && return 0
+    _ty_rest=_ty_give_up
+    ! _ty_unread || return 100
+    _ty_give_up
+}
+
+_ty_take_next() { # of the kinds in _ty_wanted
+    local fresh=0 swept=0 code=''
+    while :; do
+        if _ty_pick $fresh; then
+            fresh=0 code=0
+            _ty_take || code=$?
+            case $code in
+                0) _ty_lost=$((_ty_lost / 2)) && return ;;
+                1) _ty_lost=$((_ty_lost + 1)) ;;
+                *) return $code ;;
+            esac
+        elif [ $fresh -eq 0 ]; then
+            fresh=1 # a list is only a hint: once more from the disk
+        elif [ $swept -eq 0 ]; then
+            ! _ty_unread || return 100
+            swept=1 _ty_told=
+            _ty_sweep || return
+            [ -n "$_ty_told" ] || return 3
+        else
+            return 3
+        fi
+    done
+}
+
+_ty_claim_next() { # [kind...]
+    local code=0
+    _ty_open && _ty_kinds "$@" || return
+    _ty_take_next || code=$?
+    [ $code -ne 3 ] || _ty_say_nothing_is_ready
+    [ $code -eq 0 ] || return $code
+    # For scripts that source this; reading the line would take them longer than all else of the claim.
+    # shellcheck disable=SC2034
+    TASK_HANDLE=$_ty_handle TASK_FILE=$_ty_file
+    printf '%s\t%s\n' "$_ty_handle" "$_ty_file"
+}
+
+# ---- done ---------------------------------------------------------------------------------------------------------------
+
+_ty_tidy() { # the claim's folder goes if it is empty
+    local folder=$_ty_root/attempts/$_ty_h_seg/$_ty_h_id/$_ty_handle
+    [ ! -d "$folder" ] || rmdir -- "$folder" 2>/dev/null
+    return 0
+}
+
+_ty_end_done() { # handle [result]
+    local code=0 target='' folder=''
+    _ty_handle "$1" || return
+    _ty_find || {
+        ! _ty_unread || return 100
+        _ty_late 'done' 'done' null "${2-}"
+        return
+    }
+    _ty_lane_json "$_ty_lane" && _ty_holder_json || return
+    _ty_tell 'done' "$_ty_id" "$_ty_fence" "$_ty_json"
+    target=$_ty_name
+    _ty_now=
+    if [ -n "${2-}" ]; then
+        _ty_record 'done' null "$2" || return
+        target=${_ty_name%.json}.r.json
+        _ty_now=
+    fi
+    folder=$_ty_root/done/$_ty_seg
+    _ty_shift "$_ty_root/processing/$_ty_name" "$folder" "$target" sync || code=$?
+    if [ $code -eq 1 ]; then
+        ! _ty_unread || return 100
+        _ty_late 'done' 'done' null "${2-}"
+        return
+    fi
+    [ $code -eq 0 ] || return $code
+    _ty_tidy
+    # By a listing from the top: a file server's client may remember that there was nothing.
+    for target in "$_ty_root/followers/$_ty_seg"*/"$_ty_id"*; do
+        [ "$target" = "$_ty_root/followers/$_ty_seg/$_ty_id" ] || continue
+        _ty_rest="_ty_follow $_ty_id"
+        ! _ty_unread || return 100
+        _ty_follow "$_ty_id"
+    done
+    return 0
+}
+
+_ty_complete() { # handle [file]
+    _ty_json=
+    if [ $# -eq 2 ]; then
+        ! _ty_unread || return 100
+        _ty_value "$2" || return
+        [ "$_ty_json" != null ] || _ty_json=
+    fi
+    _ty_handle "$1" || return
+    if _ty_find && [ -n "$_ty_verified" ]; then
+        ! _ty_unread || return 100
+        set -- "$1" "$_ty_json"
+        _ty_verify_by_hand "$2" || return
+        _ty_json=$2
+    fi
+    _ty_end_done "$1" "$_ty_json"
+}
+
+# ---- the doors ----------------------------------------------------------------------------------------------------------
+
+# Whoever sources this keeps its own options and IFS; a verb that fails ends no script that did not ask for it.
+_ty_call() { # function arguments
+    local IFS='
+' code=0 flags=$-
+    IFS=" 	$IFS"
+    set +fuC
+    "$@" || code=$?
+    case $flags in *f*) set -f ;; esac
+    case $flags in *u*) set -u ;; esac
+    case $flags in *C*) set -C ;; esac
+    return $code
+}
+
+_ty_of_claim() { # function most-words words: the handle, or $TASKYARD_CLAIM if there are no words at all
+    local verb=$1 most=$2
+    shift 2
+    # shellcheck disable=SC2031
+    [ $# -gt 0 ] || [ -z "${TASKYARD_CLAIM-}" ] || set -- "$TASKYARD_CLAIM"
+    [ $# -ge 1 ] && [ $# -le "$most" ] || {
+        _ty_say "this needs the handle of a claim"
+        return 2
+    }
+    _ty_open && "$verb" "$@"
+}
+
+claim_task() { _ty_call _ty_claim_next "$@"; }
+complete_task() { _ty_call _ty_of_claim _ty_complete 2 "$@"; }
+
+# Run, under whatever name, or sourced by a script? A script that is running has its own file in $0.
+_ty_is_run() {
+    case ${0##*/} in taskyard.sh | taskyard-sh) return 0 ;; esac
+    [ -f "$0" ] && [ -r "$0" ] || return 1
+    local line=''
+    while IFS= read -r line; do
+        case $line in
+            '# taskyard.sh: a Taskyard worker in plain shell,'*) return 0 ;;
+            '#'*) ;;
+            *) return 1 ;;
+        esac
+    done <"$0"
+    return 1
+}
+
+_ty_is_program='' _ty_rest=''
+if _ty_is_run; then
+    _ty_is_program=1
+    case ${1-} in
+        claim_task | complete_task)
+            _ty_early=1
+            "$@"
+            _ty_early=$?
+            [ "$_ty_early" -eq 100 ] || exit "$_ty_early"
+            _ty_early=
+            ;;
+    esac
+fi
+
+# ========================================================================================================================
+# All else, in the order in which it is needed: reading what is not plain, records, add, late verbs, endings, the sweep, the
+# loop, and the rest of the doors.
+
+# ---- words and values that are not plain --------------------------------------------------------------------------------
+
+_ty_upper() { # a hex digit -> _ty_text
+    case $1 in
+        a) _ty_text=A ;; b) _ty_text=B ;; c) _ty_text=C ;; d) _ty_text=D ;; e) _ty_text=E ;; f) _ty_text=F ;;
+        *) _ty_text=$1 ;;
+    esac
+}
+
+_ty_encode_bytes() { # as _ty_encode
+    local byte='' code='' out='' more=0 head=''
+    # shellcheck disable=SC2046  # bytes in hex
+    set -- $(printf '%s' "$1" | od -An -v -tx1)
+    for byte; do
+        if [ "$more" -gt 0 ]; then # within a character of several bytes
+            case $head$byte in
+                e0[89]? | ed[ab]? | f0[8]? | f4[9ab]? | c2[89]?) return 2 ;; # too long, surrogates, too high, C1 controls
+                *[89ab]?) ;;
+                *) return 2 ;;
+            esac
+            case $out$byte in *%E2%80a[89]) return 2 ;; esac # line and paragraph separators
+            more=$((more - 1)) head=
+        else
+            case $byte in
+                [01]? | 7f | [89ab]? | c[01] | f[5-9a-f]) return 2 ;;
+                c? | d?) more=1 ;;
+                e?) more=2 ;;
+                f?) more=3 ;;
+            esac
+            head=$byte
+        fi
+        case $byte in
+            2d | 3[0-9] | 4[1-9a-f] | 5[0-9af] | 6[1-9a-f] | 7[0-9a])
+                code=$((0x$byte))
+                out="$out\\0$((code / 64))$((code / 8 % 8))$((code % 8))"
+                ;;
+            *)
+                _ty_upper "${byte%?}"
+                out="$out%$_ty_text"
+                _ty_upper "${byte#?}"
+                out="$out$_ty_text"
+                ;;
+        esac
+    done
+    [ "$more" -eq 0 ] || return 2
+    _ty_text=$(printf '%b' "$out")
+    [ ${#_ty_text} -le 60 ] || return 2
+}
+
+_ty_decode_bytes() { # as _ty_decode
+    local rest=$1 out='' hex='' code=''
+    while :; do
+        case $rest in *%[0-9A-F][0-9A-F]*) ;; *) break ;; esac
+        out=$out${rest%%\%*}
+        rest=${rest#*\%}
+        hex=${rest%"${rest#??}"}
+        rest=${rest#??}
+        code=$((0x$hex))
+        out="$out\\0$((code / 64))$((code / 8 % 8))$((code % 8))"
+    done
+    _ty_text=$(printf '%b' "$out$rest")
+}
+
+_ty_quote() { # as _ty_string
+    _ty_json=$(printf '%s\n' "$1" | LC_ALL=C awk '
+        BEGIN { for (i = 1; i < 32; i++) code[sprintf("%c", i)] = sprintf("\\u%04x", i); code["\177"] = "\\u007f"; code["\t"] = "\\t" }
+        {
+            if (NR > 1) text = text "\\n"
+            rest = $0
+            gsub(/\\/, "\\\\&", rest); gsub(/"/, "\\\\&", rest)
+            while (match(rest, "[\001-\037\177]")) {
+                text = text substr(rest, 1, RSTART - 1) code[substr(rest, RSTART, 1)]
+                rest = substr(rest, RSTART + 1)
+            }
+            text = text rest
+        }
+        END {
+            bare = text
+            gsub("[\302-\337][\200-\277]|\340[\240-\277][\200-\277]|[\341-\354\356\357][\200-\277][\200-\277]|\355[\200-\237][\200-\277]|\360[\220-\277][\200-\277][\200-\277]|[\361-\363][\200-\277][\200-\277][\200-\277]|\364[\200-\217][\200-\277][\200-\277]", "", bare)
+            if (bare ~ "[\200-\377]") gsub("[\200-\377]", "?", text)  # not UTF-8
+            print "\"" text "\""
+        }')
+}
+
+# The JSON value in a file, on one line; 2 if it is none. Strings become \001, all other values \002, members \003, until one
+# value is left: regular expressions can't count brackets, but they can take them off from the inside.
+_ty_value() { # file -> _ty_json
+    [ -r "$1" ] && [ ! -d "$1" ] || [ "$1" = - ] || {
+        _ty_say "$1 cannot be read"
+        return 2
+    }
+    _ty_json=$(LC_ALL=C awk '
+        { text = text (NR > 1 ? "\n" : "") $0 }
+        END {
+            if (text ~ "[\001-\010\013\014\016-\037]") exit 1
+            bare = text
+            gsub("\"([][ !#-Z^-~\177]|\\\\(\\\\|[\"/bfnrt]|u[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F])|[\302-\337][\200-\277]|\340[\240-\277][\200-\277]|[\341-\354\356\357][\200-\277][\200-\277]|\355[\200-\237][\200-\277]|\360[\220-\277][\200-\277][\200-\277]|[\361-\363][\200-\277][\200-\277][\200-\277]|\364[\200-\217][\200-\277][\200-\277])*\"", "\001", bare)
+            gsub(/-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|true|false|null/, "\002", bare)
+            gsub("[ \n\r\t]+", "", bare)
+            for (depth = 0; depth <= 200; depth++) {
+                before = bare
+                gsub("\001:[\001\002]", "\003", bare)
+                gsub("[{](\003(,\003)*)?[}]", "\002", bare)
+                gsub("[[]([\001\002](,[\001\002])*)?[]]", "\002", bare)
+                if (bare == before) break
+            }
+            if (bare != "\001" && bare != "\002") exit 1
+            # What Python cannot keep: half of a character, and numbers without end.
+            bare = text; gsub(/\\\\/, "", bare); gsub(/\\u[dD][89abAB]..\\u[dD][c-fC-F]../, "", bare)
+            if (bare ~ /\\u[dD][89a-fA-F]/) exit 1
+            gsub(/"([^"\\]|\\.)*"/, " ", bare)
+            while (match(bare, /[0-9.]+[eE][+]?[0-9][0-9][0-9]+/)) {
+                if (substr(bare, RSTART, RLENGTH) + 0 > 1.797e308) exit 1
+                bare = substr(bare, RSTART + RLENGTH)
+            }
+            gsub("[\n\r\t]", " ", text); sub(/^ +/, "", text); sub(/ +$/, "", text)
+            if (length(text) > 1048576) exit 1
+            print text
+        }' "$1") || {
+        _ty_say "$1 holds no JSON value, or one of more than 1 MiB or 200 levels"
+        return 2
+    }
+}
+
+# A reader of JSON, for awk: value("") reads text t into val, by path; s before a string, n before other values, o for an
+# object, a for an empty list, A for another. bad is set where it is none.
+_ty_awk='
+    function skip() { sub(/^[ \t\r\n]+/, "", t) }
+    function next_is(c) { skip(); if (substr(t, 1, 1) != c) return 0; t = substr(t, 2); return 1 }
+    function digits(text,   i, n) { for (i = 1; i <= length(text); i++) n = n * 16 + index("0123456789abcdef", tolower(substr(text, i, 1))) - 1; return n }
+    function letter(n) {
+        if (n < 128) return sprintf("%c", n)
+        if (n < 2048) return sprintf("%c%c", 192 + int(n / 64), 128 + n % 64)
+        if (n < 65536) return sprintf("%c%c%c", 224 + int(n / 4096), 128 + int(n / 64) % 64, 128 + n % 64)
+        return sprintf("%c%c%c%c", 240 + int(n / 262144), 128 + int(n / 4096) % 64, 128 + int(n / 64) % 64, 128 + n % 64)
+    }
+    function plain(text,   out, at, c, n) {
+        while (at = index(text, "\\")) {
+            out = out substr(text, 1, at - 1); c = substr(text, at + 1, 1); n = at + 2
+            if (c == "u") {
+                c = digits(substr(text, at + 2, 4)); n = at + 6
+                if (c >= 55296 && c < 56320 && substr(text, n, 2) == "\\u") { c = 65536 + (c - 55296) * 1024 + digits(substr(text, n + 2, 4)) - 56320; n += 6 }
+                if (c == 0) bad = 1
+                c = letter(c)
+            } else if (c == "n") c = "\n"; else if (c == "t") c = "\t"; else if (c == "r") c = "\r"
+            else if (c == "b") c = "\b"; else if (c == "f") c = "\f"
+            out = out c; text = substr(text, n)
+        }
+        return out text
+    }
+    function value(path,   key, n) {
+        skip()
+        if (match(t, /^"([^"\\]|\\.)*"/)) { key = substr(t, 2, RLENGTH - 2); t = substr(t, RLENGTH + 1); val[path] = "s" plain(key); return }
+        if (match(t, /^(-?[0-9][0-9.eE+-]*|true|false|null)/)) { val[path] = "n" substr(t, 1, RLENGTH); t = substr(t, RLENGTH + 1); return }
+        if (next_is("{")) {
+            val[path] = "o"
+            if (next_is("}")) return
+            do {
+                skip()
+                if (!match(t, /^"([^"\\]|\\.)*"/)) { bad = 1; return }
+                key = substr(t, 2, RLENGTH - 2); t = substr(t, RLENGTH + 1); key = plain(key)
+                if (!next_is(":")) { bad = 1; return }
+                members[path] = members[path] key "\n"
+                value(path "/" key)
+                if (bad) return
+            } while (next_is(","))
+            if (!next_is("}")) bad = 1
+            return
+        }
+        if (next_is("[")) {
+            val[path] = "a"
+            if (next_is("]")) return
+            do { val[path] = "A"; value(path "/" n++); if (bad) return } while (next_is(","))
+            if (!next_is("]")) bad = 1
+            return
+        }
+        bad = 1
+    }'
+
+# ---- where the yard is, and what is in its yard.json ---------------------------------------------------------------------
+
+_ty_nearest() { # folder -> _ty_text
+    local folder=$1 start=$1 line='' common=''
+    while :; do
+        if [ -e "${folder%/}/.taskyard/yard.json" ]; then
+            _ty_text=${folder%/}/.taskyard
+            return
+        fi
+        if [ -f "${folder%/}/.git" ]; then # a linked worktree: the same place in the main checkout
+            read -r line <"${folder%/}/.git"
+            line=${line#gitdir: }
+            case $line in /*) ;; *) line=${folder%/}/$line ;; esac
+            if [ -f "$line/commondir" ]; then
+                read -r common <"$line/commondir"
+                case $common in /*) ;; *) common=$(CDPATH='' cd -- "$line/$common" 2>/dev/null && pwd -P) ;; esac
+                case $common in
+                    */.git) [ "${common%/.git}" != "$folder" ] && _ty_nearest "${common%/.git}${start#"$folder"}" && return ;;
+                esac
+            fi
+        fi
+        [ -n "${folder%/}" ] || return 1
+        folder=${folder%/*}
+        folder=${folder:-/}
+    done
+}
+
+_ty_locate() { # -> _ty_text
+    _ty_text=${TASKYARD-}
+    case $_ty_text in
+        '')
+            _ty_nearest "${PWD:-$(pwd)}" || {
+                _ty_say "there is no yard here or above; name one in \$TASKYARD"
+                return 2
+            }
+            ;;
+        file:*)
+            _ty_text=${_ty_text#file:}
+            case $_ty_text in
+                //localhost/* | ///*) _ty_text=/${_ty_text#//*/} ;;
+                //*) _ty_say "a file: URL names a path on this machine: $TASKYARD" && return 2 ;;
+            esac
+            _ty_decode "$_ty_text"
+            ;;
+        memory:* | [A-Za-z]*://*)
+            _ty_say "the shell client knows yards in directories only, not $_ty_text"
+            return 2
+            ;;
+    esac
+}
+
+# The settings, and whether this place can be used: one mount, because mv copies from one to another without a word. Says
+# ok or what is wrong, then durability, attempts, crashes, backoff, cap and lease, then local or not, then names of checks.
+_ty_read_yard() {
+    _TY_ROOT=$_ty_root LC_ALL=C awk "$_ty_awk"'
+        function number(name, fallback, factor,   v, whole) {
+            v = val["/settings/" name]
+            if (v == "") return fallback
+            if (v !~ /^n[0-9][0-9.eE+-]*$/ || (v = substr(v, 2) * factor) >= 1e12) { wrong = name; return fallback }
+            whole = int(v)
+            return sprintf("%.0f", whole < v ? whole + 1 : whole)
+        }
+        FILENAME == "/proc/self/mountinfo" {
+            root = ENVIRON["_TY_ROOT"]; point = $5
+            gsub(/\\040/, " ", point); gsub(/\\011/, "\t", point); gsub(/\\012/, "\n", point); gsub(/\\134/, "\\", point)
+            if (index(point, root "/") == 1) inner = point
+            if (point == "/" || point == root || index(root, point "/") == 1) {
+                if (length(point) >= length(best)) { best = point; device = $3; for (i = 6; $i != "-"; i++); type = $(i + 1) }
+            }
+            next
+        }
+        { t = t $0 "\n" }
+        END {
+            value(""); skip()
+            durability = val["/settings/durability"]; if (durability == "") durability = "sdurable"
+            attempts = number("max_attempts", 3, 1); crashes = number("max_crashes", 3, 1)
+            backoff = number("backoff", 5000, 1000); cap = number("backoff_cap", 600000, 1000); lease = number("lease", 1800000, 1000)
+            if (bad || t != "") said = "its yard.json is no JSON"
+            else if (val["/taskyard"] != "n1" || val["/features"] !~ /^(a|nnull|nfalse)?$/) said = "its format or features are unknown to this version of taskyard.sh"
+            else if (val["/settings"] != "" && val["/settings"] != "o") said = "the settings in its yard.json are no object"
+            else if (durability !~ /^s(fast|durable|strict)$/) said = "the durability in its yard.json is unknown"
+            else if (wrong != "") said = wrong " in its yard.json is no number that can be used"
+            else if (inner != "") said = inner " in it is a mount of its own"
+            else if (type ~ /^fuse\.(s3fs|goofys|gcsfuse|rclone|osxfs|grpcfuse)$|^fakeowner$/) said = type " has no atomic rename"
+            if (said != "") { print "no", said; exit }
+            place = best == "" ? "unknown" : device !~ /^0:/ || type ~ /^(ext[234]|xfs|btrfs|tmpfs|overlay|zfs|f2fs|bcachefs|ramfs|ufs|apfs)$/ ? "local" : "network"
+            print "ok", substr(durability, 2), attempts, crashes, backoff, cap, lease, place, val["/settings/shared"] == "sgroup" ? "group" : "own"
+            printf "%s", members["/settings/checks"]
+        }' "$@"
+}
+
+_ty_one_mount() { # where the system does not list its mounts
+    # shellcheck disable=SC2046  # mount points
+    set -- $(df -P "$_ty_root" "$_ty_root"/*/ 2>/dev/null | awk 'NR > 1 && !seen[$NF]++ { print NR }')
+    [ $# -eq 1 ]
+}
+
+_ty_examine() { # -> what _ty_read_plainly and _ty_recall would have found
+    local said=''
+    set -- "$_ty_root/yard.json"
+    [ ! -r /proc/self/mountinfo ] || set -- "$@" /proc/self/mountinfo
+    said=$(_ty_read_yard "$@") || said="no its yard.json cannot be read"
+    case $said in
+        ok*) ;;
+        *) _ty_say "the yard $_ty_root cannot be used: ${said#no }" && return 8 ;;
+    esac
+    _ty_checks=
+    case $said in
+        *'
+'*)
+            _ty_checks="
+${said#*
+}
+"
+            said=${said%%
+*}
+            ;;
+    esac
+    # shellcheck disable=SC2086  # nine words
+    set -- $said
+    _ty_durability=$2 _ty_set_attempts=$3 _ty_set_crashes=$4 _ty_set_backoff=$5 _ty_set_cap=$6 _ty_set_lease=$7 _ty_place=$8
+    [ "$9" != group ] || umask g=rwx # a yard that a group shares: whatever is made here is the group's as well
+    [ "$_ty_place" != unknown ] || _ty_one_mount || {
+        _ty_say "the yard $_ty_root cannot be used: it is more than one mount"
+        return 8
+    }
+    if [ "$_ty_place" != unknown ] && _ty_uptime; then _ty_place_up=$_ty_up; else _ty_place_up=; fi
+}
+
+# ---- checks -------------------------------------------------------------------------------------------------------------
+
+# The names of the checks that tasks ask for, a line for each file; an empty one where it asks for none. What Python writes
+# has the name before the data, however long those are; in a file that was dropped it may stand anywhere.
+_ty_checks_of() { # files
+    LC_ALL=C awk "$_ty_awk"'
+        BEGIN {
+            for (i = 1; i < ARGC; i++) {
+                t = ""
+                while ((getline line < ARGV[i]) > 0) if (length(t) < 65536) t = t line "\n"
+                close(ARGV[i])
+                head = substr(t, 1, 65536)
+                if (match(head, /^\{"taskyard":1,"id":"[^"]*","kind":"[^"]*","priority":[0-9](,"(title|assignee|mission|key)":"([^"\\]|\\.)*"|,"(max_attempts|lease)":[0-9.e+-]+)*,"verify":"([^"\\]|\\.)*"/)) {
+                    head = substr(head, 1, RLENGTH - 1); sub(/.*,"verify":"/, "", head)
+                    print plain(head)
+                } else if (length(t) > 65536 || t ~ /^\{"taskyard":/) print ""
+                else {
+                    split("", val); bad = 0; value("")
+                    name = val["/verify"]
+                    if (bad || name !~ /^s/) name = ""
+                    print substr(name, 2)
+                }
+            }
+        }' "$@"
+}
+
+_ty_body_of() { # path of a name that was split -> _ty_file, the file that counts
+    _ty_file=$1
+    [ -z "$_ty_body" ] || _ty_file=$_ty_root/edits/$_ty_seg/$_ty_id.$_ty_body.json
+}
+
+_ty_learn_checks() { # files in todo/ that ask for checks -> _ty_known_checks, names of those whose check the yard has
+    local path='' names='' name='' asked=''
+    case ${1##*/} in '*.v.json') return 0 ;; esac
+    for path; do
+        shift
+        case $asked$_ty_known_checks in *" ${path##*/} "* | *" !${path##*/} "*) continue ;; esac
+        _ty_split "${path##*/}" 0-any || continue
+        _ty_body_of "$path"
+        asked="$asked ${path##*/}"
+        set -- "$@" "$_ty_file"
+    done
+    [ $# -gt 0 ] || return 0
+    names=$(_ty_checks_of "$@"; printf .)
+    # shellcheck disable=SC2086  # names of ours
+    set -- $asked
+    while [ $# -gt 0 ]; do
+        name=${names%%
+*}
+        names=${names#*
+}
+        case $_ty_checks in
+            *"
+$name
+"*) _ty_known_checks="$_ty_known_checks $1 " ;;
+            *) _ty_known_checks="$_ty_known_checks !$1 " ;;
+        esac
+        shift
+    done
+}
+
+# The command of the check that the split task asks for -> _ty_check, its name, and _ty_text, its words as a shell reads
+# them. 7 if there is none. A command that a worker runs is told its worker's own in TASKYARD_CHECK.
+_ty_find_check() { # file that is held
+    local given=''
+    _ty_body_of "$1"
+    _ty_check=$(_ty_checks_of "$_ty_file")
+    # shellcheck disable=SC2031
+    [ "${TASKYARD_CLAIM-}" != "$_ty_handle" ] || given=${TASKYARD_CHECK-}
+    _ty_text=$(_TY_CHECK=$_ty_check _TY_GIVEN=$given LC_ALL=C awk "$_ty_awk"'
+        { t = t $0 "\n" }
+        END {
+            path = "/settings/checks/" ENVIRON["_TY_CHECK"]
+            if (ENVIRON["_TY_GIVEN"] != "") { t = ENVIRON["_TY_GIVEN"]; path = "" }
+            value("")
+            if (bad || val[path] != "A") exit 1
+            for (i = 0; (path "/" i) in val; i++) {
+                word = val[path "/" i]
+                if (word !~ /^s/) exit 1
+                word = substr(word, 2)
+                gsub(/\047/, "\047\"\047\"\047", word) # no backslash: awks differ in what one means there
+                printf "\047%s\047 ", word
+            }
+        }' "$_ty_root/yard.json") && [ -n "$_ty_text" ] && return
+    _ty_say "the task asks for the check '$_ty_check', which this yard does not know; have its command put into yard.json, or let a worker that knows it do the task"
+    return 7
+}
+
+_ty_checked_input() { # file result -> _ty_json, the task with its result, on one line
+    _ty_value "$1" || return
+    local inner=${_ty_json#?}
+    inner=${inner%?}
+    case $inner in
+        *[!\ ]*) _ty_json="{$inner, \"result\": ${2:-null}}" ;;
+        *) _ty_json="{\"result\": ${2:-null}}" ;;
+    esac
+}
+
+_ty_verify_by_hand() { # result: of the claim that was just found; 7 if the check does not pass
+    local told='' code=0
+    _ty_find_check "$_ty_root/processing/$_ty_name" && _ty_checked_input "$_ty_file" "$1" || return
+    eval "set -- $_ty_text" # words that awk has quoted
+    told=$(
+        exec 3>&1 >/dev/null 2>&3 3>&- <<END
+$_ty_json
+END
+        exec "$@"
+    ) || code=$?
+    [ $code -ne 0 ] || return 0
+    _ty_say "the check '$_ty_check' did not pass: exit $code${told:+: $told}"
+    _ty_say "the task is still yours: put it right and say complete_task again, or say fail_task"
+    return 7
+}
+
+# ---- records ------------------------------------------------------------------------------------------------------------
+
+_ty_event() { # event id fence worker more: what is no move, at _ty_now
+    _ty_tell "$@"
+    _ty_log_line
 }
 
 _ty_draft() { # a new, empty file -> _ty_path; its time is the yard's
@@ -691,27 +1345,33 @@ _ty_stale() { # outcome reason-json result worker: output that does not count, k
     return 0
 }
 
+_ty_backoff() { # turn -> _ty_delay in milliseconds: doubled each time, capped, spread by a quarter either way
+    local turn=$1
+    _ty_delay=$_ty_set_backoff
+    while [ "$turn" -gt 0 ] && [ "$_ty_delay" -lt "$_ty_set_cap" ]; do
+        _ty_delay=$((_ty_delay * 2)) turn=$((turn - 1))
+    done
+    [ "$_ty_delay" -le "$_ty_set_cap" ] || _ty_delay=$_ty_set_cap
+    _ty_draw
+    _ty_delay=$((_ty_delay * (1500 + _ty_chance % 1000) / 2000))
+    [ "$_ty_delay" -le "$_ty_set_cap" ] || _ty_delay=$_ty_set_cap
+}
+
 _ty_bucket() { # due: in milliseconds, from _ty_now -> _ty_text
     local ahead=$(($1 - _ty_now))
     _ty_date "$1"
     if [ $ahead -lt 7200000 ]; then _ty_text=$_ty_minute; elif [ $ahead -lt 172800000 ]; then _ty_text=$_ty_hour; else _ty_text=$_ty_day; fi
 }
 
-# The split name goes back: to its lane, or to wait. -> _ty_more, the due time for the event; 0, 1 or 8 as of a move
-_ty_back() { # file errors crashes delay
-    local stem="$_ty_id.$((_ty_fence + 1)).e$2.c$3$_ty_own" due='' folder=''
-    _ty_more=
-    if [ "$4" -eq 0 ]; then
-        folder=$_ty_root/todo/$_ty_lane/$_ty_seg
-    else
-        due=$((_ty_now + $4))
-        _ty_bucket $due
-        folder=$_ty_root/waiting/$_ty_text/$_ty_seg
-        _ty_more=",\"due\":\"$_ty_stamp\""
-        stem=$stem.$_ty_lane.d$due
-    fi
-    _ty_move "$1" "$folder" "$stem.json" || return
-    _ty_target=$folder/$stem.json
+# Where the split name goes back to: its lane, or to wait -> _ty_folder, _ty_target, and _ty_more, the due time for its event
+_ty_aim() { # errors crashes delay
+    local due=''
+    _ty_target=$_ty_id.$((_ty_fence + 1)).e$1.c$2$_ty_own.json _ty_folder=$_ty_root/todo/$_ty_lane/$_ty_seg _ty_more=
+    [ "$3" -gt 0 ] || return 0
+    due=$((_ty_now + $3))
+    _ty_bucket $due
+    _ty_target=${_ty_target%.json}.$_ty_lane.d$due.json _ty_folder=$_ty_root/waiting/$_ty_text/$_ty_seg
+    _ty_more=",\"due\":\"$_ty_stamp\""
 }
 
 # ---- add ----------------------------------------------------------------------------------------------------------------
@@ -790,20 +1450,18 @@ _ty_segment() { # lane -> _ty_seg, with a byte of ours in its marker
     done
 }
 
-_ty_kind_name() { # kind -> _ty_text, encoded
-    # Letters of other scripts are taken on trust: the shell has no list of them.
-    case $1 in
-        [A-Za-z0-9]*) ;;
-        [[:space:][:punct:]]*) set -- '' ;;
-    esac
-    case $1 in *[\ \!\"\#\$%\&\'\(\)\*\+,/\;\<=\>?@\[\\\]^\`\{\|\}~]*) set -- '' ;; esac
-    _ty_encode "$1" && return
-    _ty_say "such a kind is not allowed: letters, digits, and _ - . : after the first character"
-    return 2
+_ty_new_id() { # in _ty_seg, at the time of the draft -> _ty_id
+    local tick=$(((_ty_now - 1577836800000) * 32 + _ty_micros % 1000 * 32 / 1000))
+    [ $tick -gt "$_ty_last_tick" ] || tick=$((_ty_last_tick + 1)) # ids of one process rise
+    _ty_last_tick=$tick
+    _ty_base32 $tick 9
+    _ty_id=$_ty_seg$_ty_text
+    _ty_draw
+    _ty_id=$_ty_id$_ty_word
 }
 
 _ty_add() { # [-p priority] kind [file]
-    local priority=5 lane='' data=null id='' tick='' kind=''
+    local priority=5 lane='' data=null code=0
     if [ "${1-}" = -p ]; then
         case ${2-} in [0-9]) priority=$2 ;; *) _ty_say "a priority is 0 (first) to 9, not ${2-}" && return 2 ;; esac
         shift 2
@@ -818,21 +1476,14 @@ _ty_add() { # [-p priority] kind [file]
         _ty_value "$2" || return
         data=$_ty_json
     fi
-    _ty_segment "$lane" || return
-    _ty_draft || return
-    tick=$(((_ty_now - 1577836800000) * 32 + _ty_micros % 1000 * 32 / 1000))
-    [ $tick -gt "$_ty_last_tick" ] || tick=$((_ty_last_tick + 1)) # ids of one process rise
-    _ty_last_tick=$tick
-    _ty_base32 $tick 9
-    id=$_ty_seg$_ty_text
-    _ty_draw
-    id=$id$_ty_word
+    _ty_segment "$lane" && _ty_draft || return
+    _ty_new_id
     _ty_lane_json "$lane"
-    kind=$_ty_kind
-    _ty_write "{\"taskyard\":1,\"id\":\"$id\",\"kind\":$kind,\"priority\":$priority,\"data\":$data}" || return
+    _ty_write "{\"taskyard\":1,\"id\":\"$_ty_id\",\"kind\":$_ty_kind,\"priority\":$priority,\"data\":$data}" || return
     _ty_sync "$_ty_path"
-    _ty_move "$_ty_path" "$_ty_root/todo/$lane/$_ty_seg" "$id.0.e0.c0.json"
-    case $? in
+    _ty_tell added "$_ty_id" 0 null
+    _ty_shift "$_ty_path" "$_ty_root/todo/$lane/$_ty_seg" "$_ty_id.0.e0.c0.json" || code=$?
+    case $code in
         0) ;;
         1) _ty_error='' && _ty_trouble "the new task's file was removed before it was in place" || return ;;
         *)
@@ -840,219 +1491,8 @@ _ty_add() { # [-p priority] kind [file]
             return 8
             ;;
     esac
-    _ty_event added "$id" 0 "$kind" null
     _ty_sync "$_ty_root/todo/$lane/$_ty_seg"
-    printf '%s\n' "$id"
-}
-
-# ---- claim --------------------------------------------------------------------------------------------------------------
-
-_ty_kinds() { # kinds -> _ty_wanted, encoded, with spaces around; empty for all
-    local kind=''
-    _ty_wanted=
-    for kind; do
-        _ty_kind_name "$kind" || return
-        _ty_wanted="${_ty_wanted:- }$_ty_text "
-    done
-}
-
-_ty_serves() { # lane: may this worker take from it now?
-    local kind=${1#?-} assignee=''
-    case $1 in
-        [0-9]-?*@?*) assignee=${kind#*@} kind=${kind%%@*} ;;
-        [0-9]-?*) ;;
-        *) return 1 ;;
-    esac
-    case $1 in *[!A-Za-z0-9_%@-]*) return 1 ;; esac
-    case $_ty_wanted in '' | *" $kind "*) ;; *) return 1 ;; esac
-    [ -z "$assignee" ] || [ "$assignee" = "$_ty_worker" ] || return 1
-    case $_ty_paused in *" $kind "*) return 1 ;; esac
-}
-
-_ty_list_paused() { # -> _ty_paused; 1 if all is
-    local path=''
-    _ty_paused=' '
-    for path in "$_ty_root"/paused/*; do _ty_paused="$_ty_paused${path##*/} "; done
-    case $_ty_paused in *' @ '*) return 1 ;; esac
-}
-
-# The oldest names of one lane -> _ty_text, up to 32 lines of age, a space, and the path in todo/
-_ty_head() { # lane
-    local folder='' path='' name='' many=0 empty='' last=''
-    _ty_text=
-    for folder in "$_ty_root/todo/$1"/????; do
-        [ "$many" -eq 0 ] || break
-        last=$folder
-        for path in "$folder"/*.json; do
-            name=${path##*/}
-            case $name in
-                '*.json') [ -e "$path" ] || [ ! -d "$folder" ] || empty="$empty ${folder##*/}" ;;
-                *.u.json | *[!A-Za-z0-9.]*) ;; # what uses something is left to those who can see whether it is free
-                "${folder##*/}"*.*.e*.c*.json)
-                    _ty_text="$_ty_text${name#????} ${path#"$_ty_root/todo/"}
-"
-                    many=$((many + 1))
-                    [ $many -lt 32 ] || break
-                    ;;
-            esac
-        done
-    done
-    # Drained segments are in the way of every listing; the lane's last stays.
-    for name in $empty; do
-        [ "$_ty_root/todo/$1/$name" = "$last" ] || rmdir -- "$_ty_root/todo/$1/$name" 2>/dev/null
-    done
-    [ -n "$_ty_text" ]
-}
-
-# What to take next -> _ty_queue, paths in todo/, oldest first, of the most urgent lanes that serve; 1 if there is nothing
-_ty_fill() { # the least urgent priority that is of interest
-    local folder='' lane='' rank='' group='' most=$1
-    for folder in "$_ty_root"/todo/[0-9]-* end; do
-        lane=${folder##*/}
-        # shellcheck disable=SC2086  # lanes
-        if [ -n "$group" ] && [ "${lane%%-*}" != "$rank" ]; then
-            if _ty_fill_from $group; then
-                _ty_rank=$rank
-                return
-            fi
-            group=
-        fi
-        case $lane in [0-9]-*) ;; *) continue ;; esac
-        [ "${lane%%-*}" -le "$most" ] || break
-        _ty_serves "$lane" || continue
-        rank=${lane%%-*} group="$group $lane"
-    done
-    return 1
-}
-
-_ty_fill_from() { # lanes of equal priority; of more than eight another eight each time, so that none starves
-    local lane='' lines='' lanes=0 turn=$(($# > 8 ? _ty_chance % $# : 0))
-    while [ $turn -gt 0 ]; do
-        lane=$1 turn=$((turn - 1))
-        shift
-        set -- "$@" "$lane"
-    done
-    for lane; do
-        _ty_head "$lane" || continue
-        lines=$lines$_ty_text lanes=$((lanes + 1))
-        [ $lanes -lt 8 ] || break
-    done
-    [ $lanes -gt 0 ] || return 1
-    [ $lanes -eq 1 ] || lines=$(LC_ALL=C sort <<END
-$lines
-END
-    )
-    # shellcheck disable=SC2086  # lines of two words
-    set -- $lines
-    _ty_queue='' lanes=0
-    while [ $# -gt 1 ] && [ $lanes -lt 32 ]; do
-        _ty_queue="$_ty_queue $2" lanes=$((lanes + 1))
-        shift 2
-    done
-}
-
-# The next candidate -> _ty_entry. Lists are kept for a second; whether something more urgent has come is always looked at.
-_ty_pick() { # 1: list anew
-    local skipped=0 window=1
-    if [ "$1" = 1 ] || [ "$_ty_queue_for" != "$_ty_wanted" ] || ! _ty_uptime || [ $((_ty_up - _ty_filled)) -gt 100 ]; then
-        _ty_queue=
-    fi
-    _ty_list_paused || return
-    while :; do
-        # shellcheck disable=SC2086  # paths of ours, without spaces
-        set -- $_ty_queue
-        if [ $# -eq 0 ]; then
-            _ty_fill 9 || return
-            _ty_queue_for=$_ty_wanted
-            _ty_uptime || _ty_up=0
-            _ty_filled=$_ty_up
-            continue
-        fi
-        if [ "$_ty_rank" -gt 0 ] && _ty_fill $((_ty_rank - 1)); then continue; fi
-        # After lost races somewhere near the oldest, so that workers don't walk in step.
-        if [ "$_ty_lost" -gt 0 ]; then
-            window=$((_ty_lost < 5 ? 1 << _ty_lost : 32))
-            [ $window -le $# ] || window=$#
-            skipped=$((_ty_chance % window))
-            while [ $skipped -gt 0 ]; do
-                window=$1
-                shift
-                set -- "$@" "$window"
-                skipped=$((skipped - 1))
-            done
-        fi
-        _ty_entry=$1
-        shift
-        _ty_queue=$*
-        window=${_ty_entry%%/*}
-        _ty_serves "$window" && [ -e "$_ty_root/todo/$_ty_entry" ] && return
-    done
-}
-
-# Takes the entry -> _ty_handle, _ty_file. 1: somebody else was first.
-_ty_take() {
-    local name=${_ty_entry##*/} lane=${_ty_entry%%/*} lease='' holder=$_ty_worker target='' fence='' nonce=''
-    _ty_split "$name" "$lane" && [ -z "$_ty_uses$_ty_due$_ty_lease" ] || return 1
-    lease=${_ty_asked_lease:-${_ty_own_lease:-${_ty_usual_lease:-$_ty_set_lease}}}
-    case $lane in *@*) holder=@ ;; esac
-    _ty_draw
-    nonce=${_ty_word}1 fence=$((_ty_fence + 1))
-    target="$_ty_id.$fence.e$_ty_errors.c$_ty_crashes$_ty_own.$lane.l$lease.$holder-$nonce.json"
-    _ty_move "$_ty_root/todo/$_ty_entry" "$_ty_root/processing" "$target" || return
-    _ty_handle=$_ty_id.$fence.$nonce
-    _ty_file=$_ty_root/processing/$target
-    [ "$_ty_durability" != strict ] || _ty_sync "$_ty_file" "$_ty_root/processing"
-    _ty_moment "$_ty_file" || return # a rename moves ctime: the claim's own moment
-    _ty_lane_json "$lane"
-    _ty_event claimed "$_ty_id" "$fence" "$_ty_kind" "$_ty_by"
-    _ty_fence=$fence _ty_lease=$lease _ty_nonce=$nonce
-    if [ -n "$_ty_body" ]; then
-        [ ! -f "$_ty_root/edits/$_ty_seg/$_ty_id.$_ty_body.json" ] || {
-            _ty_file=$_ty_root/edits/$_ty_seg/$_ty_id.$_ty_body.json
-            return 0
-        }
-        _ty_end_failed "$_ty_handle" "the edit that replaced its file is gone" final
-        return 1
-    fi
-    [ -f "$_ty_file" ] && [ -r "$_ty_file" ] && return 0
-    ! _ty_listed "$_ty_file" || _ty_end_failed "$_ty_handle" "its file cannot be read" final
-    return 1
-}
-
-_ty_take_next() { # of the kinds in _ty_wanted
-    local fresh=0 swept=0 code=''
-    while :; do
-        if _ty_pick $fresh; then
-            fresh=0 code=0
-            _ty_take || code=$?
-            case $code in
-                0) _ty_lost=$((_ty_lost / 2)) && return ;;
-                1) _ty_lost=$((_ty_lost + 1)) ;;
-                *) return $code ;;
-            esac
-        elif [ $fresh -eq 0 ]; then
-            fresh=1 # a list is only a hint: once more from the disk
-        elif [ $swept -eq 0 ]; then
-            swept=1 _ty_told=
-            _ty_sweep || return
-            [ -n "$_ty_told" ] || return 3
-        else
-            return 3
-        fi
-    done
-}
-
-_ty_claim_next() { # [kind...]
-    _ty_open && _ty_kinds "$@" || return
-    _ty_take_next || {
-        local code=$?
-        [ $code -ne 3 ] || _ty_say "nothing is ready"
-        return $code
-    }
-    # For scripts that source this; reading the line would take them longer than all else of the claim.
-    # shellcheck disable=SC2034
-    TASK_HANDLE=$_ty_handle TASK_FILE=$_ty_file
-    printf '%s\t%s\n' "$_ty_handle" "$_ty_file"
+    printf '%s\n' "$_ty_id"
 }
 
 # ---- what a claim's verbs do --------------------------------------------------------------------------------------------
@@ -1119,7 +1559,7 @@ _ty_late() { # verb [outcome reason-json result]
     case $holder in \"*) ;; *) holder=$_ty_by ;; esac
     [ -z "${2-}" ] || _ty_stale "$2" "$3" "${4-}" "$holder"
     _ty_ask_time || return
-    _ty_event refused "$_ty_h_id" "$_ty_h_fence" "$_ty_kind" "$holder" ",\"verb\":\"$1\""
+    _ty_event refused "$_ty_h_id" "$_ty_h_fence" "$holder" ",\"verb\":\"$1\""
     path=${_ty_found#"$_ty_root/"}
     if [ $code -eq 7 ]; then
         _ty_say "this claim has ended task $_ty_h_id already: it is in ${path%%/*}; what came now is kept as a stale result"
@@ -1129,38 +1569,13 @@ _ty_late() { # verb [outcome reason-json result]
     return $code
 }
 
-_ty_tidy() { # the claim's folder goes if it is empty
-    local folder=$_ty_root/attempts/$_ty_h_seg/$_ty_h_id/$_ty_handle
-    [ ! -d "$folder" ] || rmdir -- "$folder" 2>/dev/null
-    return 0
-}
-
-_ty_end_done() { # handle [result]
-    local code=0 target='' folder=''
-    _ty_handle "$1" || return
-    _ty_find || {
-        _ty_late 'done' 'done' null "${2-}"
-        return
-    }
-    target=$_ty_name
-    if [ -n "${2-}" ]; then
-        _ty_record 'done' null "$2" || return
-        target=${_ty_name%.json}.r.json
+_ty_give_up() { # what was claimed cannot be handed over; 1
+    if [ -n "$_ty_body" ]; then
+        _ty_end_failed "$_ty_handle" "the edit that replaced its file is gone" final
+    elif _ty_listed "$_ty_file"; then
+        _ty_end_failed "$_ty_handle" "its file cannot be read" final
     fi
-    folder=$_ty_root/done/$_ty_seg
-    _ty_move "$_ty_root/processing/$_ty_name" "$folder" "$target" || code=$?
-    if [ $code -eq 1 ]; then
-        _ty_late 'done' 'done' null "${2-}"
-        return
-    fi
-    [ $code -eq 0 ] || return $code
-    _ty_sync "$folder/$target" "$folder"
-    _ty_moment "$folder/$target" || return
-    _ty_lane_json "$_ty_lane"
-    _ty_holder_json
-    _ty_event 'done' "$_ty_id" "$_ty_fence" "$_ty_kind" "$_ty_json"
-    _ty_follow "$_ty_id"
-    _ty_tidy
+    return 1
 }
 
 # Everybody who waits for this task has one need less; who has none left goes on. What is left undone is the next sweep's.
@@ -1188,13 +1603,15 @@ _ty_follow() { # id
 _ty_unblock() { # file freed-by
     local delay=0
     [ -z "$_ty_due" ] || [ "$_ty_due" -le "$_ty_now" ] || delay=$((_ty_due - _ty_now))
-    _ty_back "$1" "$_ty_errors" "$_ty_crashes" $delay || return 0
+    _ty_aim "$_ty_errors" "$_ty_crashes" $delay
     _ty_lane_json "$_ty_lane"
-    _ty_event unblocked "$_ty_id" $((_ty_fence + 1)) "$_ty_kind" null ",\"freed_by\":\"$2\"$_ty_more"
+    _ty_tell unblocked "$_ty_id" $((_ty_fence + 1)) null ",\"freed_by\":\"$2\"$_ty_more"
+    _ty_shift "$1" "$_ty_folder" "$_ty_target"
+    return 0
 }
 
 _ty_end_failed() { # handle reason [final]
-    local code=0 reason='' logged='' folder='' target='' errors=''
+    local code=0 reason='' logged='' errors=''
     _ty_handle "$1" || return
     _ty_string "$2"
     reason=$_ty_json logged=$_ty_json
@@ -1208,25 +1625,23 @@ _ty_end_failed() { # handle reason [final]
     }
     _ty_record error "$reason" || return
     errors=$((_ty_errors + 1))
+    _ty_lane_json "$_ty_lane"
+    _ty_holder_json
     if [ -n "${3-}" ] || [ $errors -ge "${_ty_limit:-$_ty_set_attempts}" ]; then
-        folder=$_ty_root/failed/$_ty_seg
-        target=$_ty_id.$_ty_fence.e$errors.c$_ty_crashes$_ty_own.$_ty_lane$_ty_claim.json
-        _ty_move "$_ty_root/processing/$_ty_name" "$folder" "$target" || code=$?
-        _ty_target=$folder/$target _ty_more=",\"final\":true,\"reason\":$logged"
+        _ty_folder=$_ty_root/failed/$_ty_seg
+        _ty_target=$_ty_id.$_ty_fence.e$errors.c$_ty_crashes$_ty_own.$_ty_lane$_ty_claim.json
+        _ty_tell failed "$_ty_id" "$_ty_fence" "$_ty_json" ",\"final\":true,\"reason\":$logged"
     else
         _ty_backoff $((errors - 1))
-        _ty_back "$_ty_root/processing/$_ty_name" $errors "$_ty_crashes" "$((_ty_delay > 0 ? _ty_delay : 1))" || code=$?
-        _ty_more=",\"final\":false,\"reason\":$logged$_ty_more" _ty_fence=$((_ty_fence + 1))
+        _ty_aim $errors "$_ty_crashes" "$((_ty_delay > 0 ? _ty_delay : 1))"
+        _ty_tell failed "$_ty_id" $((_ty_fence + 1)) "$_ty_json" ",\"final\":false,\"reason\":$logged$_ty_more"
     fi
+    _ty_shift "$_ty_root/processing/$_ty_name" "$_ty_folder" "$_ty_target" sync || code=$?
     if [ $code -eq 1 ]; then
         _ty_late fail error "$reason"
         return
     fi
     [ $code -eq 0 ] || return $code
-    _ty_sync "$_ty_target" "${_ty_target%/*}"
-    _ty_lane_json "$_ty_lane"
-    _ty_holder_json
-    _ty_event failed "$_ty_id" "$_ty_fence" "$_ty_kind" "$_ty_json" "$_ty_more"
     _ty_tidy
 }
 
@@ -1238,20 +1653,20 @@ _ty_end_released() { # handle [delay]
         return
     }
     _ty_record released null || return
-    _ty_back "$_ty_root/processing/$_ty_name" "$_ty_errors" "$_ty_crashes" "${2:-0}" || code=$?
+    _ty_aim "$_ty_errors" "$_ty_crashes" "${2:-0}"
+    _ty_lane_json "$_ty_lane"
+    _ty_holder_json
+    _ty_tell released "$_ty_id" $((_ty_fence + 1)) "$_ty_json" "$_ty_more"
+    _ty_shift "$_ty_root/processing/$_ty_name" "$_ty_folder" "$_ty_target" || code=$?
     if [ $code -eq 1 ]; then
         _ty_late release
         return
     fi
     [ $code -eq 0 ] || return $code
-    _ty_lane_json "$_ty_lane"
-    _ty_holder_json
-    _ty_event released "$_ty_id" $((_ty_fence + 1)) "$_ty_kind" "$_ty_json" "$_ty_more"
     _ty_tidy
 }
 
-_ty_beat() { # handle
-    _ty_handle "$1" || return
+_ty_renew() { # verb: the lease of the claim that _ty_handle names begins anew
     # The listing comes first: on a file server a touch of a name that another has moved away still succeeds.
     if _ty_find; then
         _ty_error=$(touch -c -- "$_ty_root/processing/$_ty_name" 2>&1) || {
@@ -1259,7 +1674,42 @@ _ty_beat() { # handle
         }
         _ty_find && return
     fi
-    _ty_late heartbeat
+    _ty_late "$1"
+}
+
+_ty_beat() { # handle
+    _ty_handle "$1" && _ty_renew heartbeat
+}
+
+_ty_note() { # handle text; or the text alone, where TASKYARD_CLAIM names the claim
+    local folder='' text=''
+    # shellcheck disable=SC2031
+    [ $# -ne 1 ] || set -- "${TASKYARD_CLAIM-}" "$1"
+    case ${2-} in
+        *[![:space:]]*) ;;
+        *) set -- ;;
+    esac
+    [ $# -eq 2 ] && [ -n "$1" ] || {
+        _ty_say "usage: note_task HANDLE TEXT"
+        return 2
+    }
+    [ ${#2} -le 65536 ] || set -- "$1" "$(printf '%.65536s' "$2")"
+    _ty_string "$2"
+    text=$_ty_json
+    _ty_open && _ty_handle "$1" && _ty_renew note || return
+    _ty_find || return 4
+    folder=$_ty_root/attempts/$_ty_seg/$_ty_id/$_ty_handle
+    [ -d "$folder" ] || _ty_make "$folder" || return
+    _ty_moment "$_ty_root/processing/$_ty_name" || return
+    _ty_date "$_ty_now"
+    _ty_lane_json "$_ty_lane"
+    _ty_holder_json
+    { printf '%s\n' "{\"claim\": \"$_ty_handle\", \"fence\": $_ty_fence, \"worker\": $_ty_json, \"text\": $text, \"at\": \"$_ty_stamp\"}" >>"$folder/notes.jsonl"; } 2>/dev/null || {
+        _ty_error=
+        _ty_trouble "the note cannot be written (is the disk full?)"
+        return
+    }
+    _ty_event noted "$_ty_id" "$_ty_fence" "$_ty_json" ",\"text\":$text"
 }
 
 # ---- the sweep, as far as plain tools can judge -------------------------------------------------------------------------
@@ -1293,30 +1743,35 @@ _ty_reap() { # file in processing/, split; _ty_asked is the yard's time
     fi
     _ty_is_over "$1" "$_ty_lease" || return 0 # it beat while the record was written
     _ty_now=$_ty_asked
+    _ty_lane_json "$_ty_lane"
     if [ $crashes -ge "$_ty_set_crashes" ]; then
-        _ty_target=$_ty_root/failed/$_ty_seg/$_ty_id.$((_ty_fence + 1)).e$_ty_errors.c$crashes$_ty_own.$_ty_lane.json
-        _ty_move "$1" "${_ty_target%/*}" "${_ty_target##*/}" || code=$?
+        _ty_folder=$_ty_root/failed/$_ty_seg
+        _ty_target=$_ty_id.$((_ty_fence + 1)).e$_ty_errors.c$crashes$_ty_own.$_ty_lane.json
         _ty_more=",\"final\":true,\"reason\":$reason"
     else
-        _ty_back "$1" "$_ty_errors" $crashes $delay || code=$?
+        _ty_aim "$_ty_errors" $crashes $delay
         _ty_more=",\"final\":false,\"reason\":$reason$_ty_more"
     fi
-    [ $code -le 1 ] || return $code
-    [ $code -eq 0 ] || return 0
-    _ty_sync "$_ty_target" "${_ty_target%/*}"
-    _ty_lane_json "$_ty_lane"
-    _ty_event reaped "$_ty_id" $((_ty_fence + 1)) "$_ty_kind" "$holder" "$_ty_more"
+    _ty_tell reaped "$_ty_id" $((_ty_fence + 1)) "$holder" "$_ty_more"
+    _ty_shift "$1" "$_ty_folder" "$_ty_target" sync || code=$?
+    [ $code -eq 0 ] || {
+        [ $code -eq 1 ]
+        return
+    }
     _ty_told="${_ty_told}reaped $_ty_id
 "
 }
 
 _ty_wake() { # file in waiting/, split
-    _ty_back "$1" "$_ty_errors" "$_ty_crashes" 0 || {
-        [ $? -eq 1 ]
+    local code=0
+    _ty_aim "$_ty_errors" "$_ty_crashes" 0
+    _ty_lane_json "$_ty_lane"
+    _ty_tell due "$_ty_id" $((_ty_fence + 1)) null
+    _ty_shift "$1" "$_ty_folder" "$_ty_target" || code=$?
+    [ $code -eq 0 ] || {
+        [ $code -eq 1 ]
         return
     }
-    _ty_lane_json "$_ty_lane"
-    _ty_event due "$_ty_id" $((_ty_fence + 1)) "$_ty_kind" null
     _ty_told="${_ty_told}woken $_ty_id
 "
 }
@@ -1351,8 +1806,19 @@ $name") [ "$name" = "$begun" ] || break ;; esac
     done
 }
 
-_ty_reap_stale() {
+_ty_say_of_the_box() { # what lies in the drop box is no task yet
     local path='' dropped=0
+    for path in "$_ty_root"/todo/*.json; do [ ! -f "$path" ] || dropped=$((dropped + 1)); done
+    [ $dropped -eq 0 ] || _ty_say "$dropped files in the drop box are left to 'taskyard janitor', or the next claim by Python"
+}
+
+_ty_say_nothing_is_ready() {
+    _ty_say "nothing is ready"
+    _ty_say_of_the_box
+}
+
+_ty_reap_stale() {
+    local path='' line=''
     [ $# -eq 0 ] || {
         _ty_say "usage: reap_stale"
         return 2
@@ -1361,8 +1827,13 @@ _ty_reap_stale() {
     _ty_told=
     _ty_sweep || return
     printf '%s' "$_ty_told"
-    for path in "$_ty_root"/todo/*.json; do [ ! -f "$path" ] || dropped=$((dropped + 1)); done
-    [ $dropped -eq 0 ] || _ty_say "$dropped files in the drop box are left to 'taskyard janitor', or the next claim by Python"
+    # Files of shells that are gone, or will make theirs anew. What one was killed over stands in its file, for Python.
+    set --
+    for path in "$_ty_root"/writers/*.sh; do
+        { read -r line <"$path"; } 2>/dev/null && [ -z "$line" ] && set -- "$@" "$path"
+    done
+    [ $# -eq 0 ] || rm -f -- "$@" 2>/dev/null
+    _ty_say_of_the_box
     return 0
 }
 
@@ -1417,14 +1888,6 @@ _ty_pulse() { # handle lease command loop
 
 _ty_stopped() { _ty_stop=1; }
 
-# A task that asks for a check can be done only by a worker that has checks.
-_ty_asks_for_check() {
-    case $_ty_own in
-        .x*) LC_ALL=C grep -q '"verify"[[:space:]]*:' "$_ty_file" ;; # a dropped file, which may have it anywhere
-        *) LC_ALL=C grep -Eq '^\{"taskyard":1,"id":"[^"]*","kind":"[^"]*","priority":[0-9](,"(title|assignee|mission|key)":"([^"\\]|\\.)*"|,"(max_attempts|lease)":[0-9.e+]+)*,"verify":"' "$_ty_file" ;;
-    esac
-}
-
 _ty_wait_for() { # pid -> its exit code; a signal to us ends the wait early
     local code=0
     wait "$1" || code=$?
@@ -1438,48 +1901,23 @@ _ty_reason() { # exit code, file of standard error -> _ty_text
     [ -z "$words" ] || _ty_text="$_ty_text: $words"
 }
 
-_ty_publish_ending() { # exit code, workdir, handle: said until the yard takes it
-    local code=0 result='' before=0 record=''
-    case $1 in
-        0)
-            if [ -e "$2/result.json" ]; then
-                if _ty_value "$2/result.json" 2>/dev/null; then
-                    result=$_ty_json
-                else
-                    _ty_end_failed "$3" "its result cannot be kept: result.json holds no JSON value, or too much of it"
-                    return
-                fi
-            fi
-            _ty_end_done "$3" "$result"
-            ;;
-        75)
-            for record in "$_ty_root/results/$_ty_h_seg/$_ty_h_id".*.released.json; do [ ! -e "$record" ] || before=$((before + 1)); done
-            _ty_backoff $before
-            _ty_end_released "$3" "$((_ty_delay > 0 ? _ty_delay : 1))"
-            ;;
-        65) _ty_reason 65 "$2/stderr.log" && _ty_end_failed "$3" "$_ty_text" final ;;
-        *) _ty_reason "$1" "$2/stderr.log" && _ty_end_failed "$3" "$_ty_text" ;;
-    esac
-}
-
-_ty_perform() { # the command, for the claim that was just made
-    local handle=$_ty_handle file=$_ty_file id=$_ty_id lease=$_ty_lease fence=$_ty_fence code=0 pid='' beat='' workdir='' tries=0
-    workdir=$_ty_root/attempts/$_ty_seg/$id/$handle
-    _ty_handle "$handle"
-    if _ty_asks_for_check; then
-        _ty_end_failed "$handle" "the task asks for a check, and a shell worker has none"
-        return 0
-    fi
-    mkdir -p -- "$workdir" 2>/dev/null || {
-        _ty_end_released "$handle" "$_ty_set_backoff"
-        return 0
-    }
+# Runs a command beside a heartbeat -> _ty_ending, its exit code, or "stopped". Its input is _ty_input, else the task's file.
+_ty_run() { # handle lease workdir name-of-logs words
+    local handle=$1 lease=$2 workdir=$3 logs=$3/$4 pid='' beat='' code=0
+    shift 4
     (
         trap - TERM INT HUP EXIT
         _ty_decode "$_ty_worker"
         # shellcheck disable=SC2030  # for the command alone
-        export TASKYARD="$_ty_root" TASKYARD_CLAIM="$handle" TASKYARD_TASK="$id" TASKYARD_FENCE="$fence" TASKYARD_WORKDIR="$workdir" TASKYARD_WORKER="$_ty_text"
-        exec <"$file" >"$workdir/stdout.log" 2>"$workdir/stderr.log"
+        export TASKYARD="$_ty_root" TASKYARD_CLAIM="$handle" TASKYARD_TASK="${handle%%.*}" TASKYARD_FENCE="$_ty_h_fence" TASKYARD_WORKDIR="$workdir" TASKYARD_WORKER="$_ty_text"
+        exec >"${logs}stdout.log" 2>"${logs}stderr.log"
+        if [ -n "$_ty_input" ]; then
+            exec <<END
+$_ty_input
+END
+        else
+            exec <"$_ty_file"
+        fi
         case $_ty_runs in
             alone) exec setsid "$@" ;;
             command) exec "$@" ;;
@@ -1498,17 +1936,78 @@ _ty_perform() { # the command, for the claim that was just made
     # Not TERM: a shell that has only just forked may lose that, and would be waited for for ever.
     kill -s KILL $beat 2>/dev/null
     wait $beat 2>/dev/null
-    [ -s "$workdir/stdout.log" ] || [ -s "$workdir/stderr.log" ] || rm -f -- "$workdir/stdout.log" "$workdir/stderr.log"
+    [ -s "${logs}stdout.log" ] || [ -s "${logs}stderr.log" ] || rm -f -- "${logs}stdout.log" "${logs}stderr.log"
+    _ty_ending=$code
+}
+
+# What the command has come to -> _ty_result and _ty_ending; _ty_failure is what to say of an error
+_ty_judge() { # handle lease workdir
+    _ty_result='' _ty_failure=''
+    [ "$_ty_ending" = 0 ] || return 0
+    if [ -e "$3/result.json" ]; then
+        _ty_value "$3/result.json" 2>/dev/null || {
+            _ty_ending=error _ty_failure="its result cannot be kept: result.json holds no JSON value, or too much of it"
+            return
+        }
+        _ty_result=$_ty_json
+    fi
+    _ty_find && [ -n "$_ty_verified" ] || return 0
+    _ty_find_check "$_ty_root/processing/$_ty_name" && _ty_checked_input "$_ty_file" "$_ty_result" || {
+        _ty_ending=error _ty_failure="the task asks for the check '$_ty_check', which this worker cannot run"
+        return 0
+    }
+    _ty_verify_beside "$@"
+}
+
+_ty_verify_beside() { # handle lease workdir: the check that was just found, as a command of the loop
+    local handle=$1 lease=$2 workdir=$3 how=$_ty_runs
+    eval "set -- $_ty_text" # words that awk has quoted
+    _ty_encode "$_ty_check" || _ty_text=check
+    _ty_input=$_ty_json
+    if command -v setsid >/dev/null; then _ty_runs=alone; else _ty_runs="command"; fi
+    set -- "$handle" "$lease" "$workdir" "$_ty_text." "$@"
+    _ty_run "$@"
+    _ty_runs=$how
+    case $_ty_ending in
+        0 | stopped) return 0 ;;
+    esac
+    _ty_reason "$_ty_ending" "$workdir/${4}stderr.log"
+    _ty_ending=error _ty_failure="the check '$_ty_check' did not pass: $_ty_text"
+}
+
+_ty_publish_ending() { # workdir, handle: said until the yard takes it
+    local before=0 record=''
+    case $_ty_ending in
+        0) _ty_end_done "$2" "$_ty_result" ;;
+        stopped) _ty_end_released "$2" ;;
+        error) _ty_end_failed "$2" "$_ty_failure" ;;
+        75)
+            for record in "$_ty_root/results/$_ty_h_seg/$_ty_h_id".*.released.json; do [ ! -e "$record" ] || before=$((before + 1)); done
+            _ty_backoff $before
+            _ty_end_released "$2" "$((_ty_delay > 0 ? _ty_delay : 1))"
+            ;;
+        65) _ty_reason 65 "$1/stderr.log" && _ty_end_failed "$2" "$_ty_text" final ;;
+        *) _ty_reason "$_ty_ending" "$1/stderr.log" && _ty_end_failed "$2" "$_ty_text" ;;
+    esac
+}
+
+_ty_perform() { # the command, for the claim that was just made
+    local handle=$_ty_handle lease=$_ty_lease workdir='' tries=0
+    workdir=$_ty_root/attempts/$_ty_seg/$_ty_id/$handle
+    _ty_handle "$handle"
+    mkdir -p -- "$workdir" 2>/dev/null || {
+        _ty_end_released "$handle" "$_ty_set_backoff"
+        return 0
+    }
+    _ty_input=
+    _ty_run "$handle" "$lease" "$workdir" '' "$@"
+    _ty_judge "$handle" "$lease" "$workdir"
     if ! _ty_find; then
         _ty_ended 'done' || _ty_ended failed || _ty_gave_up released || _ty_gave_up error || _ty_say "the claim $handle was lost; its command was stopped"
         return 0
     fi
-    if [ "$code" = stopped ]; then
-        _ty_end_released "$handle"
-        return 0
-    fi
     while :; do
-        _ty_publish_ending "$code" "$workdir" "$handle"
+        _ty_publish_ending "$workdir" "$handle"
         [ $? -eq 8 ] || return 0
         tries=$((tries + 1))
         [ -z "$_ty_stop" ] && [ $tries -lt 600 ] || return 0
@@ -1517,14 +2016,22 @@ _ty_perform() { # the command, for the claim that was just made
     done
 }
 
-_ty_is_left() { # is anything of what this loop serves still to be done by anybody?
-    local path='' lane='' name=''
+# Is anything of what this loop serves still to be done? What is not for shells is not counted, but told of once.
+_ty_is_left() {
+    local path='' lane='' name='' others=0
     for path in "$_ty_root"/todo/*/*/*.json "$_ty_root"/processing/*.json "$_ty_root"/waiting/*/*/*.json; do
         name=${path#"$_ty_root/"}
         lane=
         case $name in todo/*) lane=${name#todo/} lane=${lane%%/*} ;; esac
-        _ty_split "${path##*/}" "$lane" && _ty_serves "$_ty_lane" && [ -e "$path" ] && return
+        _ty_split "${path##*/}" "$lane" && _ty_serves "$_ty_lane" && [ -e "$path" ] || continue
+        [ -z "$_ty_nonce" ] || return 0
+        case "$_ty_uses $_ty_verified $_ty_known_checks" in
+            ' v '*" ${path##*/} "* | '  '*) return 0 ;;
+        esac
+        others=$((others + 1))
     done
+    [ $others -eq 0 ] || _ty_say "$others tasks that use something, or ask for a check that is not in yard.json, are left to Python workers"
+    _ty_say_of_the_box
     return 1
 }
 
@@ -1548,7 +2055,7 @@ _ty_loop() {
         return 2
     }
     _ty_open || return
-    _ty_wanted=$kinds
+    _ty_wanted=$kinds _ty_ahead=32
     [ -n "${_ty_usual_lease-}" ] || _ty_usual_lease=60000
     case $(command -v -- "$1") in
         /*) if command -v setsid >/dev/null; then _ty_runs=alone; else _ty_runs="command"; fi ;;
@@ -1584,41 +2091,7 @@ _ty_loop() {
     return 0
 }
 
-# ---- the doors ----------------------------------------------------------------------------------------------------------
-
-# Whoever sources this keeps its own options and IFS; a verb that fails ends no script that did not ask for it.
-_ty_call() { # function arguments
-    local IFS='
-' code=0 flags=$-
-    IFS=" 	$IFS"
-    set +fuC
-    "$@" || code=$?
-    case $flags in *f*) set -f ;; esac
-    case $flags in *u*) set -u ;; esac
-    case $flags in *C*) set -C ;; esac
-    return $code
-}
-
-_ty_of_claim() { # function most-words words: the handle, or $TASKYARD_CLAIM if there are no words at all
-    local verb=$1 most=$2
-    shift 2
-    # shellcheck disable=SC2031
-    [ $# -gt 0 ] || [ -z "${TASKYARD_CLAIM-}" ] || set -- "$TASKYARD_CLAIM"
-    [ $# -ge 1 ] && [ $# -le "$most" ] || {
-        _ty_say "this needs the handle of a claim"
-        return 2
-    }
-    _ty_open && "$verb" "$@"
-}
-
-_ty_complete() { # handle [file]
-    _ty_json=
-    if [ $# -eq 2 ]; then
-        _ty_value "$2" || return
-        [ "$_ty_json" != null ] || _ty_json=
-    fi
-    _ty_end_done "$1" "$_ty_json"
-}
+# ---- the rest of the doors ----------------------------------------------------------------------------------------------
 
 _ty_fail() { # handle reason
     [ $# -eq 2 ] && [ -n "$2" ] || {
@@ -1643,33 +2116,20 @@ _ty_verify() { # handle
 }
 
 add_task() { _ty_call _ty_add "$@"; }
-claim_task() { _ty_call _ty_claim_next "$@"; }
 heartbeat() { _ty_call _ty_of_claim _ty_beat 1 "$@"; }
+note_task() { _ty_call _ty_note "$@"; }
 verify_ownership() { _ty_call _ty_of_claim _ty_verify 1 "$@"; }
-complete_task() { _ty_call _ty_of_claim _ty_complete 2 "$@"; }
 fail_task() { _ty_call _ty_of_claim _ty_fail 2 "$@"; }
 release_task() { _ty_call _ty_of_claim _ty_release 1 "$@"; }
 reap_stale() { _ty_call _ty_reap_stale "$@"; }
 process_loop() (_ty_call _ty_loop "$@") # in a process of its own: its traps are nobody else's
 
-# Run, under whatever name, or sourced by a script? A script that is running has its own file in $0.
-_ty_is_run() {
-    case ${0##*/} in taskyard.sh | taskyard-sh) return 0 ;; esac
-    [ -f "$0" ] && [ -r "$0" ] || return 1
-    local line=''
-    while IFS= read -r line; do
-        case $line in
-            '# taskyard.sh: a Taskyard worker in plain shell,'*) return 0 ;;
-            '#'*) ;;
-            *) return 1 ;;
-        esac
-    done <"$0"
-    return 1
-}
-
-if _ty_is_run; then
+if [ -n "$_ty_is_program" ]; then
+    # What was begun above and needed more than was read there. The verb itself, said again, finds that done.
+    # shellcheck disable=SC2086  # a function and its words
+    [ -z "$_ty_rest" ] || _ty_call $_ty_rest
     case ${1-} in
-        add_task | claim_task | heartbeat | verify_ownership | complete_task | fail_task | release_task | reap_stale)
+        add_task | claim_task | heartbeat | note_task | verify_ownership | complete_task | fail_task | release_task | reap_stale)
             "$@"
             exit
             ;;

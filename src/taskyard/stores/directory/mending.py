@@ -65,6 +65,7 @@ class Mending:
         mended = self._finish_adds(now, by)
         mended += self._bury(now)
         mended += self._log_for_the_dead(now, by)
+        mended += self._log_for_shells(now, by)
         mended += self._untangling.walk(now, by)
         mended += self._patrol.walk(now)
         self._forget_dead_workers()
@@ -81,16 +82,39 @@ class Mending:
             if hold is None:
                 continue  # another janitor is at it
             try:
-                intent = self._writers.intent(tag)
-                for event in [] if intent is None else self._missing(intent):
-                    logged += 1
-                    self._ground.journal.log_again(event, now)
-                if intent is not None:
-                    self._untangling.after(intent, by)
-                self._writers.forget(tag)
+                logged += self._log_for(tag, self._writers.intent(tag), now, by)
             finally:
                 self._disk.close(hold)
         return logged
+
+    def _log_for_shells(self, now: int, by: str) -> int:
+        """The same for shells. What they have noted is read before it is asked whether they live: one that lived has logged it."""
+        logged = 0
+        for tag in self._writers.shells()[:_SHARE]:
+            intent = self._writers.intent(tag)
+            if not self._writers.is_left(tag, intent is not None, now, PATIENCE):
+                continue
+            hold = self._writers.take(tag)
+            if hold is None:
+                continue
+            try:
+                if intent is not None and intent.get("event") != "added":  # that has its time from its id
+                    intent["at"] = rfc3339(self._writers.noted_at(tag))
+                logged += self._log_for(tag, intent, now, by)
+            except FileNotFoundError:
+                continue
+            finally:
+                self._disk.close(hold)
+        return logged
+
+    def _log_for(self, tag: str, intent: dict[str, Any] | None, now: int, by: str) -> int:
+        missing = [] if intent is None else self._missing(intent)
+        for event in missing:
+            self._ground.journal.log_again(event, now)
+        if intent is not None:
+            self._untangling.after(intent, by)
+        self._writers.forget(tag)
+        return len(missing)
 
     def _forget_dead_workers(self) -> None:
         """The lock of a dead worker is of use for as long as there are claims of its to be reaped."""

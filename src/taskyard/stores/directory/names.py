@@ -269,7 +269,12 @@ def own_parts(name: str) -> str:
     """The `.b`, `.m`, `.t`, `.u` and `.v` parts of a name as they stand, to be carried over into its next one."""
     kept = ""
     for part in name[: -len(SUFFIX)].split(".")[4:8]:
-        if part != DROPPED and part not in _WANTS and not is_body(part) and not (part[0] in "mt" and part[1:].isdigit()):
+        if (
+            part != DROPPED
+            and part not in _WANTS
+            and not is_body(part)
+            and not (part[0] in "mt" and part[1:].isdigit())
+        ):
             break
         kept += f".{part}"
     return kept

@@ -4,6 +4,10 @@ Before every move the process puts the move's event there, where it can without 
 when the process is killed. The file is locked for as long as the process lives. So whoever
 finds it unlocked knows that its writer is dead, and the event that it may have failed to log: the newest, where several
 threads made moves at once.
+
+A shell cannot hold a lock. It keeps its file, `writers/<name>.sh`, open from before a move until its event is logged and
+the first line is blank again: what stands there while nobody has the file open is of one that is dead. What it has
+found out about the yard's place and time it leaves for the next in `writers/<name>.look`.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.disk import Disk, Shared
 
 SIZE = 16_384
+SHELL, LOOK = ".sh", ".look"
+_KEYS = frozenset(("event", "task", "fence", "kind", "worker", "by"))
 ROOM = SIZE - 256  # for the event; behind it stand the pages of the log that the process writes to
 
 
@@ -128,6 +134,7 @@ class Writers:
     def dead(self, own: str, now: int, patience: int) -> list[str]:
         """The tags of processes that are gone."""
         tags = [tag for tag in self._disk.listdir(self._folder) if tag != own and "-" in tag]
+        tags = [tag for tag in tags if not tag.endswith((SHELL, LOOK))]
         return [tag for tag in tags if not self._is_young(tag, now, patience) and not self.is_alive(tag, now, patience)]
 
     def _is_young(self, tag: str, now: int, patience: int) -> bool:
@@ -136,6 +143,24 @@ class Writers:
             return tag.endswith(".new") and now - self._disk.changed_at(f"{self._folder}/{tag}") < patience
         except FileNotFoundError:
             return True
+
+    def shells(self) -> list[str]:
+        """The tags of shells, the living and the dead."""
+        return [tag for tag in self._disk.listdir(self._folder) if tag.endswith((SHELL, LOOK))]
+
+    def is_left(self, tag: str, noted: bool, now: int, patience: int) -> bool:
+        """Whether a shell that had noted something has died since, or this file of a shell is of no use any more."""
+        path = f"{self._folder}/{tag}"
+        try:
+            if self._local and noted and not self._disk.is_written_to(path):
+                return True
+            return now - self._disk.changed_at(path) > patience
+        except OSError:
+            return False  # another janitor was quicker; or it is not for us to read
+
+    def noted_at(self, tag: str) -> int:
+        """When this file was written to last."""
+        return self._disk.changed_at(f"{self._folder}/{tag}")
 
     def take(self, tag: str) -> int | None:
         """Hold the file of a dead process, so that one janitor alone logs for it; None if another holds it."""
