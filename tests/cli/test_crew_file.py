@@ -203,7 +203,7 @@ def test_the_ready_files_of_the_docs_are_right(
     """With stand-ins on PATH for the agents, and for the scripts and folders that they name."""
     stand_ins = file.parent / "stand-ins"
     stand_ins.mkdir()
-    for name in ("claude", "codex", "gemini", "aider", "make", "git", "ruff"):
+    for name in ("claude", "codex", "gemini", "opencode", "aider", "make", "git", "ruff"):
         (stand_ins / name).symlink_to("/bin/true")
     (file.parent / "agent.sh").symlink_to("/bin/true")
     monkeypatch.setenv("PATH", f"{stand_ins}{os.pathsep}{os.environ['PATH']}")

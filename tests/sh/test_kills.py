@@ -43,14 +43,15 @@ FULL = '{"r": 1}'
 
 def mortal(folder: Path) -> Path:
     """A copy of the client that dies before the so-manieth statement that touches the disk."""
-    out, quoted, points = [], False, 0
+    out: list[str] = []
+    quoted, points = False, 0
     for line in shells.CLIENT.read_text(encoding="utf-8").splitlines():
         previous = next((before for before in reversed(out) if before.strip()), "")
         if not quoted and TOUCHES.match(line) and not GOES_ON.search(previous.split(" #")[0]):
             out.append("_ty_die")
             points += 1
         out.append(line)
-        quoted ^= line.count("'") % 2 == 1 and not line.lstrip().startswith("#") and "'s " not in line
+        quoted = (quoted or (line.endswith("'") and "awk" in line)) and not line.lstrip().startswith("}'")
         if line == "_ty_early=":
             out.extend(DIES.splitlines())
     assert points > 40

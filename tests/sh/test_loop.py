@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -220,3 +221,57 @@ def test_a_command_may_end_its_claim_itself(sh: Shell, yard: Yard) -> None:
     assert (said.code, said.err) == (0, "")
     assert yard.get(task.id).state == "done"
     assert [event["event"] for event in yard.events(task=task.id)] == ["added", "claimed", "done"]
+
+
+HANDLER = """
+. "{client}"
+work() {{ sleep 600 & echo $! >"{pids}"; wait; }}
+process_loop work
+"""
+
+
+@pytest.mark.parametrize("how", ["told", "killed", "lost"])
+def test_what_a_function_has_started_is_stopped_with_it(sh: Shell, yard: Yard, tmp_path: Path, how: str) -> None:
+    task = yard.add("build", lease=3)
+    script, pids = tmp_path / "script.sh", tmp_path / "pids"
+    script.write_text(HANDLER.format(client=CLIENT, pids=pids))
+    process = subprocess.Popen([*sh.words, str(script)], env=sh.environment())
+    wait_until(lambda: pids.exists() and pids.read_text().strip())
+    child = int(pids.read_text())
+    if how == "lost":
+        yard.cancel(task.id)
+    else:
+        loop = (descendants(process.pid) or [process.pid])[0]  # the loop is a process of its own
+        os.kill(loop if how == "told" else process.pid, signal.SIGTERM if how == "told" else signal.SIGKILL)
+        if how == "killed":
+            process.wait()
+    wait_until(lambda: not is_alive(child), timeout=20)
+    process.kill()
+    process.wait()
+
+
+def test_what_a_command_leaves_running_is_stopped(sh: Shell, yard: Yard, tmp_path: Path) -> None:
+    task = yard.add("build")
+    pids = tmp_path / "pids"
+    assert sh.run("process_loop", "--once", "--", "sh", "-c", f"sleep 600 & echo $! >{pids}").code == 0
+    assert yard.get(task.id).state == "done"
+    wait_until(lambda: not is_alive(int(pids.read_text())))
+
+
+def test_a_command_that_is_killed_is_told_of_in_the_yard_alone(sh: Shell, yard: Yard) -> None:
+    task = yard.add("build", max_attempts=1)
+    said = sh.run("process_loop", "--once", "--", "sh", "-c", "kill -s KILL $$")
+    assert (said.code, said.err) == (0, "")
+    assert yard.get(task.id).error == "killed by signal 9"
+
+
+def test_a_function_under_set_e_fails_where_it_fails(sh: Shell, yard: Yard) -> None:
+    bash = shutil.which("bash")
+    for words in [sh.words] + ([[bash]] if bash else []):
+        task = yard.add("build", max_attempts=1)
+        script = f'set -e; . "{CLIENT}"; build() {{ false; echo reached; }}; process_loop --once build'
+        ran = subprocess.run(
+            [*words, "-c", script, "script"], env=sh.environment({"PATH": os.environ["PATH"]}), check=False
+        )
+        assert ran.returncode == 0
+        assert yard.get(task.id).state == "failed", words

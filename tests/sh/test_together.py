@@ -49,13 +49,32 @@ def test_what_the_shell_adds_python_claims(sh: Shell, yard: Yard, tmp_path: Path
 
 
 def test_data_may_come_on_standard_input_or_not_at_all(sh: Shell, yard: Yard) -> None:
+    for text in ("1e308", '"\\ud83d\\ude00"', '"\\\\ud800"', '"1e999"'):
+        assert yard.get(sh.run("add_task", "odd", "-", stdin=text).line).data == json.loads(text)
+        taken(yard.claim()).done()
     first = sh.run("add_task", "build", "-", stdin=' "one"\n').line
     second = sh.run("add_task", "build").line
     assert (yard.get(first).data, yard.get(second).data) == ("one", None)
     assert [taken(yard.claim()).task.id for _ in range(2)] == [first, second]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1,]", "{'a':1}", "01", '"\n"', "NaN", "[" * 300 + "]" * 300])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[1,]",
+        "{'a':1}",
+        "01",
+        '"\n"',
+        "NaN",
+        '{"a": 1e999}',
+        "-1E+400",
+        '"\\ud800"',
+        '"\\udc00\\ud800"',
+        "[" * 300 + "]" * 300,
+    ],
+)
 def test_data_that_is_no_json_is_refused(sh: Shell, yard: Yard, text: str) -> None:
     refused = sh.run("add_task", "build", "-", stdin=text)
     assert (refused.code, refused.out) == (2, "")
@@ -196,6 +215,7 @@ def test_an_edited_task_is_handed_over_as_it_is_now(sh: Shell, yard: Yard) -> No
 def test_a_dropped_file_that_python_took_in_is_handed_over_as_it_came(sh: Shell, yard: Yard) -> None:
     Path(yard.url, "todo", "order.json").write_text('{"kind": "sharpen", "n": 1}')
     assert sh.run("claim_task").code == 3
+    assert "1 files in the drop box are left" in sh.run("claim_task").err
     assert "1 files in the drop box are left" in sh.run("reap_stale").err
     yard.sweep()
     handle, file = sh.claim()

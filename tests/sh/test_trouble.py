@@ -356,3 +356,75 @@ def test_what_must_survive_a_power_cut_is_synced(
     assert failed[-1].startswith("waiting/")
     assert failed[-2].endswith(".json")
     assert "results/0000" in failed
+
+
+def test_a_folder_that_is_a_link_is_refused(sh: Shell, yard: Yard, tmp_path: Path) -> None:
+    """It may lead to another filesystem, where mv copies: two workers could do so at once."""
+    yard.add("build")
+    handle, _ = sh.claim()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    place = Path(yard.url)
+    (place / "todo" / "5-other").symlink_to(elsewhere)
+    assert sh.run("add_task", "other").code == 8
+    (place / "done").rmdir()
+    (place / "done").symlink_to(elsewhere)
+    for words in (["claim_task"], ["complete_task", handle], ["add_task", "build"]):
+        refused = sh.run(*words)
+        assert (refused.code, refused.out) == (8, "")
+        assert "is a link" in refused.err
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_sync_that_fails_is_said_and_nothing_is_acknowledged(sh: Shell, yard: Yard, shims: Shims) -> None:
+    task = yard.add("build")
+    handle, _ = sh.claim()
+    settings = json.loads(Path(yard.url, "yard.json").read_text())
+    settings["settings"]["durability"] = "durable"
+    Path(yard.url, "yard.json").write_text(json.dumps(settings))
+    env = shims.put("sync", "#!/bin/sh\necho 'sync: Input/output error' >&2\nexit 1\n")
+    for words in (["add_task", "other"], ["complete_task", handle]):
+        refused = sh.run(*words, env=env)
+        assert (refused.code, refused.out) == (8, ""), words
+        assert "cannot be made sure of: sync: Input/output error" in refused.err
+    assert leftovers(yard.url) == []
+    assert sh.run("complete_task", handle).line == ""
+    assert yard.get(task.id).state == "done"
+    check_log(yard)
+
+
+def test_messages_steer_no_terminal(sh: Shell, yard: Yard) -> None:
+    for words in (["heartbeat", "x\x1b[31m"], ["complete_task", "\x07"], ["add_task", "a\x1b[31m"]):
+        refused = sh.run(*words)
+        assert refused.code == 2
+        assert not set(refused.err) & {"\x1b", "\x07"}
+    assert "\x1b" not in sh.run("claim_task", env={"AGENT_ID": "w\x1b[31m"}).err
+
+
+def test_an_id_in_place_of_a_handle_gets_the_hint(sh: Shell, yard: Yard) -> None:
+    task = yard.add("build")
+    for verb in ("heartbeat", "complete_task", "release_task", "verify_ownership"):
+        refused = sh.run(verb, task.id)
+        assert refused.code == 2
+        assert "this needs the handle that claim_task printed" in refused.err
+
+
+def test_no_tool_is_used_that_is_not_named(sh: Shell, yard: Yard, tmp_path: Path) -> None:
+    """With the tools that the head of the file names, and setsid, every verb works."""
+    head = shells.CLIENT.read_text(encoding="utf-8").split("# It needs ")[1].split("GNU's or")[0]
+    named = [word.strip(",") for word in head.replace("\n#", " ").split() if word.strip(",").isalnum()]
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    for name in [*(set(named) - {"and", "a", "with"}), "sh"]:
+        found = next(path for part in sh.path.split(":") if (path := Path(part, name)).exists())
+        (bin / name).symlink_to(found)
+    env = {"PATH": str(bin)}
+    assert sh.run("add_task", "build", "-", stdin='"é"', env=env).code == 0
+    assert sh.run("process_loop", "--once", "sh", "-c", 'echo 1 >"$TASKYARD_WORKDIR/result.json"', env=env).code == 0
+    assert yard.counts()["done"] == 1
+    yard.add("build")
+    handle = sh.run("claim_task", env=env).line.split("\t")[0]
+    for words in (["heartbeat", handle], ["note_task", handle, "é"], ["fail_task", handle, "no\n"], ["reap_stale"]):
+        assert sh.run(*words, env=env).line == "", words
+    assert sh.run("complete_task", handle, env=env).code == 4
+    assert "Exit codes: 0 ok" in sh.run("--help", env=env).line

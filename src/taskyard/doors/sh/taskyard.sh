@@ -30,7 +30,8 @@
 # something (u or w in their names), tasks whose check it does not know, files in the drop box, idempotency keys, and what
 # killed processes left half done (the sweep's mending; 'taskyard janitor' does it at once).
 #
-# It needs mv, mkdir, rmdir, rm, ln, touch, sort, sync, awk, and a stat with -c: GNU's or busybox's.
+# It needs mv, mkdir, rmdir, rm, ln, touch, sleep, sort, sync, tr, tail, cat, sha256sum, awk, and a stat with -c: GNU's or
+# busybox's. Where there is no /proc it needs od, df and uname as well. setsid is used where there is one.
 #
 # A shell parses a script as it reads it, and to parse all of this takes as long as a mv. So what a claim and a done need
 # stands first, and where one of them is the verb, it is tried before the rest is read. Whatever then turns out to need
@@ -42,7 +43,12 @@ _ty_early=
 
 _ty_unread() { [ -n "$_ty_early" ]; } # is the second half of this file still to be read?
 
-_ty_say() { printf 'taskyard.sh: %s\n' "$*" >&2; }
+_ty_say() { # words, which may be anybody's: nothing in them may steer a terminal
+    case $* in
+        *[[:cntrl:]]*) printf 'taskyard.sh: %s\n' "$*" | tr '\001-\010\013-\037\177' '?' >&2 ;;
+        *) printf 'taskyard.sh: %s\n' "$*" >&2 ;;
+    esac
+}
 
 _ty_trouble() { # what could not be done
     _ty_say "$1${_ty_error:+: $_ty_error}"
@@ -224,6 +230,13 @@ _ty_read_plainly() {
     return 1
 }
 
+_ty_is_folder() { # path: a link may lead to another filesystem, and mv would copy there without a word
+    [ ! -L "$1" ] || {
+        _ty_say "the yard $_ty_root cannot be used: $1 is a link"
+        return 8
+    }
+}
+
 _ty_enter() { # folder -> _ty_root, where it really is; a process of our own may go there and back, and needs no other
     local here=${PWD-}
     _ty_root=
@@ -237,6 +250,9 @@ _ty_enter() { # folder -> _ty_root, where it really is; a process of our own may
         _ty_say "there is no yard at $1, or it cannot be read"
         return 8
     }
+    for here in todo waiting processing 'done' failed tmp results attempts; do
+        _ty_is_folder "$_ty_root/$here" || return
+    done
 }
 
 # Everything begins here: which yard, its settings, who I am. Asked once, and again when the place or the name changes.
@@ -393,6 +409,10 @@ _ty_handle() { # handle -> _ty_h_id, _ty_h_fence, _ty_h_nonce
     _ty_handle=$1
     _ty_h_id=${1%%.*} rest=${1#*.}
     _ty_h_fence=${rest%%.*} _ty_h_nonce=${rest#*.}
+    if _ty_is_id "$1"; then
+        _ty_say "$1 is the id of a task; this needs the handle that claim_task printed, id.fence.nonce"
+        return 2
+    fi
     _ty_is_id "$_ty_h_id" && _ty_is_number "$_ty_h_fence" && [ ${#1} -le 54 ] || {
         _ty_say "not a claim's handle: $1"
         return 2
@@ -418,7 +438,7 @@ _ty_find() { # the claim of _ty_handle -> _ty_name, split; 1 if it is not held a
 
 _ty_sync() { # files and folders, after a move that must survive a power cut
     [ "$_ty_durability" != fast ] || return 0
-    sync "$@" 2>/dev/null || sync
+    _ty_error=$(sync "$@" 2>&1) || _ty_error=$(sync 2>&1) || _ty_trouble "what was written cannot be made sure of"
 }
 
 _ty_make() { # folder: with its parents, each synced in its own
@@ -438,6 +458,7 @@ _ty_make() { # folder: with its parents, each synced in its own
 # mv may fail although the rename took place (a lost reply of a file server; a signal): nobody else uses the new name.
 _ty_move() { # file folder name
     local tries=0
+    _ty_is_folder "${1%/*}" && _ty_is_folder "$2" && _ty_is_folder "${2%/*}" || return
     while :; do
         _ty_error=$(mv -fT -- "$1" "$2/$3" 2>&1) && return 0
         _ty_listed "$2/$3" && return 0
@@ -472,7 +493,7 @@ _ty_shift_noted() { # the same, with the file for the note at 8
     _ty_code=0
     _ty_move "$1" "$2" "$3" || _ty_code=$?
     if [ $_ty_code -eq 0 ]; then
-        [ -z "${4-}" ] || _ty_sync "$2/$3" "$2"
+        [ -z "${4-}" ] || _ty_sync "$2/$3" "$2" || _ty_code=8 # it is made, but must be said again to be sure
         [ -n "$_ty_now" ] || _ty_moment "$2/$3"
         _ty_log_line
     fi
@@ -1292,6 +1313,12 @@ _ty_write() { # text, to the draft
     _ty_trouble "$_ty_root cannot be written to (is the disk full?)"
 }
 
+_ty_sync_draft() { # what cannot be made sure of is not used
+    _ty_sync "$_ty_path" && return
+    rm -f -- "$_ty_path"
+    return 8
+}
+
 # Exclusively, and never replaced. 0: published. 1: there was one.
 _ty_publish() { # folder name
     local code=0
@@ -1317,12 +1344,12 @@ _ty_record() { # outcome reason-json [result]
     holder=$_ty_json
     record="{\"claim\": \"$_ty_id.$_ty_fence.$_ty_nonce\", \"fence\": $_ty_fence, \"worker\": $holder, \"outcome\": \"$1\", \"reason\": $2, \"at\": \"$_ty_stamp\", \"by\": $_ty_by${3:+, \"result\": $3}"
     _ty_write "$record, \"errors\": $_ty_errors, \"crashes\": $_ty_crashes}" || return
-    [ "$sync" = fast ] || _ty_sync "$_ty_path"
+    [ "$sync" = fast ] || _ty_sync_draft || return
     _ty_publish "$_ty_root/results/$_ty_seg" "$_ty_id.$_ty_fence.$_ty_nonce.$1.json" || code=$?
     [ $code -le 1 ] || return $code
     # The first word of a claim stands; a second one that differs is kept as stale.
     [ $code -eq 0 ] || case $1 in done | error) _ty_stale "$1" "$2" "${3-}" "$holder" ;; esac
-    [ "$sync" = fast ] || _ty_sync "$_ty_root/results/$_ty_seg"
+    [ "$sync" = fast ] || _ty_sync "$_ty_root/results/$_ty_seg" || return
 }
 
 _ty_stale() { # outcome reason-json result worker: output that does not count, kept for a person to read; 0 always
@@ -1439,7 +1466,7 @@ _ty_segment() { # lane -> _ty_seg, with a byte of ours in its marker
     segment=$_ty_text
     while :; do
         _ty_draft && _ty_write "$_ty_now $1" || return
-        _ty_sync "$_ty_path"
+        _ty_sync_draft || return
         code=0
         _ty_publish "$_ty_root/segments" "$segment" || code=$?
         [ $code -le 1 ] || return $code
@@ -1480,7 +1507,7 @@ _ty_add() { # [-p priority] kind [file]
     _ty_new_id
     _ty_lane_json "$lane"
     _ty_write "{\"taskyard\":1,\"id\":\"$_ty_id\",\"kind\":$_ty_kind,\"priority\":$priority,\"data\":$data}" || return
-    _ty_sync "$_ty_path"
+    _ty_sync_draft || return
     _ty_tell added "$_ty_id" 0 null
     _ty_shift "$_ty_path" "$_ty_root/todo/$lane/$_ty_seg" "$_ty_id.0.e0.c0.json" || code=$?
     case $code in
@@ -1491,7 +1518,7 @@ _ty_add() { # [-p priority] kind [file]
             return 8
             ;;
     esac
-    _ty_sync "$_ty_root/todo/$lane/$_ty_seg"
+    _ty_sync "$_ty_root/todo/$lane/$_ty_seg" || return
     printf '%s\n' "$_ty_id"
 }
 
@@ -1553,7 +1580,7 @@ _ty_late() { # verb [outcome reason-json result]
     _ty_lane_json "$_ty_lane"
     holder=$_ty_by
     for path in "$_ty_root/results/$_ty_h_seg/$_ty_handle".*.json; do
-        [ ! -f "$path" ] || path=$(sed -En 's/.*"worker": ("([^"\\]|\\.)*"), "outcome".*/\1/p' "$path") && holder=${path:-$_ty_by}
+        [ ! -f "$path" ] || path=$(awk 'match($0, /"worker": "([^"\\]|\\.)*", "outcome"/) { print substr($0, RSTART + 10, RLENGTH - 21) }' "$path") && holder=${path:-$_ty_by}
         break
     done
     case $holder in \"*) ;; *) holder=$_ty_by ;; esac
@@ -1833,6 +1860,8 @@ _ty_reap_stale() {
         { read -r line <"$path"; } 2>/dev/null && [ -z "$line" ] && set -- "$@" "$path"
     done
     [ $# -eq 0 ] || rm -f -- "$@" 2>/dev/null
+    set -- "$_ty_root"/processing/*.L.*.json
+    [ ! -e "$1" ] || _ty_say "$# claims are vouched for by locks: whether their workers live is left to 'taskyard janitor' until their leases end"
     _ty_say_of_the_box
     return 0
 }
@@ -1846,18 +1875,51 @@ _ty_parent() { # -> _ty_text: who started this very process; empty where the sys
     _ty_text=${_ty_text%% *}
 }
 
-_ty_signal() { # signal pid: the command with all that it started, where it has a group of its own
-    kill -s "$1" -- "-$2" 2>/dev/null || kill -s "$1" "$2" 2>/dev/null
+_ty_descendants() { # pid -> _ty_text, all that it has started and that is still there; nothing where there is no /proc
+    local stat='' line='' pid='' before='' all=" $1 "
+    while [ "$all" != "$before" ]; do
+        before=$all
+        for stat in /proc/[0-9]*/stat; do
+            { IFS= read -r line <"$stat"; } 2>/dev/null || continue
+            pid=${line%% *}
+            line=${line##*) ? }
+            case $all in *" $pid "*) continue ;; *" ${line%% *} "*) all="$all$pid " ;; esac
+        done
+    done
+    _ty_text=${all#" $1 "}
 }
 
-_ty_halt() { # pid: stop it, kindly and then not
+_ty_is_any_alive() { # pids
+    local pid=''
+    for pid; do ! kill -s 0 "$pid" 2>/dev/null || return 0; done
+    return 1
+}
+
+# Stops a command with all that it started, kindly and then not. What has a group of its own is told as a whole; a function
+# of a script has none, and what it started is looked for before it is told: its orphans would be nobody's.
+_ty_halt() { # pid
     local left=50
-    _ty_signal TERM "$1"
-    while [ $left -gt 0 ] && kill -s 0 "$1" 2>/dev/null; do
+    _ty_descendants "$1"
+    # shellcheck disable=SC2086  # pids
+    set -- "$1" $_ty_text
+    kill -s TERM -- "-$1" 2>/dev/null || kill -s TERM "$@" 2>/dev/null
+    while [ $left -gt 0 ] && _ty_is_any_alive "$@"; do
         sleep 0.2 2>/dev/null || sleep 1
         left=$((left - 1))
     done
-    _ty_signal KILL "$1"
+    kill -s KILL -- "-$1" 2>/dev/null
+    kill -s KILL "$@" 2>/dev/null
+}
+
+_ty_clear() { # pid of a command that has ended: what it left running in its group is stopped
+    local left=10
+    kill -s TERM -- "-$1" 2>/dev/null || return 0
+    while [ $left -gt 0 ] && kill -s 0 -- "-$1" 2>/dev/null; do
+        sleep 0.2 2>/dev/null || sleep 1
+        left=$((left - 1))
+    done
+    kill -s KILL -- "-$1" 2>/dev/null
+    return 0
 }
 
 # Beats beside the command. Where the claim is lost, or the loop that it belongs to was killed, it stops the command.
@@ -1890,7 +1952,7 @@ _ty_stopped() { _ty_stop=1; }
 
 _ty_wait_for() { # pid -> its exit code; a signal to us ends the wait early
     local code=0
-    wait "$1" || code=$?
+    wait "$1" 2>/dev/null || code=$? # without a word of which signal it was
     return $code
 }
 
@@ -1918,10 +1980,13 @@ END
         else
             exec <"$_ty_file"
         fi
+        # What a shell starts in the background ignores SIGINT and SIGQUIT; env gives them back where it can.
+        # shellcheck disable=SC2086  # two words, or none
         case $_ty_runs in
-            alone) exec setsid "$@" ;;
-            command) exec "$@" ;;
+            alone) exec setsid $_ty_afresh "$@" ;;
+            command) exec $_ty_afresh "$@" ;;
         esac
+        case $_ty_flags in *e*) set -e ;; esac
         "$@" # a function of the script that sources this
     ) &
     pid=$!
@@ -1933,6 +1998,7 @@ END
         wait $pid 2>/dev/null
         code=stopped
     fi
+    [ "$_ty_runs" != alone ] || _ty_clear $pid
     # Not TERM: a shell that has only just forked may lose that, and would be waited for for ever.
     kill -s KILL $beat 2>/dev/null
     wait $beat 2>/dev/null
@@ -2063,6 +2129,8 @@ _ty_loop() {
         *) _ty_runs=here ;;
     esac
     case $1 in */*) case $_ty_runs in here) _ty_runs="command" ;; esac ;; esac
+    _ty_afresh=
+    ! env --default-signal=INT,QUIT true 2>/dev/null || _ty_afresh='env --default-signal=INT,QUIT --'
     _ty_self=
     { read -r _ty_self _; } 2>/dev/null </proc/self/stat || _ty_self=$(exec sh -c 'echo $PPID')
     _ty_stop=
@@ -2115,6 +2183,19 @@ _ty_verify() { # handle
     return 4
 }
 
+_ty_help() { # the head of this file, from its name on
+    local line='' begun=''
+    while IFS= read -r line; do
+        case $line in
+            '# taskyard.sh: '*) begun=1 ;;
+            '#'*) ;;
+            *) return 0 ;;
+        esac
+        line=${line#\#}
+        [ -z "$begun" ] || printf '%s\n' "${line# }"
+    done <"$0"
+}
+
 add_task() { _ty_call _ty_add "$@"; }
 heartbeat() { _ty_call _ty_of_claim _ty_beat 1 "$@"; }
 note_task() { _ty_call _ty_note "$@"; }
@@ -2122,7 +2203,16 @@ verify_ownership() { _ty_call _ty_of_claim _ty_verify 1 "$@"; }
 fail_task() { _ty_call _ty_of_claim _ty_fail 2 "$@"; }
 release_task() { _ty_call _ty_of_claim _ty_release 1 "$@"; }
 reap_stale() { _ty_call _ty_reap_stale "$@"; }
-process_loop() (_ty_call _ty_loop "$@") # in a process of its own: its traps are nobody else's
+
+# In a process of its own: its traps and options are nobody else's. Called plainly, because whatever is part of "A || B" is
+# never ended by set -e, and neither would be a function that it is given.
+process_loop() (
+    _ty_flags=$-
+    IFS=' 	
+'
+    set +efuC
+    _ty_loop "$@"
+)
 
 if [ -n "$_ty_is_program" ]; then
     # What was begun above and needed more than was read there. The verb itself, said again, finds that done.
@@ -2135,11 +2225,12 @@ if [ -n "$_ty_is_program" ]; then
             ;;
         process_loop) # in this very process: whoever kills it means the loop
             shift
-            _ty_call _ty_loop "$@"
+            _ty_flags=
+            _ty_loop "$@"
             exit
             ;;
         -h | --help | help)
-            sed -n '4,/^$/s/^# \{0,1\}//p' "$0"
+            _ty_help
             exit
             ;;
     esac
