@@ -1890,25 +1890,44 @@ _ty_descendants() { # pid -> _ty_text, all that it has started and that is still
 }
 
 _ty_is_any_alive() { # pids
-    local pid=''
-    for pid; do ! kill -s 0 "$pid" 2>/dev/null || return 0; done
+    local pid='' line=''
+    for pid; do
+        kill -s 0 "$pid" 2>/dev/null || continue
+        { IFS= read -r line <"/proc/$pid/stat"; } 2>/dev/null
+        case ${line##*) } in [ZX]*) ;; *) return 0 ;; esac
+    done
     return 1
 }
 
-# Stops a command with all that it started, kindly and then not. What has a group of its own is told as a whole; a function
-# of a script has none, and what it started is looked for before it is told: its orphans would be nobody's.
-_ty_halt() { # pid
+_ty_outlast() { # pids: for up to ten seconds
     local left=50
-    _ty_descendants "$1"
-    # shellcheck disable=SC2086  # pids
-    set -- "$1" $_ty_text
-    kill -s TERM -- "-$1" 2>/dev/null || kill -s TERM "$@" 2>/dev/null
     while [ $left -gt 0 ] && _ty_is_any_alive "$@"; do
         sleep 0.2 2>/dev/null || sleep 1
         left=$((left - 1))
     done
-    kill -s KILL -- "-$1" 2>/dev/null
-    kill -s KILL "$@" 2>/dev/null
+}
+
+# Stops a command with all that it started, kindly and then not. What has a group of its own is told as a whole. A function of
+# a script has none: it is held still while what it has started is stopped, for its orphans would be nobody's.
+_ty_halt() { # pid
+    local pid=$1
+    if kill -s TERM -- "-$pid" 2>/dev/null; then
+        _ty_outlast "$pid"
+        kill -s KILL -- "-$pid" 2>/dev/null
+        return 0
+    fi
+    kill -s STOP "$pid" 2>/dev/null
+    _ty_descendants "$pid"
+    # shellcheck disable=SC2086  # pids
+    set -- $_ty_text
+    [ $# -eq 0 ] || kill -s TERM "$@" 2>/dev/null
+    _ty_outlast "$@"
+    [ $# -eq 0 ] || kill -s KILL "$@" 2>/dev/null
+    kill -s TERM "$pid" 2>/dev/null
+    kill -s CONT "$pid" 2>/dev/null
+    _ty_outlast "$pid"
+    kill -s KILL "$pid" 2>/dev/null
+    return 0
 }
 
 _ty_clear() { # pid of a command that has ended: what it left running in its group is stopped
