@@ -266,6 +266,8 @@ class Mending:
         """The last look at what was given up: a file that has another name after all is put in its place."""
         buried = 0
         for name in self._disk.listdir(f"{self._root}/dead")[:_SHARE]:
+            if name.startswith("."):
+                continue  # nothing of ours: a doctor tries whether files can be moved here
             path = f"{self._root}/dead/{name}"
             try:
                 self._bury_one(path, name, now)
