@@ -14,7 +14,7 @@ import taskyard
 
 ROOT = Path(taskyard.__file__).parent
 TIERS = [
-    {"errors", "forks"},
+    {"errors", "forks", "diagnosis"},
     {"task", "ids", "times", "words"},
     {"moves", "retry", "store", "draft", "settings"},
     {"janitor", "asking", "patience"},

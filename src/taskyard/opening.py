@@ -10,8 +10,9 @@ from taskyard.yard import Yard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from taskyard.diagnosis import Diagnosis
     from taskyard.store import Store
 
 DEFAULT_NAME = ".taskyard"
@@ -65,6 +66,30 @@ def adopt(url: str | None = None) -> bool:
     from taskyard.stores.directory import layout
 
     return layout.is_by_hand(rest) and bool(layout.make(rest))
+
+
+def examine(
+    url: str | os.PathLike[str] | None = None,
+    *,
+    processes: int = 4,
+    wait: float | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Diagnosis:
+    """Whether a place is safe for a yard, by all that can be tried there: one that exists, or one that is to be.
+
+    Nothing of a yard is changed. With `wait` a second examination of the same place, on another machine, is waited for so many
+    seconds, and both try what they see of each other; `tell` is told what to start there.
+    """
+    place = _text(url) if url is not None else locate()
+    scheme, rest = _split(place)
+    if scheme == "memory":
+        from taskyard.diagnosis import Diagnosis, green
+
+        reason = "one process's own memory: no filesystem that could be unsafe, and nothing that outlives the process"
+        return Diagnosis(place, [green("memory", reason)])
+    from taskyard.stores.directory.doctor.examination import examine as examined
+
+    return examined(rest, processes, wait, tell)
 
 
 def locate(environment: Mapping[str, str] = os.environ, start: str | None = None) -> str:

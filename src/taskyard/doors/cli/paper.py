@@ -23,6 +23,10 @@ _COLOURS = {
     "failed": "31",
     "cancelled": "2",
     "heading": "1",
+    # how good a place is
+    "green": "32",
+    "warn": "33",
+    "refuse": "31",
     # how a worker's run of a task ended, where it is not named like a state
     "error": "33",
     "later": "33",

@@ -45,6 +45,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "heartbeat": ("holding", "renew the lease of a claim"),
         "resume": ("claiming", "take my claims again after a restart"),
         "prune": ("pruning", "let ended tasks go to the archive"),
+        "doctor": ("examining", "is this place safe for a yard?"),
         "janitor": ("tending", "take in, give back what dead workers left, wake what is due"),
     },
 }

@@ -8,7 +8,6 @@ import stat
 
 from taskyard.errors import Invalid, Unavailable
 from taskyard.settings import DURABILITY, GROUP, Settings, parse
-from taskyard.stores.directory import safety
 from taskyard.stores.directory.disk import Disk
 from taskyard.stores.directory.sharing import SharedDisk, give, group_number, place_is_shared
 
@@ -54,7 +53,7 @@ def make(path: str, durability: str | None = None, shared: bool | None = None, g
             if together:
                 give(os.path.join(path, folder), number)
         _refuse_links(path)
-        warnings = safety.check(path, FOLDERS)
+        warnings = _looked_at(path)
         disk = SharedDisk(path) if together else Disk()
         _write_once(disk, os.path.join(path, "turns", _FIRST_TURN), b"", path)
         if others:
@@ -89,6 +88,13 @@ def _kept(path: str, settings: Settings, durability: str | None, shared: bool | 
     if not os.access(os.path.join(path, "tmp"), os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         notes.append("this yard can be looked at from here, and not worked in: it cannot be written by this user")
     return notes
+
+
+def _looked_at(path: str) -> list[str]:
+    """Warnings about this place; `Unavailable` if tasks would not be safe here."""
+    from taskyard.stores.directory.doctor.examination import quick
+
+    return quick(path)
 
 
 def load(path: str) -> Settings:

@@ -58,7 +58,8 @@ def around(path: str, known: Iterable[Mount]) -> Mount | None:
 
 def within(path: str, known: Iterable[Mount]) -> list[str]:
     """The points of other mounts below this path, in order."""
-    return sorted({mount.point for mount in known if mount.point.startswith(path.rstrip("/") + "/")})
+    inner = {mount.point for mount in known if mount.point.startswith(path.rstrip("/") + "/")}
+    return sorted(inner - {path})
 
 
 def _plain(text: str) -> str:

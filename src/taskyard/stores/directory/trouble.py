@@ -38,15 +38,20 @@ _HINTS = {
 _UNWRITABLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM))
 
 
+def hint(error: OSError) -> str:
+    """What to do about it."""
+    return _HINTS.get(error.errno or 0, "look at the system's log, and try again")
+
+
 def unavailable(error: OSError, root: str, kept: list[str] | None = None) -> Unavailable:
     """What to raise for what the filesystem refused; of a batch, with what could not be taken back."""
     what = "cannot be written" if error.errno in _UNWRITABLE else "cannot be used right now"
     where = f" ({error.filename})" if error.filename else ""
     rest = f"; of the batch these stay, claimed already or under a key: {', '.join(kept)}" if kept else ""
-    hint = _permissions(root) if error.errno in (errno.EACCES, errno.EPERM) else None
+    who = _permissions(root) if error.errno in (errno.EACCES, errno.EPERM) else None
     return Unavailable(
         f"the yard {root} {what}: {error.strerror or error}{where}{rest}",
-        hint=hint or _HINTS.get(error.errno or 0, "look at the system's log, and try again"),
+        hint=who or hint(error),
     )
 
 

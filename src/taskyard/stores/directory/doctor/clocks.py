@@ -1,0 +1,101 @@
+"""What time it is: the filesystem's, which leases are judged by, beside this machine's."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from taskyard.diagnosis import Finding, green, warn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.stores.directory.doctor.place import Corner
+
+FAR = 5.0  # seconds between two clocks that somebody should know of
+_COARSE = 0.5  # seconds
+_SAMPLES = 5
+_PATIENCE = 3.0
+
+
+def skew(corner: Corner) -> Finding:
+    """How far the filesystem's time is ahead of this machine's."""
+    ahead = ahead_of_us(corner.path("clock"))
+    told = {"seconds_ahead": round(ahead, 3)}
+    if abs(ahead) > FAR:
+        return warn(
+            "clock",
+            f"the filesystem's time is {far(ahead)} this machine's: leases and delays go by the filesystem's, so claims are safe, "
+            "but moments that are given or shown differ from your clock",
+            "set both clocks by NTP",
+            **told,
+        )
+    return green("clock", f"the filesystem's time and this machine's are {abs(ahead) * 1000:.0f} ms apart", **told)
+
+
+def ahead_of_us(probe: str) -> float:
+    """Seconds by which the filesystem's time is ahead of ours, by the sample that took the least time."""
+    samples = []
+    for _ in range(_SAMPLES):
+        before = time.time_ns()
+        now = touched(probe)
+        after = time.time_ns()
+        samples.append((after - before, (now - (before + after) // 2) / 1e9))
+    return min(samples)[1]
+
+
+def touched(probe: str) -> int:
+    """The filesystem's time in nanoseconds: the ctime of a file that is touched for it."""
+    descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        os.utime(descriptor if os.utime in os.supports_fd else probe)
+        return os.fstat(descriptor).st_ctime_ns
+    finally:
+        os.close(descriptor)
+
+
+def pause(seconds: float) -> None:
+    """Do nothing for a while; not by time.sleep, which fails under libfaketime, with which clocks are set apart on purpose."""
+    select.select([], [], [], seconds)
+
+
+def far(seconds: float) -> str:
+    """So much, ahead of or behind."""
+    distance = abs(seconds)
+    amount = (
+        f"{distance:.1f} s"
+        if distance < 120
+        else f"{distance / 60:.0f} min"
+        if distance < 7200
+        else f"{distance / 3600:.1f} h"
+    )
+    return f"{amount} {'ahead of' if seconds > 0 else 'behind'}"
+
+
+def granularity(corner: Corner) -> Finding:
+    """How far apart two times must be to be told apart."""
+    probe = corner.path("grain")
+    steps: list[int] = []
+    last, end = touched(probe), time.monotonic() + _PATIENCE
+    while len(steps) < 3 and time.monotonic() < end:
+        now = touched(probe)
+        if now < last:
+            reason = f"the filesystem's time went back by {(last - now) / 1e9:.3f} s between two touches"
+            return warn("granularity", reason, "set the clocks of all machines, and of the file server, by NTP")
+        if now > last:
+            steps.append(now - last)
+            last = now
+    grain = min(steps, default=int(_PATIENCE * 1e9)) / 1e9
+    told = {"seconds": round(grain, 6)}
+    if grain > _COARSE:
+        return warn(
+            "granularity",
+            f"times are kept to {grain:.1f} s: a lease may end so much too early or too late",
+            "give no lease shorter than a minute here",
+            **told,
+        )
+    return green("granularity", f"times are kept to {_small(grain)}", **told)
+
+
+def _small(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms" if seconds >= 0.0001 else f"{seconds * 1e6:.0f} us"
