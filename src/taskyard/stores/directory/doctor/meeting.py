@@ -12,7 +12,7 @@ import os
 import time
 
 from taskyard.stores.directory.doctor import clocks
-from taskyard.stores.directory.doctor.place import MARK
+from taskyard.stores.directory.doctor.place import MARK, is_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _OFFER, _WITHDRAWN, _TAKEN = "offer", "withdrawn", "taken."
 _PAIR, _NOTES = "pair", "notes"
 _FRESH = 5_000_000_000  # nanoseconds since whoever made an offer last touched it
 _PAUSE = 0.02
+_GLANCE = 0.5  # seconds between two looks whether the other is still there
 PATIENCE = 60.0  # seconds for one word of the other: a file server may show it late
 
 
@@ -35,12 +36,13 @@ class PeerLost(Exception):
 class Meeting:
     """One side of a pair: a folder that both write to, and words that each leaves there for the other."""
 
-    def __init__(self, corner: Corner, role: str, folder: str) -> None:
+    def __init__(self, corner: Corner, role: str, partner: str) -> None:
         self.corner = corner
         self.role = role
         self.other = GUEST if role == HOST else HOST
-        self._folder = folder
-        self._notes = os.path.join(folder, _NOTES)
+        self._partner = os.path.join(corner.base, partner)
+        self._folder = os.path.join(corner.root if role == HOST else self._partner, _PAIR)
+        self._notes = os.path.join(self._folder, _NOTES)
 
     def path(self, *parts: str) -> str:
         """Something in the folder of both."""
@@ -78,8 +80,9 @@ class Meeting:
 
     def see(self, folder: str, name: str) -> list[str]:
         """Wait until a listing of the folder has this name, and give that listing: a listing tells what is true soonest."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
+        now = time.monotonic()
+        end, glance = now + PATIENCE, now + _GLANCE
+        while now < end:
             try:
                 names = os.listdir(folder)
             except FileNotFoundError:
@@ -87,7 +90,16 @@ class Meeting:
             if name in names:
                 return names
             clocks.pause(0.001)
+            now = time.monotonic()
+            if now > glance:
+                glance = now + _GLANCE
+                self._look_after_the_other()
         raise PeerLost(f"the other doctor has said nothing for {PATIENCE:g} s")
+
+    def _look_after_the_other(self) -> None:
+        """Wait no longer for somebody who has gone, or died."""
+        if os.path.basename(self._partner) not in os.listdir(self.corner.base) or is_left(self._partner):
+            raise PeerLost("the other doctor has left")
 
 
 def meet(corner: Corner, wait: float) -> Meeting | None:
@@ -96,21 +108,22 @@ def meet(corner: Corner, wait: float) -> Meeting | None:
     corner.file(_OFFER)
     end = time.monotonic() + wait
     while True:
-        if any(name.startswith(_TAKEN) for name in os.listdir(corner.root)):
-            return Meeting(corner, HOST, corner.path(_PAIR))
+        for name in os.listdir(corner.root):
+            if name.startswith(_TAKEN):
+                return Meeting(corner, HOST, f"{MARK}{name.removeprefix(_TAKEN)}")
         over = time.monotonic() >= end
         lower = None if over else _lower_offer(corner)
         if (over or lower is not None) and _withdrawn(corner):
             if lower is None:
                 return None
             if _taken(corner, lower):
-                return Meeting(corner, GUEST, os.path.join(lower, _PAIR))
+                return Meeting(corner, GUEST, lower)
             os.rename(corner.path(_WITHDRAWN), corner.path(_OFFER))
         clocks.pause(_PAUSE)
 
 
 def _lower_offer(corner: Corner) -> str | None:
-    """The corner of another doctor, with a lower tag, that waits at this moment; our own offer is kept fresh on the way."""
+    """The name of the corner of another doctor, with a lower tag, that waits at this moment; our own offer is kept fresh on the way."""
     try:
         os.utime(corner.path(_OFFER))
     except FileNotFoundError:
@@ -122,7 +135,7 @@ def _lower_offer(corner: Corner) -> str | None:
         folder = os.path.join(corner.base, name)
         try:
             if _OFFER in os.listdir(folder) and now - _stamp(os.path.join(folder, _OFFER)) < _FRESH:
-                return folder
+                return name
         except OSError:
             continue  # gone just now, or nobody's corner
     return None
@@ -145,7 +158,8 @@ def _withdrawn(corner: Corner) -> bool:
     return True
 
 
-def _taken(corner: Corner, folder: str) -> bool:
+def _taken(corner: Corner, partner: str) -> bool:
+    folder = os.path.join(corner.base, partner)
     try:
         os.rename(os.path.join(folder, _OFFER), os.path.join(folder, f"{_TAKEN}{corner.tag}"))
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from taskyard.diagnosis import Finding, green, refuse, warn
 from taskyard.stores.directory import safety, trouble
 from taskyard.stores.directory.doctor import clocks, duet, meeting
 from taskyard.stores.directory.doctor.duet import Pair
-from taskyard.stores.directory.liveness import BOOT
+from taskyard.stores.directory.doctor.place import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _introduced(met: Meeting) -> tuple[dict[str, Any], dict[str, Any]]:
     me = {
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "kernel": _text(BOOT),
+        "kernel": kernel(),
         "container": _link("/proc/self/ns/mnt"),
         "filesystem": met.corner.place.kind,
         "local": safety.is_local(met.corner.place.root),
@@ -104,14 +104,6 @@ def _clocks(pair: Pair) -> Finding:
     return green(
         "peer_clock", f"the clocks of both machines are {abs(ahead) * 1000:.0f} ms apart, by the filesystem's", **told
     )
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return socket.gethostname()
 
 
 def _link(path: str) -> str:

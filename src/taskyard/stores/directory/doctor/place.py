@@ -10,7 +10,8 @@ import os
 
 from taskyard import ids
 from taskyard.errors import Invalid, TaskyardError, Unavailable
-from taskyard.stores.directory import layout, mounts
+from taskyard.stores.directory import layout, mounts, safety
+from taskyard.stores.directory.liveness import BOOT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class Corner:
             # Locked before it has its name: nobody ever finds it unlocked while this process lives.
             self._lock = os.open(self.path("new"), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             locked(self._lock)
+            os.write(self._lock, _identity(self._lock))
             os.rename(self.path("new"), self.path(_ALIVE))
             self._clear_up_after_the_dead()
         except BaseException:
@@ -150,7 +152,7 @@ class Corner:
         """Take away what doctors have left that were killed."""
         now = os.stat(self.path(_ALIVE)).st_ctime
         for name in os.listdir(self.base):
-            if name.startswith(MARK) and name != self.name and _is_left(os.path.join(self.base, name), now):
+            if name.startswith(MARK) and name != self.name and is_left(os.path.join(self.base, name), now):
                 remove(self.place, self.base, name)
 
 
@@ -176,24 +178,33 @@ def locked(descriptor: int) -> bool:
     return True
 
 
-def _is_left(corner: str, now: float) -> bool:
+def is_left(corner: str, now: float | None = None) -> bool:
     """Whether the doctor that made this corner is dead: its lock is free; or nothing has been done there for a day."""
     try:
         status = os.stat(corner)
-        age = now - max(status.st_ctime, status.st_mtime)
-        if age > _LONG_AGO:
+        if now is not None and now - max(status.st_ctime, status.st_mtime) > _LONG_AGO:
             return True
         descriptor = os.open(os.path.join(corner, _ALIVE), os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        # Over a network a lock that looks free may be held: only one kernel's own files tell.
-        return _is_one_kernels(corner) and locked(descriptor)
+        # A lock that looks free may be held, over a network or by way of another mount: only who sees the same file can tell.
+        same = os.read(descriptor, 4096) == _identity(descriptor)
+        return same and safety.is_local(corner) and locked(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _is_one_kernels(path: str) -> bool:
-    from taskyard.stores.directory import safety
+def _identity(descriptor: int) -> bytes:
+    """Which file this is, and on which kernel, as whoever has it open sees it."""
+    status = os.fstat(descriptor)
+    return f"{kernel()} {status.st_dev} {status.st_ino}\n".encode()
 
-    return safety.is_local(path)
+
+def kernel() -> str:
+    """The name of this boot of this machine, the same in all its containers."""
+    try:
+        with open(BOOT, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return os.uname().nodename
