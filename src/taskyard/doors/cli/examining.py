@@ -11,6 +11,8 @@ from taskyard.errors import Invalid, NoYard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from taskyard.diagnosis import Diagnosis, Finding
 
 PROCESSES, WAIT = 4, 60.0
@@ -35,7 +37,7 @@ def doctor(call: Call) -> Reply:
     if wait is not None and not given.flag("peer"):
         raise Invalid("--wait is how long to wait for a peer", hint="say --peer as well")
     place = given.word(0)
-    _leave_in_order()
+    before = _leave_in_order()
     try:
         diagnosis = opening.examine(
             given.text("yard") if place is None else place,
@@ -46,21 +48,26 @@ def doctor(call: Call) -> Reply:
     except NoYard as error:
         hint = "name the directory that a yard is in, or is to be made in: taskyard doctor PATH"
         raise NoYard(error.message, hint=hint) from None
+    finally:
+        _set(before)
     return Reply(diagnosis.as_dict(), lambda: _page(diagnosis), 1 if diagnosis.verdict is Verdict.REFUSE else 0)
 
 
-def _leave_in_order() -> None:
+def _leave_in_order() -> dict[int, Any]:
     """Have whoever ends this by a signal find the place as it was: what was put there to try it is taken away first."""
     import signal
 
     def leave(number: int, _: object) -> None:
         raise SystemExit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        try:
-            signal.signal(number, leave)
-        except ValueError:
-            return  # not the main thread, which is whoever imports this
+    return _set({signal.SIGTERM: leave, signal.SIGHUP: leave})
+
+
+def _set(handlers: dict[int, Any]) -> dict[int, Any]:
+    """Put these handlers of signals in place, and give those that were there."""
+    import signal
+
+    return {number: signal.signal(number, handler) for number, handler in handlers.items()}
 
 
 def _page(diagnosis: Diagnosis) -> str:

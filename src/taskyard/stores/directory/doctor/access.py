@@ -27,14 +27,14 @@ def permissions(place: Place) -> Finding:
     seen, closed = 0, []
     for folder in _folders(place):
         seen += 1
-        if not may_write(folder):
+        if not may_write(folder) and os.path.isdir(folder):  # one that was empty may have been dropped meanwhile
             closed.append(os.path.relpath(folder, place.root))
     told = {"folders": seen, "closed": closed[:20], "user": os.geteuid()}
     if closed:
         more = f" and {len(closed) - 1} more" if len(closed) > 1 else ""
         where = place.root if closed[0] == "." else closed[0]
         return refuse("permissions", f"this user cannot write in {where}{more}", _OWNER, **told)
-    files = [path for path in _held(place) if not os.access(path, os.W_OK)]
+    files = [path for path in _held(place) if not os.access(path, os.W_OK) and os.path.exists(path)]
     if files:
         return warn(
             "permissions",
@@ -112,8 +112,7 @@ def _held(place: Place) -> list[str]:
     if "processing" not in place.folders:
         return []
     names = [name for name in os.listdir(place.path("processing")) if not name.startswith(".")]
-    paths = [place.path("processing", name) for name in names[:_FILES]]
-    return [path for path in paths if os.path.exists(path)]
+    return [place.path("processing", name) for name in names[:_FILES]]
 
 
 def _umask() -> int:
