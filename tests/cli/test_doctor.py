@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.doctor.test_peers import TOGETHER
 from tests.processes.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from .conftest import Answer
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def verdicts(data: Any) -> dict[str, str]:
@@ -153,3 +156,11 @@ def test_on_a_terminal_it_is_coloured_and_fits(yard: Path) -> None:
         assert len(line) <= 72
     assert "cd " in screen
     assert "mkdir keys" in screen
+
+
+def test_the_page_about_the_doctor_has_every_check(ask: Callable[..., Any]) -> None:
+    page = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
+    alone, together = page.split("## Two machines")
+    named = {name for row in re.findall(r"^\| (`.*?) \|", alone, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    assert named == {check["check"] for check in ask("doctor")["checks"]}
+    assert set(re.findall(r"^\| `(\w+)` \|", together, re.MULTILINE)) == TOGETHER

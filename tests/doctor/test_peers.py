@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PEER = ("--peer", "--wait", "60")
-ALONE = {"peer", "peer_clock", "peer_race", "peer_visibility", "peer_late", "peer_locks", "peer_append"}
+TOGETHER = {"peer", "peer_clock", "peer_race", "peer_visibility", "peer_late", "peer_locks", "peer_append"}
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def answered(process: subprocess.Popen[str]) -> tools.Answer:
 def told(process: subprocess.Popen[str]) -> dict[str, Any]:
     """What it found together with the other."""
     found = checks(answered(process))
-    return {name: check for name, check in found.items() if name in ALONE}
+    return {name: check for name, check in found.items() if name in TOGETHER}
 
 
 def verdicts(found: dict[str, Any]) -> dict[str, str]:
@@ -59,7 +59,7 @@ def test_two_containers_that_share_a_yard_find_it_good(
     pair = [start(*tools.unshared("--mount", "--uts"), "sh", "-c", 'hostname "$0"; exec "$@"', host, *grounds.DOCTOR, place, *PEER) for host in ("hither", "yon")]  # fmt: skip
     one, other = map(told, pair)
     for found in (one, other):
-        assert set(found) == ALONE
+        assert set(found) == TOGETHER
         assert verdicts(found) == {}
         assert (found["peer_race"]["files"], found["peer_race"]["won_twice"], found["peer_race"]["lost"]) == (500, 0, 0)
         assert found["peer_visibility"]["seconds_new"] < 5

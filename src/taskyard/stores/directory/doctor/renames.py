@@ -82,7 +82,7 @@ def descriptor(corner: Corner) -> Finding:
             ELSEWHERE,
             **told,
         )
-    return green("descriptor", "an open file follows its rename: the same inode, and what is written arrives", **told)
+    return green("descriptor", "an open file follows its rename, and what is written arrives", **told)
 
 
 def _is_same(held: int, path: str) -> bool:
