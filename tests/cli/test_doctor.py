@@ -32,7 +32,7 @@ def test_the_answer_has_a_verdict_and_every_check_with_its_reason(ask: Callable[
     for check in data["checks"]:
         assert list(check)[:4] == ["check", "verdict", "reason", "hint"]
     names = [check["check"] for check in data["checks"]]
-    assert len(names) == len(set(names)) == 23
+    assert len(names) == len(set(names)) == 24
 
 
 def test_the_place_is_the_word_then_the_yard_option_then_the_one_that_is_meant(
@@ -129,7 +129,7 @@ def test_people_get_a_line_for_each_check_and_the_way_out_below(run: Callable[..
     lines = answer.out.splitlines()
     assert lines[0] == str(yard)
     body = [line for line in lines if re.match("green|warn|refuse", line)]
-    assert len(body) == 23
+    assert len(body) == 24
     column = {line.index(re.split(r"\s{2,}", line)[2]) for line in body}
     assert len(column) == 1, "reasons stand in one column"
     refused = lines.index(next(line for line in lines if line.startswith("refuse")))

@@ -42,9 +42,11 @@ def test_a_good_place_is_green(kind: str, setting: str, yard: bool, tmp_path: Pa
 # What the quirk is, and which checks have to notice it. (That it is a FUSE filesystem is a remark by itself.)
 QUIRKS: dict[str, dict[str, str]] = {
     "": {},
-    "copy": {"descriptor": "refuse"},
-    "copy,renumber": {"rename": "refuse", "descriptor": "refuse"},
-    "keep": {"descriptor": "refuse", "sync": "refuse", "race": "refuse"},
+    "copy": {"descriptor": "refuse", "cost": "refuse", "links": "refuse"},
+    "copy,bypath,nolinks": {"cost": "refuse", "links": "warn"},
+    "copy,renumber": {"rename": "refuse", "descriptor": "refuse", "cost": "refuse", "links": "refuse"},
+    "copy,bypath": {"cost": "refuse", "links": "refuse"},
+    "keep": {"descriptor": "refuse", "cost": "refuse", "links": "refuse", "sync": "refuse", "race": "refuse"},
     "fold": {"case": "warn"},
     "lower": {"case": "refuse"},
     "composed": {"letters": "warn"},
@@ -67,7 +69,7 @@ def test_what_a_place_does_is_found_out_whatever_it_is_called(quirks: str, tmp_p
     assert os.listdir(tmp_path / "backing") == []
 
 
-@pytest.mark.parametrize("quirks", ["copy", "copy,renumber"])
+@pytest.mark.parametrize("quirks", ["copy", "copy,renumber", "copy,bypath"])
 def test_no_yard_is_made_where_a_rename_is_a_copy(quirks: str, tmp_path: Path) -> None:
     answer = grounds.run(odd(quirks, tmp_path, *tools.COMMAND, "init", "--json", str(tmp_path / "place" / "yard")))
     assert (answer.code, answer.error["code"]) == (8, "unavailable")

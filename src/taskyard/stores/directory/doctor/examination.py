@@ -29,6 +29,7 @@ _TRIALS = (
     ("writing", room.writing),
     ("rename", renames.across),
     ("descriptor", renames.descriptor),
+    ("cost", renames.cost),
     ("times", renames.times),
     ("sync", keeping.syncing),
     ("links", keeping.links),
@@ -40,7 +41,12 @@ _TRIALS = (
 )
 # What `init` asks before it makes a yard: milliseconds, and no other process.
 _QUICK_LOOKS = (("mounts", looks.mounts), ("filesystem", looks.filesystem))
-_QUICK_TRIALS = (("rename", renames.across), ("descriptor", renames.descriptor), ("case", naming.case))
+_QUICK_TRIALS = (
+    ("rename", renames.across),
+    ("descriptor", renames.descriptor),
+    ("links", keeping.links),
+    ("case", naming.case),
+)
 
 
 def examine(path: str, processes: int, wait: float | None, tell: Callable[[str], None] = lambda _: None) -> Diagnosis:

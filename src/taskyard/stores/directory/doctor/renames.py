@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.doctor.place import Corner
 
 _AN_HOUR = 3_600_000_000_000  # nanoseconds
+_LARGE = 32 << 20
+_ROUNDS = 5
+_TIMES, _SLOWER = (
+    5,
+    0.002,
+)  # so many times as long, and so many seconds longer: copying 32 MiB takes 5 ms at the very least
 _PATIENCE = 3.0  # seconds until the filesystem's clock must have moved on: FAT counts by twos
 
 
@@ -113,6 +119,49 @@ def _read(path: str) -> bytes:
         return os.read(descriptor, 4096)
     finally:
         os.close(descriptor)
+
+
+def cost(corner: Corner) -> Finding:
+    """Whether a large file is renamed as fast as an empty one, and its holes stay: what is copied takes its time, and fills them."""
+    status = os.statvfs(corner.root)
+    if status.f_bavail * status.f_frsize < 4 * _LARGE:
+        return green("cost", "not tried: too little room for a large file", bytes=0)
+    sparse = corner.file("sparse")
+    os.truncate(sparse, _LARGE)
+    before = _status(sparse).st_blocks
+    os.rename(sparse, f"{sparse}.moved")
+    after = _status(f"{sparse}.moved").st_blocks
+    empty, large = corner.file("empty"), corner.file("large")
+    descriptor = os.open(large, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        for _ in range(_LARGE >> 20):
+            os.write(descriptor, os.urandom(1 << 20))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    small, big = _quickest(empty), _quickest(large)
+    os.unlink(large)
+    told = {"bytes": _LARGE, "microseconds_large": round(big * 1e6, 1), "microseconds_empty": round(small * 1e6, 1)}
+    told |= {"blocks_before": before, "blocks_after": after}
+    if after > before + 64:
+        return refuse("cost", "a rename makes a copy: the holes of a file are filled after it", ELSEWHERE, **told)
+    figures = f"{big * 1e6:.0f} us for 32 MiB, {small * 1e6:.0f} us for an empty file"
+    if big > _TIMES * small and big - small > _SLOWER:
+        return refuse(
+            "cost", f"a rename makes a copy: it takes longer the larger the file is ({figures})", ELSEWHERE, **told
+        )
+    return green("cost", f"a rename does not depend on the file's size ({figures})", **told)
+
+
+def _quickest(path: str) -> float:
+    """Seconds for a rename there, or back: the least of several, because a busy machine only ever makes it longer."""
+    spent = []
+    for _ in range(_ROUNDS):
+        for one, other in ((path, f"{path}.moved"), (f"{path}.moved", path)):
+            began = time.perf_counter()
+            os.rename(one, other)
+            spent.append(time.perf_counter() - began)
+    return min(spent)
 
 
 def times(corner: Corner) -> Finding:
