@@ -188,3 +188,16 @@ def test_what_a_killed_doctor_has_left_is_taken_away_by_the_next_and_what_a_livi
             living.kill()
             living.communicate()
     assert everything(place) == before
+
+
+def test_a_yard_can_be_made_where_a_doctor_is_at_work_or_was_killed(tmp_path: Path) -> None:
+    doctor = started(str(tmp_path))
+    try:
+        assert tools.taskyard(None, "init", str(tmp_path)).data["created"] is True
+    finally:
+        doctor.kill()
+        doctor.communicate()
+    assert hidden(tmp_path) != []
+    assert tools.taskyard(tmp_path, "add", "build").code == 0
+    assert remarkable(grounds.run([*grounds.DOCTOR, str(tmp_path)])) == {}
+    assert hidden(tmp_path) == []

@@ -20,6 +20,7 @@ FOLDERS = (
 )  # fmt: skip
 BY_HAND = frozenset(("todo", "processing", "done", "failed"))  # a queue's folders, as somebody makes them with mkdir
 _SETTINGS_MOST = 1 << 20  # bytes
+DOCTORS = ".doctor%."  # what the names of a doctor's own files begin with, which are nobody's
 _FIRST_TURN = "0"
 
 
@@ -171,7 +172,7 @@ def is_by_hand(path: str) -> bool:
 def _others(path: str) -> list[str]:
     """What else is in this folder; refused where that makes it somebody's, and no place for a yard."""
     try:
-        names = set(os.listdir(path))
+        names = {name for name in os.listdir(path) if not name.startswith(DOCTORS)}
     except FileNotFoundError:
         return []
     except NotADirectoryError:

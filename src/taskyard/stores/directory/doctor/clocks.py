@@ -21,7 +21,7 @@ _PATIENCE = 3.0
 def skew(corner: Corner) -> Finding:
     """How far the filesystem's time is ahead of this machine's."""
     ahead = ahead_of_us(corner.path("clock"))
-    told = {"seconds_ahead": round(ahead, 3)}
+    told = {"seconds_ahead": round(ahead, 3) + 0.0}  # no -0.0
     if abs(ahead) > FAR:
         return warn(
             "clock",

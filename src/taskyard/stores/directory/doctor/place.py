@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from taskyard.stores.directory.mounts import Mount
 
-MARK = ".doctor%."
+MARK = layout.DOCTORS
 _ALIVE = "alive"
 _PROBE = ".probe"
 _LONG_AGO = 86_400.0  # seconds after which a corner is left behind, where no lock can tell
@@ -151,9 +151,10 @@ class Corner:
     def _clear_up_after_the_dead(self) -> None:
         """Take away what doctors have left that were killed."""
         now = os.stat(self.path(_ALIVE)).st_ctime
-        for name in os.listdir(self.base):
-            if name.startswith(MARK) and name != self.name and is_left(os.path.join(self.base, name), now):
-                remove(self.place, self.base, name)
+        for base in {self.base, self.place.root}:  # there may have been no yard when they came
+            for name in os.listdir(base):
+                if name.startswith(MARK) and name != self.name and is_left(os.path.join(base, name), now):
+                    remove(self.place, base, name)
 
 
 def remove(place: Place, base: str, name: str) -> None:
