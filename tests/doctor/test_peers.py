@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,14 +136,14 @@ def mounted_twice(
     return one, other
 
 
-def test_two_clients_whose_renames_are_copies_both_win(
+def test_two_clients_whose_renames_are_copies_get_in_each_others_way(
     tmp_path: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:
     one, other = mounted_twice(tmp_path, start, ("copy", "copy"))
     found = one["peer_race"]
     assert found["verdict"] == other["peer_race"]["verdict"] == "refuse", found
-    assert found["won_twice"] > 0, found
-    assert "two workers would get one task" in found["reason"]
+    # Where no file was won twice this time, there is one more than there were: somebody's copy.
+    assert re.search("two workers would get one task|500 were won and 50[1-9] are listed", found["reason"]), found
 
 
 def test_two_clients_that_rename_find_each_other_sound(
