@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from taskyard import ids
+from taskyard import ids, settings
 from taskyard.errors import Invalid, TaskyardError, Unavailable
 from taskyard.stores.directory import layout, mounts, safety
 from taskyard.stores.directory.liveness import BOOT
@@ -37,7 +37,7 @@ class Place:
         self.mounted_within = mounts.within(self.root, known)
         self.is_yard = os.path.lexists(os.path.join(self.root, layout.SETTINGS))
         self.broken: TaskyardError | None = None
-        self.durability = layout.DURABILITY
+        self.durability = settings.DURABILITY
         if self.is_yard:
             try:
                 self.durability = layout.load(self.root).durability
