@@ -53,7 +53,8 @@ class Looking:
 
         Whoever looks at many gives what it knows already: when the task was moved here, and what lies beside it.
         """
-        content = self._content(found)
+        # What is about to be pruned must be readable to the last byte: what cannot be archived stays.
+        content = self._content(found) if papers is None else self._bodies.read(*found.place)
         stamp = self._disk.stamp(found.path) if moved_at is None else moved_at
         token = found.token
         task = self._task(found, content)

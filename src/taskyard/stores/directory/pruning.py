@@ -13,6 +13,7 @@ from taskyard import ids
 from taskyard.errors import Invalid
 from taskyard.stores.directory.archive import files, keep
 from taskyard.stores.directory.endings import ENDED, Endings
+from taskyard.stores.directory.names import UNREADABLE
 from taskyard.stores.directory.pages import Pages
 from taskyard.stores.directory.papers import PLACES, Papers
 from taskyard.stores.directory.patrol import retire
@@ -137,8 +138,10 @@ class Pruning:
             number += 1
             try:
                 report = self._looking.of(found, ended_at, papers[found.token.id[: ids.SEGMENT]])
-            except FileNotFoundError:
-                continue
+            except OSError as error:
+                if error.errno not in UNREADABLE:
+                    raise
+                continue  # moved on; or nobody can read it, and it stays
             entry = {
                 "task": report.task.as_dict(),
                 "history": report.history,
