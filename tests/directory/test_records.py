@@ -5,11 +5,22 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import pytest
+
+from taskyard import ClaimLost, Conflict
 from tests.conftest import taken
-from tests.directory.staging import yard_on
+from tests.directory.staging import Step, yard_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from taskyard import Claim, Yard
+
+WAYS: dict[str, Callable[[Yard, Claim], object]] = {
+    "released": lambda yard, claim: yard.held(claim.handle).release(),
+    "cancelled": lambda yard, claim: yard.cancel(claim.task.id),
+    "resumed": lambda yard, claim: yard.resume("ada"),
+}
 
 
 def test_a_folder_that_a_sweep_drops_as_soon_as_it_is_made_costs_no_record(fresh: Callable[[], str]) -> None:
@@ -25,3 +36,31 @@ def test_a_folder_that_a_sweep_drops_as_soon_as_it_is_made_costs_no_record(fresh
         taken(yard.claim()).fail("broken")
         assert yard.get(id).error == "broken"
     assert len(dropped) == 5
+
+
+@pytest.mark.parametrize("after", ["nothing", "a claim"])
+@pytest.mark.parametrize(("first", "second"), [(one, other) for one in WAYS for other in WAYS if one != other], ids=str)
+def test_where_two_end_a_claim_at_once_its_history_tells_the_one_that_was_made(
+    fresh: Callable[[], str], first: str, second: str, after: str
+) -> None:
+    """The second has written down its word when the first makes its move; neither counts as an error or a crash."""
+    url = fresh()
+    with yard_on(url) as yard:
+        yard.add("build")
+        claim = taken(yard.claim())
+        overtaken = Step("before", "rename", "/processing/", lambda: WAYS[first](yard, claim))
+        with yard_on(url, overtaken) as late:
+            try:
+                WAYS[second](late, claim)
+            except (ClaimLost, Conflict):
+                pass  # it may also have been done to the task as it stands now
+        assert overtaken.taken
+        if after == "a claim" and yard.get(claim.task.id).state == "todo":
+            taken(yard.claim()).release()
+        told = [entry["outcome"] for entry in yard.report(claim.task.id).history if entry["claim"] == claim.handle]
+        assert told == [first]
+        if first == "released":
+            yard.held(claim.handle).release()  # said again, it gets the same answer
+        elif second == "released":
+            with pytest.raises(ClaimLost):
+                yard.held(claim.handle).release()

@@ -37,6 +37,7 @@ _BY_HOLDER = ("done", "error", "released")
 _OUTPUT = ("done", "error")
 _BARE = "bare"
 _STALE = "stale-"
+_WAYS: tuple[str, ...] = ("crash", "cancelled", "resumed", "error", "released")
 _ENTRY = ("claim", "fence", "worker", "outcome", "reason", "at")
 
 
@@ -107,7 +108,9 @@ class Records:
         for position, handle in enumerate(ordered):
             own = claims[handle]
             after = next((_tally(claims[later]) for later in ordered[position + 1 :]), (token.errors, token.crashes))
-            counted = _counted(own, state if handle == current else None, after)
+            later = [other.fence for other in (*ordered, *([] if current is None else [current]))]
+            numbers = (handle.fence, min((fence for fence in later if fence > handle.fence), default=None), token.fence)
+            counted = _counted(own, state if handle == current else None, after, _moved(own, numbers, state))
             for kind, record in own.items():
                 entry = {"claim": str(handle), **record}
                 if kind == counted:
@@ -211,7 +214,30 @@ class Records:
             return []
 
 
-def _counted(records: dict[str, dict[str, Any]], state: State | None, after: tuple[int, int] | None) -> str | None:
+def _moved(records: dict[str, dict[str, Any]], numbers: tuple[int, int | None, int], state: State) -> list[str]:
+    """Ways in which one claim may have been ended by others or given up, without those that the numbers speak against.
+
+    They are the claim's, that of the next claim, if there is one, and the task's. A claim that is resumed has the next
+    number; what is cancelled has that number, and no claim before it was retried, which takes another one.
+    """
+    ways = [kind for kind in _WAYS if kind in records]
+    fence, following, now = numbers
+    if following == fence + 1 and "resumed" in ways:
+        return ["resumed"]
+    if following is None and now == fence + 1 and state is State.CANCELLED and "cancelled" in ways:
+        return ["cancelled"]
+    if following is None:
+        was_cancelled = now > fence + 1 and not (now == fence + 2 and state is State.CANCELLED)
+    else:
+        was_cancelled = following > fence + 2
+    ruled_out = ("resumed",) if was_cancelled else ("resumed", "cancelled")
+    left = [kind for kind in ways if kind not in ruled_out]
+    return left or ways
+
+
+def _counted(
+    records: dict[str, dict[str, Any]], state: State | None, after: tuple[int, int] | None, ways: list[str]
+) -> str | None:
     """Which record of one claim tells how it ended; `state` is the task's, if the claim is its newest, else None."""
     if state is State.PROCESSING:
         return None  # whatever is written, nothing has been moved yet
@@ -220,8 +246,7 @@ def _counted(records: dict[str, dict[str, Any]], state: State | None, after: tup
     if state is State.FAILED:
         return "error"
     # The claim is over, and a `done` that counted would be in the task's name. Where holder and janitor were about to
-    # end it at the same time, the task's counters afterwards tell whose move was made.
-    ways = [kind for kind in ("crash", "cancelled", "resumed", "error", "released") if kind in records]
+    # end it at the same time, the task's numbers and counters afterwards tell whose move was made.
     if len(ways) > 1 and after is not None:
         tally = _tally(records)
         if tally is not None:
