@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard import ClaimLost, Conflict
-from tests.conftest import taken
-from tests.directory.staging import Step, yard_on
+from taskyard import ClaimLost, Conflict, janitor
+from tests.conftest import taken, wait_until
+from tests.directory.staging import Step, dead, die, yard_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +36,48 @@ def test_a_folder_that_a_sweep_drops_as_soon_as_it_is_made_costs_no_record(fresh
         taken(yard.claim()).fail("broken")
         assert yard.get(id).error == "broken"
     assert len(dropped) == 5
+
+
+@pytest.mark.parametrize("ending", ["done", "fail"])
+def test_an_ending_that_was_meant_and_not_made_is_not_logged_when_the_task_has_moved_on(
+    fresh: Callable[[], str], ending: str
+) -> None:
+    """Its process has noted the event and dies before the move; the claim is reaped before anybody reads the note."""
+    url = fresh()
+    with yard_on(url) as yard:
+        id = yard.add("build", max_attempts=1).id
+
+        def meant() -> None:
+            with yard_on(url, Step("before", "rename", f"/{'done' if ending == 'done' else 'failed'}/", die)) as own:
+                claim = taken(own.claim(lease=0.05))
+                claim.done("result") if ending == "done" else claim.fail("why")
+
+        dead(meant)
+        wait_until(lambda: janitor.sweep(yard._store, "reaper").reaped)
+        taken(yard.claim(id)).release()
+        yard.sweep()
+        assert [event["event"] for event in yard.events()] == ["added", "claimed", "reaped", "claimed", "released"]
+
+
+@pytest.mark.parametrize("after", ["nothing", "retry"])
+def test_a_final_failure_that_was_made_is_logged_for_its_dead_process_also_after_a_retry(
+    fresh: Callable[[], str], after: str
+) -> None:
+    url = fresh()
+    with yard_on(url) as yard:
+        id = yard.add("build", max_attempts=1).id
+
+        def made() -> None:
+            with yard_on(url, Step("after", "rename", "/failed/", die)) as own:
+                taken(own.claim()).fail("why")
+
+        dead(made)
+        if after == "retry":
+            yard.retry(id)
+        yard.sweep()
+        assert sorted(event["event"] for event in yard.events()) == sorted(
+            ["added", "claimed", "failed", *(["retried"] if after == "retry" else [])]
+        )
 
 
 @pytest.mark.parametrize("after", ["nothing", "a claim"])

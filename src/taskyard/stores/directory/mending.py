@@ -153,17 +153,24 @@ class Mending:
         """Whether the move of this event was made, by the task's own name and by what its claims have left."""
         if event.get("event") in ("noted", "refused", "set_aside") or not ids.is_id(str(event.get("task"))):
             return False
-        try:
-            token = self._ground.lookup.find(event["task"]).token
-        except NotFound:
+        found = self._found(event["task"])
+        if found is None:
             return False
-        fence = int(event["fence"])
+        token, fence = found.token, int(event["fence"])
         if token.fence != fence:
-            return token.fence > fence
+            return token.fence > fence and (not _is_ending(event) or self._has_failed(found, event))
         if event["event"] == "claimed":
             return bool(token.worker == event["worker"])
         # A claim's own ending keeps the number that the claim has, so only the place tells whether it was made.
         return not _is_ending(event) or not self._is_processing(token)
+
+    def _has_failed(self, found: Found, event: dict[str, Any]) -> bool:
+        """Whether a claim's own ending was made in spite of the moves after it: none follows a done, and a retry a failure."""
+        records = self._ground.records
+        history, _ = records.history(found.token, found.state, 0, records.all(found.token.id))
+        return event["event"] == "failed" and any(
+            entry["fence"] == int(event["fence"]) and entry["outcome"] == "error" for entry in history
+        )
 
     def _is_processing(self, token: Token) -> bool:
         return any(
