@@ -63,7 +63,11 @@ def core(name: str) -> bool:
 
 def test_every_module_has_its_place() -> None:
     known = {"__init__", "__main__", *TIER}
-    loose = [name for name in MODULES if name not in known and not name.startswith(("stores.", "doors.", "worker."))]
+    loose = [
+        name
+        for name in MODULES
+        if name not in known and not name.startswith(("stores.", "doors.", "proof.", "worker."))
+    ]
     assert loose == []
 
 
@@ -86,6 +90,14 @@ def test_the_core_imports_downward_only(module: str) -> None:
 def test_workers_stand_on_the_core_alone(module: str) -> None:
     for name in imports(module):
         assert core(name) or name.split(".")[0] == "worker", f"{module} imports {name or 'the package itself'}"
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("proof.")))
+def test_proof_stands_on_workers_and_the_core_and_knows_no_store(module: str) -> None:
+    for name in imports(module):
+        assert core(name) or name.split(".")[0] in ("proof", "worker"), (
+            f"{module} imports {name or 'the package itself'}"
+        )
 
 
 @pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("stores.")))
