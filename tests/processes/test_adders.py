@@ -10,8 +10,9 @@ import pytest
 
 import taskyard
 from taskyard.stores.directory.segments import SIZE
-from tests.conftest import taken, wait_until
+from tests.conftest import wait_until
 from tests.processes import tools
+from tests.processes.crew import witness
 
 if TYPE_CHECKING:
     import subprocess
@@ -31,13 +32,12 @@ def test_six_adders_and_two_claimers_lose_nothing(place: str, crew: Crew) -> Non
     for member in (*adders, *claimers):
         tools.tell(member)
     ids = tools.told(adders)
-    won = tools.told(claimers)
-    with taskyard.open(place) as yard:
+    tools.told(claimers)
+    with witness(place) as yard:
         while (claim := yard.claim()) is not None:  # what came after the claimers had seen an empty yard
-            won.append({"claim": claim.handle})
             claim.done()
     assert len(set(ids)) == len(ids) == ADDERS * EACH
-    assert sorted(entry["claim"].split(".")[0] for entry in won) == sorted(ids)
+    tools.judge(place, drained=True)
     assert tools.places(place) == dict.fromkeys(ids, "done")
     held = Counter(id[:4] for id in ids)
     assert max(held.values()) <= MOST
@@ -88,25 +88,27 @@ def test_tasks_with_a_short_delay_are_not_lost_between_sweeps(
     for sweeper in sweepers:
         tools.tell(sweeper)
     tools.told(sweepers)
-    found = tools.places(place)
     assert len(ids) == 3 * each
-    assert sorted(set(ids) - set(found)) == [], "lost"
+    tools.judge(place)
+    assert set(tools.places(place)) >= set(ids)
 
 
 def test_a_retry_after_an_error_is_not_lost_between_sweeps(place: str, crew: Crew) -> None:
     """The same folders, and a claim that its holder gives up: it must neither be lost nor be refused."""
     tools.settle(place, backoff=0.001, backoff_cap=0.002)
     sweepers = [crew(place, "sweep_for_ever") for _ in range(2)]
-    with taskyard.open(place) as yard:
+    with witness(place) as yard:
         ids = yard.add_many([{"kind": "build", "max_attempts": 999}] * 20)
         for _ in range(400):
-            claim = taken(yard.claim(wait=30))
+            claim = yard.claim(wait=30)
+            assert claim is not None
             claim.fail("again")
         wait_until(lambda: yard.counts()["waiting"] == 0)
         assert sum(yard.get(id).attempts for id in ids) == 400
     for sweeper in sweepers:
         tools.tell(sweeper)
     tools.told(sweepers)
+    tools.judge(place)
     assert tools.places(place) == dict.fromkeys(ids, "todo")
 
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import taskyard
-from tests.directory.stories import check_log, check_nothing_is_stuck
+from taskyard.proof import History
+from tests.directory.stories import check_nothing_is_stuck
 from tests.processes import tools
+from tests.processes.crew import history, witness
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
+
+    from taskyard.proof import Witness
 
     Crew = Callable[..., subprocess.Popen[str]]
 
 WORKERS = 4
 
 
-def add_graph(yard: taskyard.Yard, tasks: int, chance: random.Random) -> dict[str, list[str]]:
+def add_graph(yard: Witness, tasks: int, chance: random.Random) -> dict[str, list[str]]:
     """Layers of up to 30 tasks, each after up to five of the layers before it, in several kinds and so in several segments."""
     graph: dict[str, list[str]] = {}
     while len(graph) < tasks:
@@ -61,76 +63,44 @@ def work(crew: Crew, place: str, kills: int, chance: random.Random, pause: str =
         assert tools.said(member) == "finished"
 
 
-def notes(place: str) -> list[list[Any]]:
-    """What all of the crew have noted, in the order of the kernel's clock."""
-    lines = [
-        line
-        for file in Path(place).parent.glob(f"{Path(place).name}.*")
-        for line in tools.whole_lines(file.read_text())
-    ]
-    return sorted(lines, key=lambda line: line[3])
-
-
 def test_a_graph_is_worked_off_in_its_order_by_processes_that_are_killed(place: str, crew: Crew) -> None:
     tools.settle(place, max_crashes=1000, backoff=0.01, sweep_every=0.2)
     chance = random.Random(5)
-    with taskyard.open(place) as yard:
+    with witness(place) as yard:
         graph = add_graph(yard, 300, chance)
     work(crew, place, 8, chance, "0.01")
+    assert tools.judge(place, drained=True).figures["done"] == len(graph)
     with taskyard.open(place) as yard:
-        yard.sweep()
-        assert yard.counts()["done"] == len(graph)
-        check_log(yard)
         check_nothing_is_stuck(yard)
-    began: dict[str, int] = {}
-    ended: dict[str, int] = {}
-    for what, id, _, at in notes(place):
-        if what == "begin":
-            began.setdefault(id, at)
-        else:
-            ended.setdefault(id, at)
-    assert set(began) == set(graph)
-    early = [(id, other) for id, after in graph.items() for other in after if began[id] < ended[other]]
-    assert early == [], "begun before what it comes after had ended"
 
 
 def test_what_tasks_use_is_never_used_by_two_processes_at_once(place: str, crew: Crew) -> None:
     tools.settle(place, max_crashes=1000, backoff=0.01, sweep_every=0.2)
     chance = random.Random(6)
-    with taskyard.open(place) as yard:
+    with witness(place) as yard:
         tasks = [
             {"kind": chance.choice("ab"), "uses": chance.sample(["x", "y", "z"], chance.randint(0, 2))}
             for _ in range(240)
         ]
-        uses = dict(zip(yard.add_many(tasks), (task["uses"] for task in tasks), strict=True))
+        yard.add_many(tasks)
     work(crew, place, 0, chance)
-    with taskyard.open(place) as yard:
-        assert yard.counts()["done"] == len(uses)
-        check_log(yard)
-    holds: dict[str, str] = {}
-    for what, id, fence, _ in notes(place):
-        for name in uses[id]:
-            if what == "begin":
-                assert name not in holds, f"{name} is used by {holds[name]} and by {id}"
-                holds[name] = f"{id}.{fence}"
-            else:
-                assert holds.pop(name) == f"{id}.{fence}"
+    assert tools.judge(place, drained=True).figures["done"] == len(tasks)
 
 
 def test_a_killed_holder_gives_what_it_used_back_with_its_lease(place: str, crew: Crew) -> None:
     tools.settle(place, max_crashes=1000, backoff=0.01, sweep_every=0.2)
-    with taskyard.open(place) as yard:
+    with witness(place) as yard:
         ids = yard.add_many([{"kind": "a", "uses": "x"}] * 30)
     work(crew, place, 4, random.Random(7), "0.05")
-    with taskyard.open(place) as yard:
-        assert yard.counts()["done"] == len(ids)
-        events = [json.dumps(event) for event in yard.events(limit=10_000) if event["event"] == "reaped"]
-    assert events, "nobody was killed with a task in its hands"
+    assert tools.judge(place, drained=True).figures["done"] == len(ids)
+    reaped = [event["task"] for event in tools.events(place, "reaped")]
+    assert reaped, "nobody was killed with a task in its hands"
     running: str | None = None
-    for what, id, _, _ in notes(place):
-        # Whoever was killed has noted no end; the next one began only when its lease was over.
-        if what == "begin":
-            assert running is None or any(running in event for event in events), f"{running} and {id}"
-            running = id
-        elif running == id:
+    said = [op for op in History.load(history(place)) if op.verb == "done" or (op.verb == "claim" and op.told)]
+    for op in sorted(said, key=lambda op: (op.end if op.verb == "claim" else op.begin) or 0):
+        # Whoever was killed has said no end; the next one began only when its lease was over.
+        for handle in op.told["claims"] if op.verb == "claim" and op.told else ():
+            assert running is None or running.split(".")[0] in reaped, f"{running} and {handle}"
+            running = handle
+        if op.verb == "done" and op.given["claim"] == running:
             running = None

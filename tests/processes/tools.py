@@ -18,10 +18,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from taskyard import open as open_yard
+from taskyard.proof import History, Picture, check
 from taskyard.stores.directory.names import Lane, Token
+from tests.processes.crew import history
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from taskyard.proof import Verdict
 
 PYTHON = sys.executable
 COMMAND = (PYTHON, "-m", "taskyard")
@@ -151,6 +156,18 @@ def settle(yard: str | Path, **settings: object) -> None:
     content = json.loads(file.read_text())
     content["settings"].update(settings)
     file.write_text(json.dumps(content))
+
+
+# What happened
+
+
+def judge(yard: str | Path, *, drained: bool = False, log: bool = True) -> Verdict:
+    """Whether all that everybody was told, and the yard now, are legal; a violation fails the test. Nobody may be at work."""
+    with open_yard(yard) as opened:
+        opened.sweep()
+        verdict = check(History.load(history(str(yard))), Picture.of(opened, drained=drained, log=log))
+    assert verdict.legal, str(verdict)
+    return verdict
 
 
 # A yard's files
