@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from taskyard.diagnosis import Diagnosis
-    from taskyard.store import Store
+    from taskyard.store import Scratch, Store
 
 DEFAULT_NAME = ".taskyard"
 DURABILITIES = ("fast", "durable", "strict")
@@ -90,6 +90,22 @@ def examine(
     from taskyard.stores.directory.doctor.examination import examine as examined
 
     return examined(rest, processes, wait, tell)
+
+
+def scratch(url: str | os.PathLike[str] | None, settings: Mapping[str, object]) -> Scratch:
+    """Make a yard with these settings to be tried and thrown away, beside the one that is meant; where there is none, here."""
+    try:
+        place = _text(url) if url is not None else locate()
+    except NoYard:
+        place = None
+    scheme, path = _split(DEFAULT_NAME if place is None else place)
+    if scheme == "memory":
+        raise Invalid(
+            "a yard in memory belongs to one process, and this takes several", hint="name a directory with --yard"
+        )
+    from taskyard.stores.directory import beside
+
+    return beside.make(path, settings, exists=place is not None)
 
 
 def locate(environment: Mapping[str, str] = os.environ, start: str | None = None) -> str:

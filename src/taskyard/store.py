@@ -143,6 +143,21 @@ class Report:
         self.stale_results = stale_results
 
 
+class Scratch:
+    """A yard that is made to be tried and thrown away, beside another one and like it."""
+
+    __slots__ = ("dropbox", "folder", "prompt_log", "url")
+
+    def __init__(self, url: str, folder: str, dropbox: str | None, prompt_log: bool) -> None:
+        self.url = url
+        self.folder = folder
+        """A folder of its own, for all that belongs to the trial."""
+        self.dropbox = dropbox
+        """Where files can be dropped, if anywhere."""
+        self.prompt_log = prompt_log
+        """Whether what a killed process could not log any more is in the log after the next sweep."""
+
+
 class Store(Protocol):
     """One yard's tasks, kept."""
 

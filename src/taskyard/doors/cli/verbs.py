@@ -46,6 +46,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "resume": ("claiming", "take my claims again after a restart"),
         "prune": ("pruning", "let ended tasks go to the archive"),
         "doctor": ("examining", "is this place safe for a yard?"),
+        "torture": ("torturing", "prove it here: kill and stop workers in a scratch yard, and check every answer"),
         "janitor": ("tending", "take in, give back what dead workers left, wake what is due"),
     },
 }

@@ -11,6 +11,10 @@ from taskyard.settings import DURABILITY, GROUP, Settings, parse
 from taskyard.stores.directory.disk import Disk
 from taskyard.stores.directory.sharing import SharedDisk, give, group_number, place_is_shared
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 FORMAT = 1
 SETTINGS = "yard.json"
 FOLDERS = (
@@ -34,10 +38,17 @@ class Made:
         self.warnings = warnings
 
 
-def make(path: str, durability: str | None = None, shared: bool | None = None, group: str | None = None) -> Made:
+def make(
+    path: str,
+    durability: str | None = None,
+    shared: bool | None = None,
+    group: str | None = None,
+    more: Mapping[str, object] | None = None,
+) -> Made:
     """Make a yard here, after a quick look at whether the place is safe; a yard that is there already is left as it is.
 
-    It is shared with its group if that is asked for, or if a group shares the place already.
+    It is shared with its group if that is asked for, or if a group shares the place already. `more` are settings that a
+    new one begins with.
     """
     settings = os.path.join(path, SETTINGS)
     if os.path.lexists(settings):
@@ -64,7 +75,7 @@ def make(path: str, durability: str | None = None, shared: bool | None = None, g
         else:
             # Git asks every folder for its own list of what to ignore: the yard hides itself, and the user's files stay as they are.
             _write_once(disk, os.path.join(path, ".gitignore"), b"*\n", path)
-        own: dict[str, str] = {"durability": durability or DURABILITY, **({"shared": GROUP} if together else {})}
+        own = {"durability": durability or DURABILITY, **({"shared": GROUP} if together else {}), **(more or {})}
         content = {"taskyard": FORMAT, "features": [], "settings": own}
         created = _write_once(disk, settings, json.dumps(content, indent=2).encode() + b"\n", path)
         if created and together:

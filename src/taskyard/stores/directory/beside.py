@@ -1,0 +1,61 @@
+"""A scratch yard beside another one: on the same filesystem, in a folder of its own whose name says what it is."""
+
+from __future__ import annotations
+
+import os
+
+from taskyard import ids
+from taskyard.errors import Unavailable
+from taskyard.store import Scratch
+from taskyard.stores.directory import layout, safety
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_DIGITS = 8
+
+
+def make(path: str, settings: Mapping[str, object], *, exists: bool) -> Scratch:
+    """Make one beside this path, as durable as the yard there if one `exists`."""
+    durability = layout.load(path).durability if exists else None
+    folder = _folder(path, exists)
+    yard = os.path.join(folder, "yard")
+    layout.make(yard, durability, more=settings)
+    return Scratch(yard, folder, os.path.join(yard, "todo"), safety.is_local(yard))
+
+
+def _folder(path: str, exists: bool) -> str:
+    """A new folder on the filesystem of this path: a sibling, or where that cannot be, one in the yard's own tmp/.
+
+    A yard may be a whole volume, whose parent is another disk: to try that one would prove nothing. What is in tmp/ under
+    a name that is none of the yard's is left alone by everybody.
+    """
+    word = f"torture-{ids.base32(ids.chance(5 * _DIGITS), _DIGITS)}"
+    parent, name = os.path.split(path)
+    sibling = os.path.join(parent, f"{name}-{word}")
+    try:
+        os.mkdir(sibling)
+    except OSError as error:
+        if not exists:
+            raise Unavailable(
+                f"no folder can be made in {parent}: {error.strerror}",
+                hint="go to a directory that you can write to, or name a yard with --yard",
+            ) from None
+        return _inside(path, word)
+    if exists and os.stat(sibling).st_dev != os.stat(path).st_dev:
+        os.rmdir(sibling)
+        return _inside(path, word)
+    return sibling
+
+
+def _inside(path: str, word: str) -> str:
+    folder = os.path.join(path, "tmp", word)
+    try:
+        os.mkdir(folder)
+    except OSError as error:
+        raise Unavailable(
+            f"no folder can be made beside the yard {path}, nor in its tmp/: {error.strerror}",
+            hint="make a folder on the same filesystem that you can write to, and 'taskyard init' a yard there to try",
+        ) from None
+    return folder
