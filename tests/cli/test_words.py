@@ -44,6 +44,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "resume",
         "janitor",
         "sh",
+        "torture",
     }
 
 

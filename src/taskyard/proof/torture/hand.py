@@ -28,10 +28,10 @@ _LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/opt/homebrew
 class Tally:
     """What has been done so far, counted as it is written down."""
 
-    __slots__ = ("added", "claims", "done", "late", "operations", "unavailable")
+    __slots__ = ("added", "done", "late", "operations", "unavailable")
 
     def __init__(self) -> None:
-        self.operations = self.added = self.claims = self.done = self.late = self.unavailable = 0
+        self.operations = self.added = self.done = self.late = self.unavailable = 0
 
     def take(self, asked: dict[str, Any], answer: dict[str, Any]) -> None:
         """One answer."""
@@ -41,7 +41,6 @@ class Tally:
         self.unavailable += answer.get("refused") == "unavailable"
         if told is not None:
             self.added += told["created"] if verb == "add" else verb == "drop"
-            self.claims += len(told["claims"]) if verb in ("claim", "resume") else 0
             self.done += verb == "done"
 
 
