@@ -10,7 +10,7 @@ from taskyard.errors import Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, Protocol, Self
 
     from taskyard.draft import Draft
@@ -262,6 +262,17 @@ class Store(Protocol):
 
     def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:
         """Let ended tasks go that ended more than so many seconds ago, or are more than so many; or tell what would."""
+
+    def audit(
+        self,
+        by: str,
+        sweep: Callable[[], object] | None = None,
+        progress: Callable[[str], object] | None = None,
+    ) -> dict[str, Any]:
+        """Prove that every task is in one legal state, beside whoever works; `verdict`, what was `checked`, and `findings`.
+
+        With a `sweep` to call, whatever can be is healed first, by safe moves that remove nothing.
+        """
 
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep: at most one caller in so many seconds, over the whole yard."""

@@ -451,6 +451,20 @@ class Yard:
         told["oldest"] = None if told["oldest"] is None else times.rfc3339(told["oldest"])
         return told
 
+    def audit(self, repair: bool = False, progress: Callable[[str], object] | None = None) -> dict[str, Any]:
+        """Prove that every task is in one legal state; the `verdict`, what was `checked`, and the `findings`.
+
+        With `repair` what can be is healed, by safe moves that remove nothing. `progress` is told how far the work is.
+        """
+        return self._store.audit(self.worker, self._tidied if repair else None, progress)
+
+    def _tidied(self) -> None:
+        """A sweep as a part of a repair: what it cannot do is found by the next look."""
+        try:
+            self.sweep()
+        except Unavailable:
+            pass
+
     def sweep(self, limit: int = _SWEEP_ALL) -> Swept:
         """Take in what was dropped, reap and wake what is overdue, and mend what the dead have left, now."""
         return janitor.sweep(self._store, self.worker, limit, mend=True)

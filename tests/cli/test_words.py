@@ -43,6 +43,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "watch",
         "resume",
         "janitor",
+        "fsck",
         "sh",
         "torture",
     }

@@ -348,6 +348,32 @@ class MemoryStore:
         with self._open() as shelf:
             return shelf.prune(None if age is None else self._clock() - round(age * 1000), count, apply)
 
+    def audit(
+        self,
+        by: str,  # noqa: ARG002  the seam's words
+        sweep: Callable[[], object] | None = None,
+        progress: Callable[[str], object] | None = None,  # noqa: ARG002  it takes no time
+    ) -> dict[str, Any]:
+        """Whether what is kept here agrees with itself; there are no names, files or leftovers to be wrong, and nothing to heal."""
+        from collections import Counter
+
+        if sweep is not None:
+            sweep()
+        with self._open() as shelf:
+            began = time.monotonic()
+            found = [
+                {"code": code, "class": "damage", "where": self.url, "task": id, "what": what, "repaired": False}
+                for code, id, what in shelf.audit()
+            ]
+            tasks = sum(1 for _ in shelf.oldest_first())
+        hint = "this is a bug of Taskyard; please report it"
+        return {
+            "verdict": "damaged" if found else "clean",
+            "checked": {"tasks": tasks, "seconds": round(time.monotonic() - began, 3)},
+            "counts": dict(Counter(str(entry["code"]) for entry in found)),
+            "findings": [{**entry, "hint": hint, "did": None} for entry in found],
+        }
+
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep."""
         with self._open() as shelf:

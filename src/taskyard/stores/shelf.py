@@ -293,6 +293,25 @@ class Shelf:
                 length += 1
         return whole[:length]
 
+    def audit(self) -> Iterator[tuple[str, str, str]]:
+        """What does not hold that must: a code, the task, and what is wrong."""
+        for key, (id, _) in self.keys.items():
+            if id not in self._records:
+                yield "key_without_task", id, f"the key {key!a} is that of a task that is nowhere"
+        for id, record in self._records.items():
+            at = record.standing
+            if record.draft.key is not None and self.keys.get(record.draft.key, ("",))[0] != id:
+                yield "key_missing", id, f"its key {record.draft.key!a} does not lead to it"
+            if (at.state is State.PROCESSING) != (at.nonce is not None) and not at.state.ended:
+                yield "name_illegal", id, f"it is {at.state}, and its claim is {at.nonce}"
+            if record.needs and at.state not in (State.BLOCKED, State.CANCELLED):
+                yield "need_open", id, f"it is {at.state}, and it needs {min(record.needs)}"
+            if at.state is State.BLOCKED and not record.needs:
+                yield "need_met", id, "it is blocked by nothing"
+            for other in record.needs:
+                if id not in self.followers.get(other, ()):
+                    yield "edge_half", id, f"it needs {other}, whose end would not tell it"
+
     def prune(self, before: int | None, count: int | None, apply: bool) -> dict[str, Any]:
         """Forget ended tasks that ended before then, or are more than so many; or tell what that would be."""
         ended = sorted((record for record in self._records.values() if record.standing.state.ended), key=_until)

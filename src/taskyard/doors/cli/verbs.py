@@ -48,6 +48,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("examining", "is this place safe for a yard?"),
         "torture": ("torturing", "prove it here: kill and stop workers in a scratch yard, and check every answer"),
         "janitor": ("tending", "take in, give back what dead workers left, wake what is due"),
+        "fsck": ("auditing", "prove that every task is in one legal state; with --repair heal what is not"),
     },
 }
 ALIASES = {"create": "add", "next": "claim", "start": "claim", "complete": "done", "close": "done"}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _BATCH = 500  # tasks that share one sync of the filesystem, and one note of what is intended
 _FEW = 4  # so many files are synced sooner one by one
+TAKEN_BACK = "the rest of its batch could not be added"  # why the log says that a task of a batch was cancelled
 
 
 class New:
@@ -135,7 +136,7 @@ class Adder:
                     unlogged.append(new)
             else:
                 if new.logged:
-                    reason = {"reason": "the rest of its batch could not be added"}
+                    reason = {"reason": TAKEN_BACK}
                     at = self._ground.clock.now()
                     self._ground.journal.write(at, "cancelled", new.id, new.lane.kind, 1, None, by, reason)
         for new in batch:

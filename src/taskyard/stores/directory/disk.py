@@ -447,6 +447,24 @@ class Disk:
         finally:
             os.close(descriptor)
 
+    def status(self, path: str) -> os.stat_result:
+        """What this name's file is; of a link, not of what it points to."""
+        return os.stat(path, follow_symlinks=False)
+
+    def inspect(self, path: str, most: int) -> tuple[os.stat_result, bytes]:
+        """What is open under this name, and up to so many bytes of it if it is an ordinary file; links are not followed."""
+        descriptor = os.open(path, _READ | os.O_NONBLOCK)
+        try:
+            status = os.fstat(descriptor)
+            content = b""
+            if stat.S_ISREG(status.st_mode):
+                content = os.read(descriptor, min(most, _PAGE))
+                while _PAGE <= len(content) < most and (more := os.read(descriptor, most - len(content))):
+                    content += more
+            return status, content
+        finally:
+            os.close(descriptor)
+
     def exists(self, path: str) -> bool:
         """Whether there is anything of this name."""
         return os.path.lexists(path)

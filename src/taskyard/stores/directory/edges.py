@@ -108,6 +108,10 @@ class Edges:
             self.withdraw(id)
             raise
 
+    def tie(self, id: str, other: str) -> None:
+        """Have a done of the other one find this task, which needs it."""
+        self._put(self._followers(other), id, sync=True)
+
     def _put(self, folder: str, name: str, sync: bool) -> None:
         while True:
             self._ground.bounds.keep(folder)

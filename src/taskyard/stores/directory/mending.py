@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.lookup import Found
     from taskyard.stores.directory.pruning import Pruning
 
-_DRAFT = re.compile(
+DRAFT = re.compile(
     r"(?:[0-9]+-[0-9a-hjkmnp-tv-z]{8}\.[0-9]+|(?:init|made)-[0-9a-hjkmnp-tv-z]{8})"
 )  # what we name files while they are written; others are not ours
 _LAST_LOOK = 10_000  # milliseconds in dead/ before a file is removed: whoever put it there may still look at it
@@ -211,7 +211,7 @@ class Mending:
                     finished += self._finish_add(path, name[: -len(SUFFIX)], now)
                 elif name.endswith(BOX):
                     finished += self._finish_drop(path, name.split(".", 1)[0], now, by)
-                elif _DRAFT.fullmatch(name):
+                elif DRAFT.fullmatch(name):
                     finished += self._discard(path, name.split(".", 1)[0], now)
             except (Invalid, Conflict):
                 continue  # nothing that we could finish

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.stores.directory.ground import Ground
 
-_PAGE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\.[^.]+(?:\.[0-9]+)?\.jsonl")
+PAGE_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\.[^.]+(?:\.[0-9]+)?\.jsonl")
 _HOUR = len("2026-01-31T12")
 
 
@@ -54,7 +54,7 @@ class Pages:
         return content
 
     def _before(self, horizon: float) -> list[str]:
-        names = sorted(name for name in self._ground.lookup.names(self._folder) if _PAGE.fullmatch(name))
+        names = sorted(name for name in self._ground.lookup.names(self._folder) if PAGE_NAME.fullmatch(name))
         over = _hour(self._ground.clock.exact() - 3_600_000)  # nobody writes to the pages of earlier hours any more
         left = [name for name in names if name[:_HOUR] < over]
         if self._ground.local:  # elsewhere it may take a while until others can read what a writer has noted

@@ -39,7 +39,7 @@ class Patrol:
             return 0
         segment = segments[now // _PER_ROUND % len(segments)]
         tasks = self._ground.lookup.matching(segment)
-        mended = self._orphans(segment, tasks, now) + self._twins(segment)
+        mended = self._orphans(segment, tasks, now) + self.twins(segment)
         self._drop_empty(segment, now)
         if not tasks:
             retire(self._ground, segment, segments)
@@ -82,7 +82,7 @@ class Patrol:
                 raise
             return False
 
-    def _twins(self, segment: str) -> int:
+    def twins(self, segment: str) -> int:
         """Two names of one file, as a power cut may bring back: the older name goes.
 
         Only if both are one inode at this moment, and always the one that a move leads away from: the lower fence, or of a

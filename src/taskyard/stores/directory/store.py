@@ -19,7 +19,7 @@ from taskyard.task import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from taskyard.draft import Draft
@@ -179,7 +179,7 @@ class DirectoryStore:
         """Where the task of this id, or of this unique prefix, stands now."""
         found = self._ground.lookup.find(id)
         standing = found.token.standing(found.state, found.place, self.policy)
-        if found.state in (State.BLOCKED, State.CANCELLED):
+        if found.state in (State.BLOCKED, State.CANCELLED, State.FAILED):
             standing.unmet = tuple(self._shifts.edges.needs(standing.id))
         return standing
 
@@ -232,6 +232,20 @@ class DirectoryStore:
     def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:
         """Let ended tasks that are too old or too many go to the archive, or tell what would."""
         return self._pruning.plan(age, count, apply, by)
+
+    @told
+    def audit(
+        self,
+        by: str,
+        sweep: Callable[[], object] | None = None,
+        progress: Callable[[str], object] | None = None,
+    ) -> dict[str, Any]:
+        """Prove that every task is in one legal state; with a sweep, after healing what can be healed without loss."""
+        from taskyard.stores.directory.fsck.proof import Proof
+        from taskyard.stores.directory.patrol import Patrol
+
+        proof = Proof(self._ground, self._shifts, self._adder, self._aside, Patrol(self._ground), by)
+        return proof.prove(sweep, progress)
 
     # Looking
 
