@@ -11,6 +11,7 @@ from taskyard.yard import Yard
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from taskyard.diagnosis import Diagnosis
     from taskyard.store import Scratch, Store
@@ -106,6 +107,16 @@ def scratch(url: str | os.PathLike[str] | None, settings: Mapping[str, object]) 
     from taskyard.stores.directory import beside
 
     return beside.make(path, settings, exists=place is not None)
+
+
+def migrate(url: str | os.PathLike[str] | None = None, *, check: bool = False) -> dict[str, Any]:
+    """Bring a yard's schema up to date, or with `check` tell what is pending; a yard without a schema always is."""
+    scheme, rest = _split(_text(url) if url is not None else locate())
+    if scheme != "postgresql":
+        return {"version": 1, "known": 1, "pending" if check else "applied": []}
+    from taskyard.stores.postgres import schema
+
+    return schema.migrate(rest, check=check)
 
 
 def locate(environment: Mapping[str, str] = os.environ, start: str | None = None) -> str:

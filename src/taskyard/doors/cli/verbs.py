@@ -47,6 +47,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "prune": ("pruning", "let ended tasks go to the archive"),
         "doctor": ("examining", "is this place safe for a yard?"),
         "torture": ("torturing", "prove it here: kill and stop workers in a scratch yard, and check every answer"),
+        "migrate": ("migrating", "bring the schema of a yard in PostgreSQL up to date"),
         "janitor": ("tending", "take in, give back what dead workers left, wake what is due"),
         "fsck": ("auditing", "prove that every task is in one legal state; with --repair heal what is not"),
     },

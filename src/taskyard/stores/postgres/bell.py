@@ -41,6 +41,7 @@ class Bell:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._channel = f"taskyard_{ground.project}"
+        self._echo = ""
         self._rings = 0
         self._line: Connection[Any] | None = None
         self._pipe: tuple[int, int] | None = None
@@ -172,26 +173,26 @@ class Bell:
         """A connection that listens on the project's channel, and holds its lock so that others ring."""
         address = self._ground.address
         line = driver.connect(address, Address(where).conninfo if where else None)
+        self._echo = f"taskyard_echo_{ids.base32(ids.chance(40), 8)}"
         project = self._ground.project
-        line.execute(f"LISTEN {self._channel}; SELECT pg_advisory_lock_shared({LOCK}, {project})".encode())
+        listen = f"LISTEN {self._channel}; LISTEN {self._echo}"
+        line.execute(f"{listen}; SELECT pg_advisory_lock_shared({LOCK}, {project})".encode())
         return line
 
     def _hears(self, line: Connection[Any]) -> bool:
-        """Whether what is sent to this connection's own channel comes back: not so behind a pooler, or on a dead line."""
-        word = f"taskyard_probe_{ids.base32(ids.chance(40), 8)}"
+        """Whether what is sent to a channel of its own comes back: not so behind a pooler, or on a dead line."""
         heard: list[str] = []
-        line.add_notify_handler(heard_here := lambda notice: heard.append(notice.channel))
+        line.add_notify_handler(keep := lambda notice: heard.append(notice.channel))
         try:
-            line.execute(f"LISTEN {word}; NOTIFY {word}".encode())
+            line.execute(f"NOTIFY {self._echo}".encode())
             end = time.monotonic() + _PROBE_PATIENCE
-            while word not in heard and (left := end - time.monotonic()) > 0:
+            while self._echo not in heard and (left := end - time.monotonic()) > 0:
                 select.select([line.fileno()], [], [], left)
                 heard += self._names(line)
-            line.execute(f"UNLISTEN {word}".encode())
         finally:
-            line.remove_notify_handler(heard_here)
+            line.remove_notify_handler(keep)
         self._rings += heard.count(self._channel)
-        return word in heard
+        return self._echo in heard
 
     def _names(self, line: Connection[Any]) -> list[str]:
         """The channels that have been rung since the last look."""

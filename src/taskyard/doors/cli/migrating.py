@@ -1,0 +1,39 @@
+"""`migrate`: bring a yard's schema up to date."""
+
+from __future__ import annotations
+
+from taskyard import opening
+from taskyard.doors.cli.grammar import Command, Option
+from taskyard.doors.cli.replies import Call, Reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def migrate(call: Call) -> Reply:
+    """Run what is pending, or tell."""
+    check = call.given.flag("check")
+    told = opening.migrate(call.given.text("yard"), check=check)
+    return Reply(told, lambda: _page(told), 1 if told.get("pending") else 0)
+
+
+def _page(told: dict[str, Any]) -> str:
+    if told.get("pending"):
+        return f"pending: {', '.join(told['pending'])} ('taskyard migrate' runs them)"
+    done = told.get("applied")
+    return f"{'applied ' + ', '.join(done) if done else 'nothing to do'}: the schema is number {told['version']}"
+
+
+COMMANDS = {
+    "migrate": Command(
+        migrate,
+        "Bring the schema of a yard in PostgreSQL up to date, in one transaction; any number may try at once, and clients of the schema "
+        "before go on meanwhile. A yard in a directory needs none of it.",
+        (
+            ("taskyard migrate --yard postgresql://db/work --check", "what is pending; 1 if anything is"),
+            ("taskyard migrate --yard postgresql://db/work", "run it"),
+        ),
+        options=(Option("--check", None, "only tell: 0 up to date, 1 something is pending"),),
+    ),
+}

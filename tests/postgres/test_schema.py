@@ -1,0 +1,130 @@
+"""The schema: made once however many make it, brought up to date on demand, and left alone by whoever does not know it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+import taskyard
+from taskyard import Unavailable, opening
+from taskyard.doors.cli import main
+from taskyard.stores.postgres import queries, schema
+from tests.servers import postgres
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+
+def connection_to(database: str) -> Connection[Any]:
+    return psycopg.connect(postgres.url_in(database).partition("&project=")[0], autocommit=True)
+
+
+def test_twenty_who_make_it_at_once_make_one(database: str) -> None:
+    url = postgres.url_in(database, "one")
+
+    def make(_: int) -> bool:
+        with taskyard.init(url) as yard:
+            yard.add("build")
+            return yard.created
+
+    with ThreadPoolExecutor(20) as crew:
+        made = list(crew.map(make, range(20)))
+    assert made.count(True) == 1
+    with taskyard.open(url) as yard:
+        assert yard.counts()["todo"] == 20
+
+
+def test_a_check_tells_what_is_pending_and_changes_nothing(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    url = postgres.url_in(database)
+    names = [one.name for one in schema.known()]
+    assert opening.migrate(url, check=True) == {"version": 0, "known": schema.CLIENT, "pending": names}
+    assert main(["migrate", "--check", "--yard", url]) == 1
+    assert main(["migrate", "--yard", url]) == 0
+    assert main(["migrate", "--check", "--yard", url]) == 0
+    assert opening.migrate(url) == {"version": schema.CLIENT, "known": schema.CLIENT, "applied": []}
+    assert names[0] in capsys.readouterr().out
+
+
+def test_a_yard_without_a_schema_is_up_to_date(tmp_path: Any) -> None:
+    taskyard.init(tmp_path / "yard").close()
+    assert main(["migrate", "--check", "--yard", str(tmp_path / "yard")]) == 0
+
+
+def test_migrations_are_numbered_without_a_gap_and_the_last_is_the_clients() -> None:
+    assert [one.version for one in schema.known()] == list(range(1, schema.CLIENT + 1))
+
+
+@pytest.mark.parametrize(("oldest", "good"), [(schema.CLIENT, True), (schema.CLIENT + 1, False)])
+def test_a_newer_schema_is_used_only_if_it_says_that_it_may_be(database: str, oldest: int, good: bool) -> None:
+    url = postgres.url_in(database)
+    taskyard.init(url).close()
+    with connection_to(database) as sql:
+        sql.execute(
+            "INSERT INTO taskyard.migration (version, name, min_client) VALUES (%s, 'later', %s)",
+            (schema.CLIENT + 1, oldest),
+        )
+    if good:
+        with taskyard.open(url) as yard:
+            yard.add("build")
+    else:
+        with pytest.raises(Unavailable, match=f"number {schema.CLIENT + 1}") as refused:
+            taskyard.open(url)
+        assert "newer Taskyard" in str(refused.value.hint)
+
+
+def test_an_older_schema_is_refused_with_the_way_on(database: str) -> None:
+    url = postgres.url_in(database)
+    taskyard.init(url).close()
+    with connection_to(database) as sql:
+        sql.execute("UPDATE taskyard.migration SET version = version - 1, min_client = 0")
+    with pytest.raises(Unavailable, match="needs") as refused:
+        taskyard.open(url)
+    assert "taskyard migrate" in str(refused.value.hint)
+
+
+def test_every_statement_has_a_name_and_no_two_in_a_file_are_the_same() -> None:
+    for file in ("adding", "claims", "looking", "moves", "schema", "tending"):
+        found = queries.load(file)
+        assert found
+        assert all(name.isidentifier() and text for name, text in found.items())
+
+
+def test_partitions_are_there_ahead_and_go_when_they_are_past_and_empty(database: str) -> None:
+    with taskyard.init(postgres.url_in(database)) as yard, connection_to(database) as sql:
+        now = _windows(sql)
+        assert len(now) == 2
+        sql.execute("SELECT taskyard.make_window(3)")
+        assert _windows(sql) == ["03", *now]
+        assert yard.sweep().mended == 3
+        assert _windows(sql) == now
+        assert yard.sweep().mended == 0
+
+
+def test_what_came_before_its_partition_is_moved_into_it(database: str) -> None:
+    with taskyard.init(postgres.url_in(database), worker="ada") as yard, connection_to(database) as sql:
+        tending = yard._store._tending  # type: ignore[attr-defined]
+        tending._windows_at = float("inf")
+        for window in _windows(sql):
+            for parent in ("ended", "record", "event"):
+                sql.execute(f"DROP TABLE taskyard.{parent}_{window}".encode())
+        id = yard.add("build").id
+        claim = yard.claim()
+        assert claim is not None
+        claim.note("half way")
+        claim.done({"ok": True})
+        assert sql.execute("SELECT count(*) FROM taskyard.ended_other").fetchone() == (1,)
+        before = yard.report(id).task.as_dict(), list(yard.events())
+        tending._windows_at = 0.0
+        assert yard.sweep().mended == 6
+        assert sql.execute("SELECT count(*) FROM taskyard.ended_other").fetchone() == (0,)
+        assert (yard.report(id).task.as_dict(), list(yard.events())) == before
+
+
+def _windows(sql: Connection[Any]) -> list[str]:
+    found = sql.execute(
+        "SELECT right(relname, 2) FROM pg_class WHERE relkind = 'r' AND relname ~ '^ended_..$' AND relnamespace = 'taskyard'::regnamespace"
+    )
+    return sorted(row[0] for row in found)

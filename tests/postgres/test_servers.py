@@ -1,0 +1,47 @@
+"""The tests' own server: it is there when it is asked for, and gone with the last who asked, however that one ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import wait_until
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import sys, time
+from tests.servers import postgres
+print(postgres.folder(), flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_server_goes_with_the_last_of_two_who_are_killed() -> None:
+    environment = {**os.environ, "PYTEST_XDIST_TESTRUNUID": f"own{os.getpid()}", "PYTHONPATH": str(ROOT)}
+    crew = [
+        subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT)
+        for _ in range(2)
+    ]
+    folders = {hand.stdout.readline().strip() for hand in crew if hand.stdout is not None}
+    assert len(folders) == 1
+    [folder] = folders
+    server = int(Path(folder, "data/postmaster.pid").read_text().split()[0])
+    crew[0].kill()
+    crew[0].wait()
+    assert _lives(server)
+    crew[1].send_signal(signal.SIGKILL)
+    crew[1].wait()
+    wait_until(lambda: not _lives(server) and not os.path.exists(folder), timeout=20)
+    for hand in crew:
+        assert hand.stdout is not None
+        hand.stdout.close()
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
