@@ -130,13 +130,16 @@ class Claim:
         """Leave a word for whoever works on this task next; renews the lease too."""
         self.heartbeat(note=legal_text(text, "note"))
 
-    def done(self, result: Any = None) -> None:
-        """End the task with a result; once, however often it is said."""
+    def done(self, result: Any = None, *, conn: Any = None) -> None:
+        """End the task with a result; once, however often it is said.
+
+        With a psycopg connection, of a yard in PostgreSQL, it is part of the caller's transaction: done when that commits.
+        """
         if result is None:
-            settling.settle(self._yard, self, "done", moves.done)
+            settling.settle(self._yard, self, "done", moves.done, conn)
         else:
             draft.payload(result, "result")
-            settling.settle(self._yard, self, "done", lambda standing: moves.done(standing, result))
+            settling.settle(self._yard, self, "done", lambda standing: moves.done(standing, result), conn)
         self._over = True
 
     def fail(self, reason: str = "no reason was given", retry: bool = True) -> None:

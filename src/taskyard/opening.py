@@ -109,14 +109,21 @@ def scratch(url: str | os.PathLike[str] | None, settings: Mapping[str, object]) 
     return beside.make(path, settings, exists=place is not None)
 
 
-def migrate(url: str | os.PathLike[str] | None = None, *, check: bool = False) -> dict[str, Any]:
-    """Bring a yard's schema up to date, or with `check` tell what is pending; a yard without a schema always is."""
+def migrate(
+    url: str | os.PathLike[str] | None = None, *, check: bool = False, new_epoch: bool = False
+) -> dict[str, Any]:
+    """Bring a yard's schema up to date, or with `check` tell what is pending; a yard without a schema always is.
+
+    `new_epoch` is for a database that was set back to an earlier moment: every claim from before is over then.
+    """
     scheme, rest = _split(_text(url) if url is not None else locate())
     if scheme != "postgresql":
+        if new_epoch:
+            raise Invalid("only a yard in PostgreSQL has epochs", hint="name one with --yard postgresql://...")
         return {"version": 1, "known": 1, "pending" if check else "applied": []}
     from taskyard.stores.postgres import schema
 
-    return schema.migrate(rest, check=check)
+    return schema.migrate(rest, check=check, new_epoch=new_epoch)
 
 
 def locate(environment: Mapping[str, str] = os.environ, start: str | None = None) -> str:

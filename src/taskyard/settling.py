@@ -12,9 +12,11 @@ from taskyard.task import State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from taskyard.claim import Claim
     from taskyard.moves import Move
+    from taskyard.store import Store
     from taskyard.task import Handle, Standing
     from taskyard.yard import Yard
 
@@ -34,33 +36,39 @@ def renew(yard: Yard, claim: Claim, progress: float | None, note: str | None) ->
     raise _refused(yard, handle, "heartbeat" if note is None else "note", None)
 
 
-def settle(yard: Yard, claim: Claim, verb: str, decide: Callable[[Standing], Move]) -> None:
-    """End the claim as decided, if it still holds its task."""
+def settle(yard: Yard, claim: Claim, verb: str, decide: Callable[[Standing], Move], connection: Any = None) -> None:
+    """End the claim as decided, if it still holds its task; on a connection, as part of the transaction there."""
     store, standing = yard._store, claim._standing
+    if connection is not None:
+        store = store.within(connection)
     if standing is None:
         handle = claim._parsed()
         standing = store.stand(handle.id)
         if not standing.is_under(handle) or standing.state is not State.PROCESSING:
-            return _repeat(yard, handle, standing, verb, decide)
+            return _repeat(yard, store, handle, standing, verb, decide)
     if store.shift(standing, decide(standing), yard.worker):
-        if claim._has_workdir or claim._standing is None:
+        if connection is None and (claim._has_workdir or claim._standing is None):
             store.tidy(claim._parsed())
             yard._tend()  # after the ending, for the same reason; a worker in a loop does its share when it claims
         return None
-    return _repeat(yard, claim._parsed(), store.stand(standing.id), verb, decide)
+    return _repeat(yard, store, claim._parsed(), store.stand(standing.id), verb, decide)
 
 
-def _repeat(yard: Yard, handle: Handle, current: Standing, verb: str, decide: Callable[[Standing], Move]) -> None:
-    """Answer a verb on a claim that is over: the same answer to the same ending, a refusal to all else."""
-    store = yard._store
+def _repeat(
+    yard: Yard, store: Store, handle: Handle, current: Standing, verb: str, decide: Callable[[Standing], Move]
+) -> None:
+    """Answer a verb on a claim that is over: the same answer to the same ending, a refusal to all else.
+
+    What is refused is told and kept by the yard itself, whatever becomes of a transaction that `store` may be in.
+    """
     move = decide(_as_held(current, handle))
     if current.is_under(handle):
         if _ENDINGS.get(verb) is current.state:
             if move.result is not None and draft.kept(move.result) != store.get(handle.id).task.result:
-                store.refuse(handle, verb, move, yard.worker)
+                yard._store.refuse(handle, verb, move, yard.worker)
             return
         if verb in _ENDINGS:
-            store.refuse(handle, verb, move, yard.worker)
+            yard._store.refuse(handle, verb, move, yard.worker)
             raise Conflict(
                 f"this claim has ended task {handle.id} already: it is {current.state}",
                 hint="the first ending stands; what came now is kept as a stale result ('taskyard show')",

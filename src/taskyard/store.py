@@ -6,7 +6,7 @@ Time is the store's own. A store is right when it passes the contract suite.
 
 from __future__ import annotations
 
-from taskyard.errors import Unavailable
+from taskyard.errors import Invalid, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,6 +168,12 @@ class Store(Protocol):
     policy: Policy
     checks: dict[str, list[str]]
 
+    def within(self, connection: Any) -> Store:
+        """The same yard, whose moves are part of the transaction that the caller has on this connection.
+
+        `Invalid` where the store knows no such connection.
+        """
+
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Keep new tasks, in this order; at the return all of them are there."""
 
@@ -294,6 +300,14 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of what the store holds open."""
+
+
+def foreign(label: str) -> Invalid:
+    """The refusal of a connection by a store that has none."""
+    return Invalid(
+        f"the yard {label} is not in a database, so there is no transaction to be part of",
+        hint="conn= is for yards in PostgreSQL; leave it out here",
+    )
 
 
 class Closed:

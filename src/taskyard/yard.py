@@ -81,13 +81,19 @@ class Yard:
 
     # Adding
 
-    def add(self, kind: str, data: Any = None, **options: Any) -> Task:
-        """Keep a new task and give it back; at the return it is safe."""
-        task = self._store.add([draft.Draft(kind, data, options)], self.worker)[0]
+    def add(self, kind: str, data: Any = None, *, conn: Any = None, **options: Any) -> Task:
+        """Keep a new task and give it back; at the return it is safe.
+
+        With a psycopg connection, of a yard in PostgreSQL, it is part of the caller's transaction: there when that commits.
+        """
+        new = [draft.Draft(kind, data, options)]
+        if conn is not None:
+            return self._store.within(conn).add(new, self.worker)[0]
+        task = self._store.add(new, self.worker)[0]
         self._tend()
         return task
 
-    def add_many(self, tasks: Iterable[dict[str, Any]]) -> asking.Added:
+    def add_many(self, tasks: Iterable[dict[str, Any]], *, conn: Any = None) -> asking.Added:
         """Keep many tasks, each a dict with kind, data and options; all are checked before the first is kept."""
         drafts = []
         for position, fields in enumerate(tasks, 1):
@@ -95,8 +101,9 @@ class Yard:
                 drafts.append(draft.Draft.of(fields))
             except (Invalid, NotFound) as error:
                 raise type(error)(f"task {position}: {error.message}", hint=error.hint) from None
-        added = self._store.add(drafts, self.worker)
-        self._tend()
+        added = (self._store if conn is None else self._store.within(conn)).add(drafts, self.worker)
+        if conn is None:
+            self._tend()
         made = asking.Added(task.id for task in added)
         made.created = sum(task.created for task in added)
         return made

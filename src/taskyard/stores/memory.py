@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from taskyard import draft, moves, times
 from taskyard.errors import Conflict, Invalid, NotFound, Unavailable
 from taskyard.retry import Policy
-from taskyard.store import STALE_MOST, Grant, Report
+from taskyard.store import STALE_MOST, Grant, Report, foreign
 from taskyard.stores.shelf import Record, Shelf
 from taskyard.task import State, Task
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from taskyard.draft import Draft
     from taskyard.moves import Move
-    from taskyard.store import Heard, Query, Trail, Want
+    from taskyard.store import Heard, Query, Store, Trail, Want
     from taskyard.task import Handle, Standing
 
 _shelves: WeakValueDictionary[str, Shelf] = WeakValueDictionary()
@@ -59,6 +59,10 @@ class MemoryStore:
                 hint="open it again; what was in it lives while somebody else has it open",
             )
         return self._shelf
+
+    def within(self, connection: Any) -> Store:  # noqa: ARG002  the seam's words
+        """There is no such thing here."""
+        raise foreign(self.label)
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Keep new tasks, in this order; a draft whose key is known gives the task that has it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from taskyard import opening
 from taskyard.doors.cli.grammar import Command, Option
 from taskyard.doors.cli.replies import Call, Reply
+from taskyard.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
 def migrate(call: Call) -> Reply:
     """Run what is pending, or tell."""
     check = call.given.flag("check")
-    told = opening.migrate(call.given.text("yard"), check=check)
+    new_epoch = call.given.flag("new-epoch")
+    if check and new_epoch:
+        raise Invalid("--check changes nothing, and --new-epoch does", hint="give one of them")
+    told = opening.migrate(call.given.text("yard"), check=check, new_epoch=new_epoch)
     return Reply(told, lambda: _page(told), 1 if told.get("pending") else 0)
 
 
@@ -34,6 +38,14 @@ COMMANDS = {
             ("taskyard migrate --yard postgresql://db/work --check", "what is pending; 1 if anything is"),
             ("taskyard migrate --yard postgresql://db/work", "run it"),
         ),
-        options=(Option("--check", None, "only tell: 0 up to date, 1 something is pending"),),
+        options=(
+            Option("--check", None, "only tell: 0 up to date, 1 something is pending"),
+            Option(
+                "--new-epoch",
+                None,
+                "the database was set back to an earlier moment (a restore): every claim from before is over, in all its projects, "
+                "and what was held is handed out anew",
+            ),
+        ),
     ),
 }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from taskyard.draft import Draft
     from taskyard.moves import Move
-    from taskyard.store import Grant, Heard, Query, Report, Trail, Want
+    from taskyard.store import Grant, Heard, Query, Report, Store, Trail, Want
     from taskyard.stores.directory.adding import Adder
     from taskyard.stores.directory.aside import Aside
     from taskyard.stores.directory.bell import Bell
@@ -93,6 +93,12 @@ class DirectoryStore:
         from taskyard.stores.directory.pruning import Pruning
 
         return Pruning(self._ground, self._looking, self._adder, self._shifts.edges)
+
+    def within(self, connection: Any) -> Store:  # noqa: ARG002  the seam's words
+        """There is no such thing here."""
+        from taskyard.store import foreign
+
+        raise foreign(self.label)
 
     # Putting work in
 

@@ -7,7 +7,7 @@ import json
 from taskyard import draft as drafts_module
 from taskyard import ids, times
 from taskyard.errors import Conflict
-from taskyard.stores.postgres import queries
+from taskyard.stores.postgres import driver, queries
 from taskyard.stores.postgres.ground import only, unknown
 from taskyard.task import State, Task
 
@@ -76,13 +76,15 @@ class Adder:
             values |= {name: list(column) for name, column in zip(COLUMNS, rows, strict=True)}
             given = text["given_arrays"]
         else:
-            connection.execute(text["make_incoming"])
+            driver.say(connection, text["make_incoming"], {})
             with connection.cursor().copy(text["copy_incoming"]) as copy:
                 for place in new:
                     copy.write_row(batch.row(place))
             given = text["given_table"]
-        found = connection.execute(f"WITH {given},\n{text['add']}", values)
+        found = driver.say(connection, f"WITH {given},\n{text['add']}", values)
         made = {place: (id, state, due) for place, id, state, due in found}
+        if len(new) > _FEW:
+            driver.say(connection, text["drop_incoming"], {})  # the transaction may be the caller's, and go on
         if len(made) < len(new):
             raise Raced
         return made

@@ -56,6 +56,12 @@ def connect(address: Address, conninfo: str | None = None) -> Connection[Any]:
     return opened
 
 
+def say(connection: Connection[Any], statement: str, values: dict[str, Any], prepare: bool | None = None) -> Any:
+    """The cursor of a statement, with rows as tuples whatever the connection's owner likes."""
+    cursor = connection.cursor(row_factory=module().rows.tuple_row)
+    return cursor.execute(statement.encode(), values, prepare=prepare)
+
+
 def module() -> Any:
     """The driver, or how to get it."""
     try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 
 from taskyard import ids, settings
-from taskyard.errors import Ambiguous, NotFound
-from taskyard.stores.postgres import queries, schema
-from taskyard.stores.postgres.pool import Pool
+from taskyard.errors import Ambiguous, Invalid, NotFound
+from taskyard.stores.postgres import driver, queries, schema
+from taskyard.stores.postgres.pool import Bound, Pool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Ground:
 
     def __init__(self, address: Address, durability: str | None) -> None:
         self.address = address
-        self.pool = Pool(address, durability)
+        self.pool: Pool | Bound = Pool(address, durability)
         try:
             greeting: schema.Greeting = self.pool.attempt(lambda connection: schema.greet(connection, address))
         except BaseException:
@@ -43,6 +44,17 @@ class Ground:
         self.checks = given.checks
         self.retention = given.retention
 
+    def within(self, connection: Any) -> Ground:
+        """The same project on a connection of the caller's own."""
+        twin = copy(self)
+        twin.pool = Bound(self.address, connection, self.project)
+        if twin.run("schema", "which_project") != [(self.address.project,)]:
+            raise Invalid(
+                f"conn= is a connection to another database than {self.address.where}",
+                hint="connect to the database that the yard is in",
+            )
+        return twin
+
     def run(
         self,
         file: str,
@@ -55,7 +67,7 @@ class Ground:
 
     def on(self, connection: Connection[Any], file: str, name: str, values: dict[str, Any] | None = None) -> Rows:
         """The same on a connection that is in a transaction."""
-        cursor = connection.execute(queries.load(file)[name], {"project": self.project, **(values or {})})
+        cursor = driver.say(connection, queries.load(file)[name], {"project": self.project, **(values or {})})
         return cursor.fetchall() if cursor.description is not None else []
 
     def named(self, id: str) -> str:

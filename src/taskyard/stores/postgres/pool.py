@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager
 
 from taskyard import forks
-from taskyard.errors import Unavailable
+from taskyard.errors import Invalid, Unavailable
 from taskyard.stores.postgres import driver
 from taskyard.stores.postgres.driver import Lost
 
@@ -192,5 +192,46 @@ class Trouble:
 
 
 def _rows(connection: Connection[Any], statement: str, values: dict[str, Any], prepare: bool | None) -> Rows:
-    cursor = connection.execute(statement, values, prepare=prepare)
+    cursor = driver.say(connection, statement, values, prepare)
     return cursor.fetchall() if cursor.description is not None else []
+
+
+class Bound:
+    """One connection of the caller's own: nothing is tried again on it, because only the caller can begin anew."""
+
+    def __init__(self, address: Address, connection: Any, project: int) -> None:
+        if not isinstance(connection, driver.module().Connection):
+            raise Invalid(
+                f"conn= must be a psycopg connection, not {type(connection).__name__}",
+                hint="make one with psycopg.connect",
+            )
+        self.address = address
+        self._connection = connection
+        self._channel = f"taskyard_{project}"
+
+    def run(
+        self,
+        statement: str,
+        values: dict[str, Any],
+        recover: Callable[[Connection[Any]], Rows | None] | None = None,
+        prepare: bool | None = None,
+    ) -> Rows:
+        """The statement's rows."""
+        rows: Rows = self.attempt(lambda connection: _rows(connection, statement, values, prepare), recover)
+        return rows
+
+    def attempt(
+        self,
+        once: Callable[[Connection[Any]], Any],
+        recover: Callable[[Connection[Any]], Any] | None = None,  # noqa: ARG002  nothing is tried again
+    ) -> Any:
+        """What `once` gives; others hear of it when the transaction commits, however long that takes."""
+        done = once(self._connection)
+        self._connection.execute("SELECT pg_notify(%s, '')", (self._channel,))
+        return done
+
+    def drain(self) -> None:
+        """Nothing here is idle."""
+
+    def close(self) -> None:
+        """The connection is the caller's."""

@@ -98,13 +98,20 @@ def make(url: str) -> bool:
     return made is not None
 
 
-def migrate(url: str, *, check: bool = False) -> dict[str, Any]:
-    """Run what is pending, or with `check` only tell: the schema's number, and which migrations were or would be run."""
+def migrate(url: str, *, check: bool = False, new_epoch: bool = False) -> dict[str, Any]:
+    """Run what is pending, or with `check` only tell: the schema's number, and which migrations were or would be run.
+
+    With `new_epoch`, no handle from before is good for anything any more.
+    """
     address = Address(url)
     with driver.connect(address) as connection:
         try:
             pending = _pending(connection) if check else migrate_on(connection, address)
             version = max(_applied(connection), default=0)
+            if new_epoch and not check:
+                with connection.transaction():
+                    connection.execute("LOCK TABLE taskyard.task, taskyard.ended IN EXCLUSIVE MODE")
+                    connection.execute(queries.load("schema")["new_epoch"])
         except driver.module().Error as error:
             raise driver.meaning(error, connection, address) or error from None
     return {"version": version, "known": CLIENT, "pending" if check else "applied": [one.name for one in pending]}

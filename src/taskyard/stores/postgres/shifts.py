@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskyard import draft as drafts
 from taskyard import ids
-from taskyard.stores.postgres import queries
+from taskyard.stores.postgres import driver, queries
 from taskyard.stores.postgres.ground import place
 from taskyard.task import State
 
@@ -86,7 +86,7 @@ class Shifts:
 
         def once(connection: Connection[Any]) -> bool:
             with connection.transaction():
-                if not connection.execute(self._statements["end"], {**values, "followed": True}).fetchall():
+                if not driver.say(connection, self._statements["end"], {**values, "followed": True}).fetchall():
                     return False
                 self._let_go(connection, values["id"], values["by"])
                 return True
@@ -117,7 +117,7 @@ class Shifts:
         def once(connection: Connection[Any]) -> bool:
             ground = self._ground
             with connection.transaction():
-                if not connection.execute(self._statements["revive"], values).fetchall():
+                if not driver.say(connection, self._statements["revive"], values).fetchall():
                     return False
                 unmet = list(standing.unmet)
                 marks = {"ids": unmet, "ages": [ids.age_key(id) for id in unmet]}

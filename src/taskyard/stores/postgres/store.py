@@ -31,10 +31,13 @@ class PostgresStore:
     """One project in one database, shared by any number of processes on any number of machines."""
 
     def __init__(self, url: str, durability: str | None = None) -> None:
-        address = Address(url)
-        self._ground = ground = Ground(address, durability)
-        self.url = url
-        self.label = address.label
+        self._put_together(Ground(Address(url), durability))
+        self._bell = Bell(self._ground)
+
+    def _put_together(self, ground: Ground) -> None:
+        self._ground = ground
+        self.url = ground.address.url
+        self.label = ground.address.label
         self.policy = ground.policy
         self.checks = ground.checks
         self._looking = Looking(ground)
@@ -43,7 +46,12 @@ class PostgresStore:
         self._adder = Adder(ground, self._looking)
         self._trails = Trails(ground)
         self._tending = Tending(ground)
-        self._bell = Bell(ground)
+
+    def within(self, connection: Any) -> PostgresStore:
+        """The same project, on a connection of the caller's own: all of it happens when that commits, or none of it."""
+        bound = PostgresStore.__new__(PostgresStore)
+        bound._put_together(self._ground.within(connection))
+        return bound
 
     # Putting work in
 

@@ -281,3 +281,56 @@ END $$;
 
 SELECT taskyard.make_window((taskyard.now() - 1577836800000) >> 30);
 SELECT taskyard.make_window(((taskyard.now() - 1577836800000) >> 30) + 1);
+
+-- For the user's own tables: the fence of a claim that holds its task, which stays so until the transaction ends; else an
+-- error. SELECT taskyard.fence('<handle>') first, then write: nobody else can be given the task in between.
+CREATE FUNCTION taskyard.fence(handle text) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    parts text[] := string_to_array(handle, '.');
+    found bigint;
+BEGIN
+    IF handle !~ '^[0-9a-hjkmnp-tv-z]{21}\.[1-9][0-9]{0,8}\.[0-9a-hjkmnp-tv-z]{8,24}$' THEN
+        RAISE EXCEPTION 'not a claim''s handle: %', left(handle, 80)
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'A handle looks like id.fence.nonce, as taskyard claim prints it.';
+    END IF;
+    SELECT task.fence INTO found
+    FROM taskyard.task JOIN taskyard.project ON project.id = task.project
+    WHERE task.project IN (SELECT id FROM taskyard.project) AND task.age = substr(parts[1], 5) AND task.id = parts[1]
+      AND task.state = 'processing' AND task.fence = parts[2]::int AND task.nonce = parts[3]
+    FOR SHARE OF task;
+    IF found IS NULL THEN
+        RAISE EXCEPTION 'the claim % is over', handle
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Stop this work and claim again.';
+    END IF;
+    RETURN found;
+END $$;
+
+-- A role that is given a project reaches that project and no other; the tables' owner reaches all.
+ALTER TABLE taskyard.project ADD COLUMN role name;
+ALTER TABLE taskyard.project ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON taskyard.project USING (pg_has_role(role, 'MEMBER'));
+
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['task', 'body', 'ended', 'record', 'event', 'key', 'need', 'used'] LOOP
+        EXECUTE format('ALTER TABLE taskyard.%I ENABLE ROW LEVEL SECURITY', name);
+        EXECUTE format('CREATE POLICY own ON taskyard.%I USING (project IN (SELECT id FROM taskyard.project))', name);
+    END LOOP;
+END $$;
+
+CREATE FUNCTION taskyard.give_project(project_name text, to_role name) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE taskyard.project SET role = to_role WHERE name = project_name;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no project %', project_name;
+    END IF;
+    EXECUTE format('GRANT USAGE ON SCHEMA taskyard TO %I', to_role);
+    EXECUTE format('GRANT SELECT ON taskyard.migration, taskyard.project TO %I', to_role);
+    EXECUTE format('GRANT UPDATE (paused, paused_kinds, swept_at) ON taskyard.project TO %I', to_role);
+    EXECUTE format(
+        'GRANT SELECT, INSERT, UPDATE, DELETE ON taskyard.task, taskyard.body, taskyard.ended, taskyard.record, taskyard.event, '
+        'taskyard.key, taskyard.need, taskyard.used TO %I', to_role);
+    EXECUTE format('GRANT USAGE ON SEQUENCE taskyard.number, taskyard.record_order, taskyard.event_order TO %I', to_role);
+END $$;

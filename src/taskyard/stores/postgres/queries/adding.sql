@@ -13,17 +13,20 @@ given AS MATERIALIZED (
 )
 
 -- name: make_incoming
-CREATE TEMPORARY TABLE incoming (
+CREATE TEMPORARY TABLE taskyard_incoming (
     place int, tick int, chance text, kind text, priority smallint, assignee text, max_attempts smallint, own_lease float8,
     uses text, title text, mission text, key text, digest text, after text, unmet text, verify text, not_before bigint,
     delay bigint, data text
 ) ON COMMIT DROP
 
 -- name: copy_incoming
-COPY pg_temp.incoming FROM STDIN
+COPY pg_temp.taskyard_incoming FROM STDIN
+
+-- name: drop_incoming
+DROP TABLE pg_temp.taskyard_incoming
 
 -- name: given_table
-given AS MATERIALIZED (SELECT * FROM pg_temp.incoming)
+given AS MATERIALIZED (SELECT * FROM pg_temp.taskyard_incoming)
 
 -- name: add
 moment AS MATERIALIZED (SELECT taskyard.ticks() AS ticks, taskyard.now() AS now),

@@ -5,6 +5,9 @@ SELECT project.id, project.settings, project.epoch, taskyard.now(), current_sett
 FROM (SELECT max(version) AS version, max(min_client) AS min_client FROM taskyard.migration) AS newest
 LEFT JOIN taskyard.project ON project.name = %(name)s
 
+-- name: which_project
+SELECT max(name) FROM taskyard.project WHERE id = %(project)s AND to_regclass('taskyard.project') IS NOT NULL
+
 -- name: lock
 SELECT pg_advisory_xact_lock(747159, 1)
 
@@ -28,3 +31,27 @@ INSERT INTO taskyard.migration (version, name, min_client) VALUES (%(version)s, 
 
 -- name: make_project
 INSERT INTO taskyard.project (name, settings) VALUES (%(name)s, %(settings)s) ON CONFLICT (name) DO NOTHING RETURNING id
+
+-- name: new_epoch
+-- After the database was set back: fences go where none was issued, so no handle from the lost time can hold a task or
+-- be issued again; what was held is handed out anew, and counts as no attempt.
+WITH given_back AS (
+    INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content)
+    SELECT project, age, 'outcome', fence, nonce, worker, 'released', '"the database was set back"'
+    FROM taskyard.task WHERE state = 'processing'
+),
+told AS (
+    INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
+    SELECT project, 'released', id, kind, fence + 1000000, worker, 'migrate', '{"reason":"the database was set back"}'
+    FROM taskyard.task WHERE state = 'processing'
+),
+freed AS (DELETE FROM taskyard.used),
+failed AS (UPDATE taskyard.ended SET fence = fence + 1000000, nonce = NULL, worker = NULL WHERE state <> 'done'),
+open AS (
+    UPDATE taskyard.task
+    SET fence = fence + 1000000, state = CASE state WHEN 'processing' THEN 'todo' ELSE state END,
+        worker = NULL, nonce = NULL, lease = NULL, lease_ends = NULL, progress = NULL
+),
+-- A dump that was restored into another server brings numbers of transactions that are yet to come there.
+shown AS (UPDATE taskyard.event SET xid = pg_current_xact_id() WHERE xid >= pg_snapshot_xmax(pg_current_snapshot()))
+UPDATE taskyard.project SET epoch = epoch + 1 RETURNING epoch

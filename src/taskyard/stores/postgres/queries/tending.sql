@@ -46,7 +46,7 @@ SELECT taskyard.drop_windows()
 
 -- name: choose_doomed
 -- Ended tasks that ended before then, or are more than so many.
-CREATE TEMPORARY TABLE doomed ON COMMIT DROP AS
+CREATE TEMPORARY TABLE taskyard_doomed ON COMMIT DROP AS
 SELECT age, id, key FROM (
     SELECT age, id, key, ended_at, row_number() OVER (ORDER BY ended_at DESC, age DESC) AS place
     FROM taskyard.ended WHERE project = %(project)s
@@ -55,25 +55,25 @@ WHERE place > %(count)s OR ended_at < taskyard.now() - %(age)s
 
 -- name: spare_needed
 -- A task that stays may still wait for one of them: then that one stays as well, and what it waits for.
-DELETE FROM doomed USING taskyard.need
-WHERE need.project = %(project)s AND need.other = doomed.id AND NOT EXISTS (SELECT FROM doomed AS going WHERE going.id = need.id)
+DELETE FROM taskyard_doomed AS doomed USING taskyard.need
+WHERE need.project = %(project)s AND need.other = doomed.id AND NOT EXISTS (SELECT FROM taskyard_doomed AS going WHERE going.id = need.id)
 RETURNING doomed.id
 
 -- name: count_doomed
-SELECT (SELECT count(*) FROM doomed), (SELECT min(age) FROM doomed),
+SELECT (SELECT count(*) FROM taskyard_doomed), (SELECT min(age) FROM taskyard_doomed),
        (SELECT count(*) FROM taskyard.event WHERE project = %(project)s AND at < taskyard.now() - %(age)s)
 
 -- name: prune_ended
-DELETE FROM taskyard.ended USING doomed WHERE ended.project = %(project)s AND ended.age = doomed.age AND ended.id = doomed.id
+DELETE FROM taskyard.ended USING taskyard_doomed AS doomed WHERE ended.project = %(project)s AND ended.age = doomed.age AND ended.id = doomed.id
 
 -- name: prune_records
-DELETE FROM taskyard.record USING doomed WHERE record.project = %(project)s AND record.age = doomed.age
+DELETE FROM taskyard.record USING taskyard_doomed AS doomed WHERE record.project = %(project)s AND record.age = doomed.age
 
 -- name: prune_keys
-DELETE FROM taskyard.key USING doomed WHERE key.project = %(project)s AND key.key = doomed.key
+DELETE FROM taskyard.key USING taskyard_doomed AS doomed WHERE key.project = %(project)s AND key.key = doomed.key
 
 -- name: prune_needs
-DELETE FROM taskyard.need USING doomed WHERE need.project = %(project)s AND need.id = doomed.id
+DELETE FROM taskyard.need USING taskyard_doomed AS doomed WHERE need.project = %(project)s AND need.id = doomed.id
 
 -- name: prune_events
 DELETE FROM taskyard.event WHERE project = %(project)s AND at < taskyard.now() - %(age)s

@@ -1,0 +1,122 @@
+"""Projects: a role that was given one reaches that one; and a database that was set back begins a new epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+import taskyard
+from taskyard import ClaimLost, Invalid, State, Unavailable
+from taskyard.doors.cli import main
+from tests.conftest import taken
+from tests.servers import postgres
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from taskyard import Yard
+
+
+@pytest.fixture
+def role(url: str, sql: Connection[Any]) -> str:
+    """A role that was given the project."""
+    name = f"role_{url.rpartition('=')[2].replace('-', '_')}"
+    sql.execute(f"CREATE ROLE {name} LOGIN".encode())
+    sql.execute("SELECT taskyard.give_project(%s, %s)", (url.rpartition("=")[2], name))
+    return name
+
+
+def as_role(url: str, role: str) -> str:
+    return url.replace("taskyard@", f"{role}@")
+
+
+def test_a_role_does_everything_in_its_own_project(url: str, role: str) -> None:
+    with taskyard.open(as_role(url, role), worker="ada") as yard:
+        first = yard.add("build", {"n": 1}, key="k", uses="x").id
+        last = yard.add("test", after=first).id
+        yard.add_many([{"kind": "bulk"}] * 60)
+        claim = taken(yard.claim(first))
+        claim.note("half way")
+        claim.heartbeat()
+        claim.done({"ok": True})
+        taken(yard.claim(last)).fail("broken", retry=False)
+        yard.retry(last)
+        yard.edit(last, title="New")
+        yard.cancel(last)
+        yard.pause("bulk")
+        assert yard.claim() is None
+        yard.unpause("bulk")
+        taken(yard.claim(wait=1)).release()
+        assert len(yard.find()) == 62
+        assert yard.events()
+        yard.sweep()
+        assert yard.prune(count=0, apply=True)["tasks"] == 2
+
+
+def test_a_role_cannot_see_nor_change_another_project(url: str, role: str, sql: Connection[Any]) -> None:
+    elsewhere = postgres.url()
+    with taskyard.init(elsewhere, worker="eve") as other:
+        theirs = other.add("secret").id
+        held = taken(other.claim())
+        number = other._store._ground.project  # type: ignore[attr-defined]
+        with pytest.raises(Unavailable, match="no yard"):
+            taskyard.open(as_role(elsewhere, role))
+        with psycopg.connect(as_role(url, role).partition("&project=")[0], autocommit=True) as mine:
+            for table in ("task", "body", "ended", "record", "event", "key", "need", "used"):
+                assert mine.execute(
+                    f"SELECT count(*) FROM taskyard.{table} WHERE project = {number}".encode()
+                ).fetchone() == (0,)
+                if table in ("task", "body"):
+                    assert mine.execute(f"DELETE FROM taskyard.{table} WHERE project = {number}".encode()).rowcount == 0
+            assert mine.execute("SELECT count(*) FROM taskyard.project").fetchone() == (1,)
+            for statement in (
+                f"INSERT INTO taskyard.used VALUES ({number}, 'x', 'y')",
+                "UPDATE taskyard.project SET settings = '{}'",
+                "UPDATE taskyard.project SET role = NULL",
+                "INSERT INTO taskyard.project (name) VALUES ('mine too')",
+                "SELECT * FROM taskyard.ended_other",
+                "DROP TABLE taskyard.task",
+                "SELECT taskyard.give_project('default', current_user)",
+                f"SELECT taskyard.fence('{held.handle}')",
+            ):
+                with pytest.raises(psycopg.Error):
+                    mine.execute(statement.encode())
+        with pytest.raises(Unavailable):
+            taskyard.init(as_role(postgres.url(), role))
+        assert other.get(theirs).state is State.PROCESSING
+        held.done()
+
+
+def test_a_new_epoch_shuts_out_every_handle_from_before(database: str) -> None:
+    url = postgres.url_in(database)
+    with taskyard.init(url, worker="ada") as yard:
+        held, failed, done, todo = yard.add_many([{"kind": "build", "uses": ["x"]}, *[{"kind": "build"}] * 3])
+        claim = taken(yard.claim(held))
+        lost = taken(yard.claim(failed))
+        lost.fail("broken", retry=False)
+        winner = taken(yard.claim(done))
+        winner.done("kept")
+        fences = {id: yard.get(id).fence for id in (held, failed, todo)}
+        cursor = yard.events().cursor
+    assert main(["migrate", "--new-epoch", "--yard", url]) == 0
+    with taskyard.open(url, worker="ada") as yard:
+        late = yard.held(claim.handle)
+        with pytest.raises(ClaimLost):
+            late.heartbeat()
+        with pytest.raises(ClaimLost):
+            late.done("late")
+        assert (yard.get(held).state, yard.get(held).attempts) == (State.TODO, 0)
+        assert all(yard.get(id).fence >= fence + 1_000_000 for id, fence in fences.items())
+        assert taken(yard.claim(held)).fence > claim.fence + 1_000_000
+        yard.held(winner.handle).done("kept")
+        assert yard.get(done).result == "kept"
+        with pytest.raises(Invalid, match="another time"):
+            yard.events(cursor=cursor)
+
+
+def test_only_a_database_has_epochs(yard: Yard, tmp_path: Any) -> None:
+    taskyard.init(tmp_path / "yard").close()
+    assert main(["migrate", "--new-epoch", "--yard", str(tmp_path / "yard")]) == 2
+    assert main(["migrate", "--new-epoch", "--check", "--yard", yard.url]) == 2
