@@ -6,6 +6,7 @@ import functools
 
 from taskyard import draft, moves
 from taskyard.stores.postgres import driver, queries, rows
+from taskyard.stores.postgres.combining import Combiner
 from taskyard.stores.postgres.ground import place
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _WINDOW, _WIDEST = 8, 4096  # candidates of a claim: the first, and as many as others may hold locked
 _TRIES = 50
+_WISHES = 64  # different sorts of claims that are remembered
 _ANSWER = 3  # columns that tell of the yard, before those of the task
 
 
@@ -32,55 +34,77 @@ class Claims:
     def __init__(self, ground: Ground, looking: Looking) -> None:
         self._ground = ground
         self._looking = looking
+        self._combiners: dict[Any, Combiner] = {}
         self.lost_races = 0
 
     def claim(self, want: Want, nonce: str) -> Grant | None:
         """Hand out the most urgent, oldest task that serves, or the one that is named."""
         if want.id is not None:
             return self._named(want, nonce)
-        head, window = "any" if want.kinds is None else "some", _WINDOW
-        values = self._values(want, nonce)
+        key = (want.terms, want.kinds)
+        combiner = self._combiners.get(key)
+        if combiner is None:
+            if len(self._combiners) >= _WISHES:
+                self._combiners.clear()  # whoever is served by one has it in hand
+            combiner = self._combiners[key] = Combiner(lambda nonces: self._several(want, nonces))
+        grant: Grant | None = combiner.ask(nonce)
+        return grant
+
+    def _several(self, want: Want, nonces: list[str]) -> list[Grant | None]:
+        """A task for each of these, as far as there are any: with one statement, if it can be."""
+        found: dict[str | None, Grant] = {}
+        if len(nonces) > 1:
+            found = {grant.standing.nonce: grant for grant in self._serve(want, nonces)}
+        for nonce in nonces:
+            if nonce not in found:
+                single = self._serve(want, [nonce])  # what uses something is handed out one by one
+                if not single:
+                    break
+                found[nonce] = single[0]
+        return [found.get(nonce) for nonce in nonces]
+
+    def _serve(self, want: Want, nonces: list[str]) -> list[Grant]:
+        head, window = "any" if want.kinds is None else "some", _WINDOW if len(nonces) == 1 else _WINDOW * 16
+        values = self._values(want, nonces)
         values["kinds"] = None if want.kinds is None else sorted(want.kinds)
         for _ in range(_TRIES):
-            row = self._try(head, window, values)
-            if row is None:
+            answer = self._try(head, window, values)
+            if answer is None:
                 continue
-            paused, paused_kinds, seen = row[:_ANSWER]
-            if row[_ANSWER] is not None:
-                return rows.grant(row[_ANSWER:], self._ground.policy)
+            paused, paused_kinds, seen = answer[0][:_ANSWER]
+            if answer[0][_ANSWER] is not None:
+                return [rows.grant(row[_ANSWER:], self._ground.policy) for row in answer]
             if paused:
-                return None
+                return []
             if head == "any" and paused_kinds:
                 # What is paused must not be waded through: the kinds that are left are asked for by name.
                 head, values["kinds"] = "some", self._unpaused(want, paused_kinds)
                 if not values["kinds"]:
-                    return None
-            elif not seen:
-                return None
+                    return []
+            elif not seen or len(nonces) > 1:
+                return []
             else:
                 self.lost_races += 1  # all of the window were locked by others
                 window = min(window * 8, _WIDEST)
-        return None
+        return []
 
-    def _values(self, want: Want, nonce: str) -> dict[str, Any]:
+    def _values(self, want: Want, nonces: list[str]) -> dict[str, Any]:
         worker, lease, usual, _ = want.terms
         default = self._ground.policy.lease
         return {
-            "project": self._ground.project, "worker": worker, "nonce": nonce, "lease": lease, "usual": usual,
+            "project": self._ground.project, "worker": worker, "nonces": nonces, "lease": lease, "usual": usual,
             "default": default,
         }  # fmt: skip
 
-    def _try(self, head: str, window: int, values: dict[str, Any]) -> tuple[Any, ...] | None:
+    def _try(self, head: str, window: int, values: dict[str, Any]) -> Rows | None:
         """The answer; None if another claim has taken, in this moment, what the task uses."""
 
         def mine(connection: Connection[Any]) -> Rows | None:
-            found = self._ground.on(
-                connection, "claims", "mine", {"worker": values["worker"], "nonce": values["nonce"]}
-            )
-            return [(False, [], True, *found[0])] if found else None
+            held = {"worker": values["worker"], "nonces": values["nonces"]}
+            return [(False, [], True, *row) for row in self._ground.on(connection, "claims", "mine", held)] or None
 
         try:
-            return self._ground.pool.run(_statement(head, window), values, mine)[0]
+            return self._ground.pool.run(_statement(head, window), values, mine)
         except driver.module().errors.UniqueViolation:
             self.lost_races += 1
             return None
@@ -92,14 +116,15 @@ class Claims:
     def _named(self, want: Want, nonce: str) -> Grant:
         """The very task that is named, or the reason why not."""
         assert want.id is not None
-        values = self._values(want, nonce)
+        values = self._values(want, [nonce])
         while True:
             standing = self._looking.stand(want.id)
             moves.claimed(standing, want.worker)
             values |= {**place(standing.id), "fence": standing.fence}
-            row = self._try("one", 1, values)
-            if row is None:
+            answer = self._try("one", 1, values)
+            if answer is None:
                 continue
+            row = answer[0]
             if row[_ANSWER] is not None:
                 return rows.grant(row[_ANSWER:], self._ground.policy)
             paused, paused_kinds, _ = row[:_ANSWER]
@@ -116,7 +141,7 @@ class Claims:
             **place(standing.id), "fence": standing.fence, "nonce": standing.nonce, "to_fence": move.fence, "to_nonce": nonce,
             "outcome": move.outcome, "reason": None if move.reason is None else draft.compact(move.reason), "event": move.event, "by": by,
         }  # fmt: skip
-        mine = {"worker": standing.worker, "nonce": nonce}
+        mine = {"worker": standing.worker, "nonces": [nonce]}
         found = self._ground.run(
             "claims",
             "take_over",

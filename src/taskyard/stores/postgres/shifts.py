@@ -5,6 +5,7 @@ from __future__ import annotations
 from taskyard import draft as drafts
 from taskyard import ids
 from taskyard.stores.postgres import driver, queries
+from taskyard.stores.postgres.combining import Combiner
 from taskyard.stores.postgres.ground import place
 from taskyard.task import State
 
@@ -28,6 +29,7 @@ class Shifts:
     def __init__(self, ground: Ground, looking: Looking) -> None:
         self._ground = ground
         self._looking = looking
+        self._dones = Combiner(self._end_several)
         text = queries.load("moves")
         self._statements = {name: text[name] for name in ("revive", "edit")}
         for name in ("back", "end"):
@@ -37,6 +39,8 @@ class Shifts:
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool) -> bool:
         """Make the move if the task still stands exactly there, and write down how its claim ended."""
         values = self._values(standing, move, by)
+        if move.event == "done" and not lapsed and self._dones.ask(values):
+            return True
         if standing.state.ended:
             return self._revive(standing, move, values)
         if not move.to.ended:
@@ -47,6 +51,21 @@ class Shifts:
         if self._run(name, values):
             return True
         return move.to is State.DONE and self._end_followed(values)
+
+    def _end_several(self, endings: list[dict[str, Any]]) -> list[bool]:
+        """Which of these dones were made with one statement; the others, and a single one, are made alone."""
+        if len(endings) == 1:
+            return [False]
+        values = {
+            "ages": [each["age"] for each in endings],
+            "ids": [each["id"] for each in endings],
+            "fences": [each["fence"] for each in endings],
+            "nonces": [each["nonce"] for each in endings],
+            "results": [each["result"] for each in endings],
+            "by": endings[0]["by"],
+        }
+        made = {row[0] for row in self._ground.run("moves", "done", values)}
+        return [each["id"] in made for each in endings]
 
     def _run(self, name: str, values: dict[str, Any]) -> Rows:
         return self._ground.pool.run(

@@ -51,17 +51,19 @@ picked AS MATERIALIZED (
     SELECT task.age
     FROM head JOIN taskyard.task ON task.project = %(project)s AND task.age = head.age
     WHERE task.state = 'todo' AND (task.assignee IS NULL OR task.assignee = %(worker)s)
+      AND (task.uses IS NULL OR cardinality(%(nonces)s::text[]) = 1)
     ORDER BY task.priority, task.age
-    LIMIT 1
+    LIMIT cardinality(%(nonces)s::text[])
     FOR NO KEY UPDATE OF task SKIP LOCKED
 ),
+handed AS MATERIALIZED (SELECT age, (%(nonces)s::text[])[row_number() OVER ()] AS nonce FROM picked),
 claimed AS (
     UPDATE taskyard.task
-    SET state = 'processing', fence = task.fence + 1, worker = %(worker)s, nonce = %(nonce)s, progress = NULL, due = NULL,
+    SET state = 'processing', fence = task.fence + 1, worker = %(worker)s, nonce = handed.nonce, progress = NULL, due = NULL,
         lease = coalesce(%(lease)s, own_lease, %(usual)s, %(default)s),
         lease_ends = taskyard.now() + (coalesce(%(lease)s, own_lease, %(usual)s, %(default)s) * 1000)::bigint
-    FROM picked
-    WHERE task.project = %(project)s AND task.age = picked.age
+    FROM handed
+    WHERE task.project = %(project)s AND task.age = handed.age
     RETURNING task.*
 ),
 reserved AS (
@@ -71,13 +73,14 @@ reserved AS (
 told AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by)
     SELECT project, 'claimed', id, kind, fence, worker, %(worker)s FROM claimed
-)
-SELECT yard.paused, yard.paused_kinds, EXISTS (SELECT FROM head), held.*
+),
+rung AS MATERIALIZED (SELECT taskyard.ring(%(project)s) FROM claimed LIMIT 1)
+SELECT yard.paused, yard.paused_kinds, EXISTS (SELECT FROM head), held.*, (SELECT true FROM rung)
 FROM yard LEFT JOIN (
     SELECT claimed.id, claimed.kind, claimed.priority, claimed.assignee, claimed.state, claimed.fence, claimed.errors, claimed.crashes,
            claimed.max_attempts, claimed.own_lease, claimed.worker, claimed.nonce, claimed.lease, claimed.lease_ends, claimed.progress,
            claimed.due, claimed.uses, NULL::bigint AS ended_at, title, mission, key, after, verify, not_before, data, error,
-           NULL::text AS result, taskyard.ring(%(project)s)
+           NULL::text AS result
     FROM claimed JOIN taskyard.body ON body.project = %(project)s AND body.id = claimed.id
 ) AS held ON true
 
@@ -112,7 +115,7 @@ SELECT task.id, kind, priority, assignee, state, fence, errors, crashes, max_att
        lease_ends, progress, due, uses, NULL::bigint AS ended_at, title, mission, key, after, verify, not_before, data, error,
        NULL::text AS result
 FROM taskyard.task JOIN taskyard.body USING (project, id)
-WHERE task.project = %(project)s AND state = 'processing' AND worker = %(worker)s AND nonce = %(nonce)s
+WHERE task.project = %(project)s AND state = 'processing' AND worker = %(worker)s AND nonce = ANY (%(nonces)s::text[])
 
 -- name: take_over
 WITH held AS MATERIALIZED (

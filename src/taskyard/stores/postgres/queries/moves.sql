@@ -75,6 +75,46 @@ told AS (
 )
 SELECT id, taskyard.ring(%(project)s) FROM gone
 
+-- name: done
+-- Several that are done at once, each guarded by itself. One that is locked, or that others come after, is left out: it is
+-- ended alone, so that nobody has to wait for another's sake.
+WITH ending AS MATERIALIZED (
+    SELECT * FROM unnest(%(ages)s::text[], %(ids)s::text[], %(fences)s::int[], %(nonces)s::text[], %(results)s::text[])
+    AS ending (age, id, fence, nonce, result)
+),
+free AS MATERIALIZED (
+    SELECT task.age
+    FROM ending JOIN taskyard.task ON task.project = %(project)s AND task.age = ending.age
+    WHERE task.id = ending.id AND task.state = 'processing' AND task.fence = ending.fence AND task.nonce = ending.nonce
+      AND NOT task.followed
+    ORDER BY task.age
+    FOR UPDATE OF task SKIP LOCKED
+),
+gone AS (
+    DELETE FROM taskyard.task USING free WHERE task.project = %(project)s AND task.age = free.age RETURNING task.*
+),
+content AS (
+    DELETE FROM taskyard.body USING gone WHERE body.project = %(project)s AND body.id = gone.id RETURNING body.*
+),
+kept AS (
+    INSERT INTO taskyard.ended (
+        project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, followed,
+        worker, nonce, ended_at, title, mission, key, after, verify, not_before, data, error, result)
+    SELECT gone.project, gone.age, gone.id, 'done', kind, priority, assignee, gone.fence, errors, crashes, max_attempts, own_lease, uses,
+           followed, worker, gone.nonce, taskyard.now(), title, mission, key, after, verify, not_before, data, error, ending.result
+    FROM gone JOIN content ON content.id = gone.id JOIN ending ON ending.age = gone.age
+),
+freed AS (
+    DELETE FROM taskyard.used USING gone
+    WHERE used.project = %(project)s AND used.age = gone.age AND used.resource = ANY (gone.uses)
+),
+told AS (
+    INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by)
+    SELECT %(project)s, 'done', id, kind, fence, worker, %(by)s FROM gone ORDER BY age
+),
+rung AS MATERIALIZED (SELECT taskyard.ring(%(project)s) FROM gone LIMIT 1)
+SELECT id, (SELECT true FROM rung) FROM gone
+
 -- name: revive
 -- From an ending back to todo, or to blocked.
 WITH held AS MATERIALIZED (
