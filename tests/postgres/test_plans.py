@@ -1,9 +1,7 @@
-"""The plans of hot statements, at a million tasks: each goes by the index that was made for it, and reads nothing else."""
+"""Hot statements at a million tasks: each reads a handful of rows, by an index, also before the tables were ever analyzed."""
 
 from __future__ import annotations
 
-import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 MANY = 1_000_000
+FEW = 100  # rows that one statement may read of any table
 FILL = f"""
 INSERT INTO taskyard.task (project, age, id, state, kind, priority, assignee, fence, errors, crashes, due, worker, nonce, lease, lease_ends)
 SELECT 1, age, '0000' || age, state, kind, priority, assignee, 0, 0, 0,
@@ -28,77 +27,91 @@ SELECT 1, age, '0000' || age, state, kind, priority, assignee, 0, 0, 0,
 FROM (
     SELECT n, lpad(n::text, 17, '0') AS age, 'kind' || n % 50 AS kind, n % 10 AS priority,
            CASE WHEN n % 20 = 0 THEN 'worker' || n % 7 END AS assignee,
-           CASE WHEN n % 1000 = 1 THEN 'processing' WHEN n % 50 = 2 THEN 'waiting' ELSE 'todo' END::taskyard.state AS state
+           CASE WHEN n % 25000 = 1 THEN 'processing' WHEN n % 50 = 2 THEN 'waiting' ELSE 'todo' END::taskyard.state AS state
     FROM generate_series(1, {MANY}) AS n
 ) AS made;
-INSERT INTO taskyard.body (project, id, data) SELECT project, id, '{{}}' FROM taskyard.task;
-ANALYZE taskyard.task, taskyard.body
+INSERT INTO taskyard.body (project, id, data) SELECT project, id, '{{}}' FROM taskyard.task
 """
 AGE = "00000000000000001"
-GUARD = {"project": 1, "age": AGE, "id": f"0000{AGE}", "state": "processing", "fence": 1, "nonce": "nonce1"}
+GUARD = {"project": 1, "age": AGE, "id": f"0000{AGE}", "state": "processing", "fence": 0, "nonce": "nonce1"}
 MOVE = {
     **GUARD, "to": "done", "to_fence": 1, "errors": 0, "crashes": 0, "delay": 0, "outcome": "done", "reason": None, "result": "{}", "by": "ada",
     "keeps": True, "event": "done", "more": None, "tells_due": False, "worker": "ada", "followed": False,
 }  # fmt: skip
-WANT = {"project": 1, "worker": "worker3", "nonce": "nonce", "lease": None, "usual": None, "default": 60.0}
-EXPECTED: list[tuple[str, str, dict[str, Any], set[str]]] = [
-    ("claim anything", claims._statement("any", 8), WANT, {"task_any", "task_assigned", "task_pkey", "body_pkey"}),
-    ("claim some kinds", claims._statement("some", 8), {**WANT, "kinds": ["kind7", "kind9"]}, {"task_kind", "task_assigned_kind", "task_pkey", "body_pkey"}),
-    ("claim one", claims._statement("one", 1), {**WANT, "age": AGE, "fence": 0}, {"task_pkey", "body_pkey"}),
-    ("renew", queries.load("claims")["renew"], {**GUARD, "progress": None, "note": None, "more": None}, {"task_pkey"}),
-    ("end", queries.load("moves")["end"].replace("{lapsed}", ""), MOVE, {"task_pkey", "body_pkey"}),
-    ("back", queries.load("moves")["back"].replace("{lapsed}", ""), {**MOVE, "to": "todo", "outcome": "released"}, {"task_pkey", "body_pkey"}),
-    ("reap", queries.load("moves")["back"].replace("{lapsed}", queries.load("moves")["passing_over"]), {**MOVE, "to": "todo", "outcome": "crash"}, {"task_pkey", "body_pkey"}),
-    ("overdue", queries.load("tending")["overdue"], {"project": 1, "limit": 200}, {"task_held", "task_waiting"}),
-    ("stand", queries.load("looking")["stand"], GUARD, {"task_pkey"}),
-    ("ready kinds", queries.load("claims")["ready_kinds"], WANT, {"task_kind", "task_assigned_kind"}),
-    ("held", queries.load("looking")["held"], WANT, {"task_held"}),
-]  # fmt: skip
+WANT = {
+    "project": 1,
+    "worker": "worker3",
+    "nonces": ["nonce"],
+    "lease": None,
+    "usual": None,
+    "default": 60.0,
+    "window": 8,
+}
+DONE = {
+    "project": 1,
+    "ages": [AGE],
+    "ids": [f"0000{AGE}"],
+    "fences": [0],
+    "nonces": ["nonce1"],
+    "results": ["{}"],
+    "by": "ada",
+}
+moves = queries.load("moves")
+HOT: dict[str, tuple[str, dict[str, Any]]] = {
+    "claim anything": (claims._statement("any"), WANT),
+    "claim two kinds": (claims._statement("some"), {**WANT, "kinds": ["kind7", "kind9"]}),
+    "claim one": (claims._statement("one"), {**WANT, "age": "00000000000000003", "fence": 0}),
+    "renew": (queries.load("claims")["renew"], {**GUARD, "progress": None, "note": None, "more": None}),
+    "end": (moves["end"].replace("{lapsed}", ""), MOVE),
+    "end several": (moves["done"], DONE),
+    "back": (moves["back"].replace("{lapsed}", ""), {**MOVE, "to": "todo", "outcome": "released"}),
+    "stand": (queries.load("looking")["stand"], GUARD),
+    "get": (queries.load("looking")["get"], GUARD),
+    "held": (queries.load("looking")["held"], WANT),
+    "overdue": (queries.load("tending")["overdue"], {"project": 1, "limit": 200}),
+    "which kinds are ready": (queries.load("claims")["ready_kinds"], WANT),
+    "neighbours": (queries.load("looking")["neighbours"], {"project": 1, "ids": [f"0000{AGE}"]}),
+}
 
 
 @pytest.fixture(scope="module")
 def full() -> Iterator[Connection[Any]]:
-    """A database with a million open tasks."""
+    """A database with a million open tasks, of which nobody has told the planner."""
     name = postgres.database()
     taskyard.init(postgres.url_in(name, "full")).close()
     with psycopg.connect(postgres.url_in(name).partition("&project=")[0], autocommit=True) as connection:
+        connection.execute("ALTER TABLE taskyard.task SET (autovacuum_enabled = off)")
+        connection.execute("ALTER TABLE taskyard.body SET (autovacuum_enabled = off)")
         connection.execute(FILL.encode())
-        connection.execute("SET plan_cache_mode = force_generic_plan")  # what a worker's prepared statements come to
         yield connection
     with psycopg.connect(postgres.url().partition("&project=")[0], autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
-def test_every_hot_statement_goes_by_its_index(full: Connection[Any]) -> None:
-    for number, (what, statement, values, expected) in enumerate(EXPECTED):
-        nodes = list(walked(plan(full, f"hot{number}", statement, values)))
-        used = {node["Index Name"] for node in nodes if "Index Name" in node}
-        of_tasks = {name for name in used if name.startswith(("task_", "body_"))}
-        assert of_tasks == expected, what
-        read = [node["Relation Name"] for node in nodes if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")]
-        assert not {"task", "body"} & set(read), (what, read)
-        assert not [name for name in read if name.startswith(("ended", "record", "event"))], (what, read)
+def test_hot_statements_read_a_handful_of_rows_whatever_the_planner_knows(full: Connection[Any]) -> None:
+    for known in (False, True):
+        if known:
+            full.execute("ANALYZE taskyard.task, taskyard.body")
+        for mode in ("force_custom_plan", "force_generic_plan"):
+            full.execute(f"SET plan_cache_mode = {mode}".encode())
+            for what, (statement, values) in HOT.items():
+                read = rows_read(full, statement, values)
+                assert max(read.values(), default=0) <= FEW, (what, mode, f"analyzed: {known}", read)
 
 
-def plan(connection: Connection[Any], name: str, statement: str, values: dict[str, Any]) -> Any:
-    """The plan for any values, of the statement as it is prepared."""
-    order: list[str] = []
-
-    def number(match: re.Match[str]) -> str:
-        if match[1] not in order:
-            order.append(match[1])
-        return f"${order.index(match[1]) + 1}"
-
-    numbered = re.sub(r"%\(([a-z_]+)\)s", number, statement)
-    connection.execute(f"PREPARE {name} AS {numbered}".encode())
-    given = ", ".join(psycopg.sql.Literal(values[each]).as_string(connection) for each in order)
-    row = connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE {name} ({given})".encode()).fetchone()
-    assert row is not None
-    found = row[0] if isinstance(row[0], list) else json.loads(row[0])
-    return found[0]["Plan"]
+def rows_read(connection: Connection[Any], statement: str, values: dict[str, Any]) -> dict[str, int]:
+    """How many rows of each table the statement reads, however it finds them; then it is taken back."""
+    with connection.transaction(force_rollback=True):
+        before = counted(connection)
+        connection.execute(statement.encode(), values, prepare=True)
+        after = counted(connection)
+    return {name: number - before.get(name, 0) for name, number in after.items()}
 
 
-def walked(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield node
-    for child in node.get("Plans", ()):
-        yield from walked(child)
+def counted(connection: Connection[Any]) -> dict[str, int]:
+    """What this connection has read and not yet told others."""
+    found = connection.execute(
+        "SELECT relname, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables"
+        " WHERE schemaname = 'taskyard'"
+    )
+    return {name: int(number) for name, number in found}

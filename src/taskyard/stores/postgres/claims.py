@@ -104,7 +104,7 @@ class Claims:
             return [(False, [], True, *row) for row in self._ground.on(connection, "claims", "mine", held)] or None
 
         try:
-            return self._ground.pool.run(_statement(head, window), values, mine)
+            return self._ground.pool.run(_statement(head), {**values, "window": window}, mine)
         except driver.module().errors.UniqueViolation:
             self.lost_races += 1
             return None
@@ -162,6 +162,6 @@ class Claims:
 
 
 @functools.cache
-def _statement(head: str, window: int) -> str:
+def _statement(head: str) -> str:
     text = queries.load("claims")
-    return f"WITH {text[head].format(window=window)},\n{text['claim']}"
+    return f"WITH {text[head]},\n{text['claim']}"

@@ -191,6 +191,46 @@ CREATE TABLE taskyard.used (
     PRIMARY KEY (project, resource)
 );
 
+-- What may be handed out next, in the order of urgency and age. Functions with settings of their own, because a plan that is
+-- made before the table was first analyzed takes it for nearly empty, and sorts all of it for every claim (measured: 98 ms
+-- in place of 0.9 at 20,000 tasks). What another task has to itself is passed over. They see what the statement sees that
+-- calls them (STABLE): a claim is guarded by the fence that goes with the body that it reads.
+CREATE FUNCTION taskyard.head_of_all(yard int, by_worker text, width int)
+RETURNS TABLE (age text, priority smallint, fence int) LANGUAGE plpgsql STABLE ROWS 8
+SET enable_sort = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+    RETURN QUERY
+    SELECT task.age, task.priority, task.fence FROM taskyard.task
+    WHERE task.project = yard AND task.state = 'todo' AND task.assignee IS NULL
+      AND (task.uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = yard AND used.resource = ANY (task.uses)))
+    ORDER BY task.priority, task.age LIMIT width;
+    RETURN QUERY
+    SELECT task.age, task.priority, task.fence FROM taskyard.task
+    WHERE task.project = yard AND task.state = 'todo' AND task.assignee = by_worker
+      AND (task.uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = yard AND used.resource = ANY (task.uses)))
+    ORDER BY task.priority, task.age LIMIT width;
+END $$;
+
+CREATE FUNCTION taskyard.head_of_kinds(yard int, by_worker text, kinds text[], width int)
+RETURNS TABLE (age text, priority smallint, fence int) LANGUAGE plpgsql STABLE ROWS 8
+SET enable_sort = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    wanted text COLLATE "C";
+BEGIN
+    FOREACH wanted IN ARRAY kinds LOOP
+        RETURN QUERY
+        SELECT task.age, task.priority, task.fence FROM taskyard.task
+        WHERE task.project = yard AND task.state = 'todo' AND task.assignee IS NULL AND task.kind = wanted
+          AND (task.uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = yard AND used.resource = ANY (task.uses)))
+        ORDER BY task.priority, task.age LIMIT width;
+        RETURN QUERY
+        SELECT task.age, task.priority, task.fence FROM taskyard.task
+        WHERE task.project = yard AND task.state = 'todo' AND task.assignee = by_worker AND task.kind = wanted
+          AND (task.uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = yard AND used.resource = ANY (task.uses)))
+        ORDER BY task.priority, task.age LIMIT width;
+    END LOOP;
+END $$;
+
 -- Whether somebody may be listening on the project's channel: listeners hold the lock shared. Asked before a NOTIFY,
 -- because every NOTIFY takes one lock for the whole server until its transaction is flushed.
 CREATE FUNCTION taskyard.ring(project int) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
@@ -296,7 +336,7 @@ BEGIN
     SELECT task.fence INTO found
     FROM taskyard.task JOIN taskyard.project ON project.id = task.project
     WHERE task.project IN (SELECT id FROM taskyard.project) AND task.age = substr(parts[1], 5) AND task.id = parts[1]
-      AND task.state = 'processing' AND task.fence = parts[2]::int AND task.nonce = parts[3]
+      AND task.state::text = 'processing' AND task.fence = parts[2]::int AND task.nonce = parts[3]
     FOR SHARE OF task;
     IF found IS NULL THEN
         RAISE EXCEPTION 'the claim % is over', handle

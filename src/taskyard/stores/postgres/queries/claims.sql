@@ -1,60 +1,47 @@
 -- Handing out. Candidates are looked at without a lock and locked in their order, one by one, until there are enough:
 -- a head that is locked for somebody else's sake would otherwise look like "nothing ready" to a third.
+-- Before the tables were first analyzed, the planner takes a project for nearly empty, and would rather read all of it than
+-- look up a few. So a state is compared as a text where a task is looked up by its age (no partial index can serve then),
+-- and what is joined is named by its key as well, or asked for row by row (LATERAL).
 -- The materialized steps are needed: some plans update more rows than a LIMIT inside an UPDATE allows.
--- {window} is a number, and no parameter: a plan that must do for any number reads and sorts everything.
 
 -- name: any
 yard AS MATERIALIZED (SELECT paused, paused_kinds FROM taskyard.project WHERE id = %(project)s),
 head AS MATERIALIZED (
-    (SELECT age, priority FROM taskyard.task
-     WHERE project = %(project)s AND state = 'todo' AND assignee IS NULL
-       AND (SELECT NOT paused AND cardinality(paused_kinds) = 0 FROM yard)
-       AND (uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = %(project)s AND resource = ANY (uses)))
-     ORDER BY priority, age LIMIT {window})
-    UNION ALL
-    (SELECT age, priority FROM taskyard.task
-     WHERE project = %(project)s AND state = 'todo' AND assignee = %(worker)s
-       AND (SELECT NOT paused AND cardinality(paused_kinds) = 0 FROM yard)
-       AND (uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = %(project)s AND resource = ANY (uses)))
-     ORDER BY priority, age LIMIT {window})
+    SELECT first.age COLLATE "C" AS age, first.priority, first.fence
+    FROM yard, LATERAL taskyard.head_of_all(%(project)s, %(worker)s, %(window)s) AS first
+    WHERE NOT paused AND cardinality(paused_kinds) = 0
 )
 
 -- name: some
 yard AS MATERIALIZED (SELECT paused, paused_kinds FROM taskyard.project WHERE id = %(project)s),
 head AS MATERIALIZED (
-    SELECT first.age, first.priority
-    FROM unnest(%(kinds)s::text[]) AS wanted (kind), LATERAL (
-        (SELECT age, priority FROM taskyard.task
-         WHERE project = %(project)s AND state = 'todo' AND assignee IS NULL AND task.kind = wanted.kind COLLATE "C"
-           AND (uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = %(project)s AND resource = ANY (uses)))
-         ORDER BY priority, age LIMIT {window})
-        UNION ALL
-        (SELECT age, priority FROM taskyard.task
-         WHERE project = %(project)s AND state = 'todo' AND assignee = %(worker)s AND task.kind = wanted.kind COLLATE "C"
-           AND (uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = %(project)s AND resource = ANY (uses)))
-         ORDER BY priority, age LIMIT {window})
+    SELECT first.age COLLATE "C" AS age, first.priority, first.fence
+    FROM yard, LATERAL taskyard.head_of_kinds(
+        %(project)s, %(worker)s, ARRAY(SELECT kind FROM unnest(%(kinds)s::text[]) AS kind WHERE kind <> ALL (paused_kinds)), %(window)s
     ) AS first
-    WHERE (SELECT NOT paused AND wanted.kind <> ALL (paused_kinds) FROM yard)
+    WHERE NOT paused
 )
 
 -- name: one
 yard AS MATERIALIZED (SELECT paused, paused_kinds FROM taskyard.project WHERE id = %(project)s),
 head AS MATERIALIZED (
-    SELECT age, priority FROM taskyard.task
-    WHERE project = %(project)s AND age = %(age)s AND state = 'todo' AND fence = %(fence)s
+    SELECT age, priority, fence FROM taskyard.task
+    WHERE project = %(project)s AND age = %(age)s AND state::text = 'todo' AND fence = %(fence)s
       AND (SELECT NOT paused AND task.kind <> ALL (paused_kinds) FROM yard)
       AND (uses IS NULL OR NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = %(project)s AND resource = ANY (uses)))
 )
 
 -- name: claim
 picked AS MATERIALIZED (
-    SELECT task.age
-    FROM head JOIN taskyard.task ON task.project = %(project)s AND task.age = head.age
-    WHERE task.state = 'todo' AND (task.assignee IS NULL OR task.assignee = %(worker)s)
-      AND (task.uses IS NULL OR cardinality(%(nonces)s::text[]) = 1)
-    ORDER BY task.priority, task.age
+    SELECT locked.age
+    FROM (SELECT age, fence FROM head ORDER BY priority, age) AS next, LATERAL (
+        SELECT task.age FROM taskyard.task
+        WHERE task.project = %(project)s AND task.age = next.age AND task.fence = next.fence AND task.state::text = 'todo'
+          AND coalesce(task.assignee, %(worker)s) = %(worker)s AND (task.uses IS NULL OR cardinality(%(nonces)s::text[]) = 1)
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS locked
     LIMIT cardinality(%(nonces)s::text[])
-    FOR NO KEY UPDATE OF task SKIP LOCKED
 ),
 handed AS MATERIALIZED (SELECT age, (%(nonces)s::text[])[row_number() OVER ()] AS nonce FROM picked),
 claimed AS (
@@ -63,7 +50,7 @@ claimed AS (
         lease = coalesce(%(lease)s, own_lease, %(usual)s, %(default)s),
         lease_ends = taskyard.now() + (coalesce(%(lease)s, own_lease, %(usual)s, %(default)s) * 1000)::bigint
     FROM handed
-    WHERE task.project = %(project)s AND task.age = handed.age
+    WHERE task.project = %(project)s AND task.age = handed.age AND task.age = ANY (ARRAY(SELECT age FROM handed))
     RETURNING task.*
 ),
 reserved AS (
@@ -81,7 +68,7 @@ FROM yard LEFT JOIN (
            claimed.max_attempts, claimed.own_lease, claimed.worker, claimed.nonce, claimed.lease, claimed.lease_ends, claimed.progress,
            claimed.due, claimed.uses, NULL::bigint AS ended_at, title, mission, key, after, verify, not_before, data, error,
            NULL::text AS result
-    FROM claimed JOIN taskyard.body ON body.project = %(project)s AND body.id = claimed.id
+    FROM claimed, LATERAL (SELECT * FROM taskyard.body WHERE body.project = %(project)s AND body.id = claimed.id OFFSET 0) AS body
 ) AS held ON true
 
 -- name: ready_kinds
@@ -121,13 +108,13 @@ WHERE task.project = %(project)s AND state = 'processing' AND worker = %(worker)
 WITH held AS MATERIALIZED (
     SELECT age, id, kind, fence, nonce, worker FROM taskyard.task
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s
-      AND state = 'processing' AND fence = %(fence)s AND nonce = %(nonce)s
+      AND state::text = 'processing' AND fence = %(fence)s AND nonce = %(nonce)s
     FOR NO KEY UPDATE
 ),
 taken AS (
     UPDATE taskyard.task
     SET fence = %(to_fence)s, nonce = %(to_nonce)s, progress = NULL, lease_ends = taskyard.now() + (lease * 1000)::bigint
-    FROM held WHERE task.project = %(project)s AND task.age = held.age
+    FROM held WHERE task.project = %(project)s AND task.age = %(age)s
     RETURNING task.*
 ),
 recorded AS (
@@ -141,25 +128,25 @@ told AS (
 SELECT taken.id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease,
        lease_ends, progress, due, uses, NULL::bigint AS ended_at, title, mission, key, after, verify, not_before, data, error,
        NULL::text AS result, taskyard.ring(%(project)s)
-FROM taken JOIN taskyard.body ON body.project = taken.project AND body.id = taken.id
+FROM taken JOIN taskyard.body ON body.project = %(project)s AND body.id = %(id)s
 
 -- name: renew
 -- A row that somebody has locked is alive: its lease is not touched, and nobody waits for it. Reapers pass over it too.
 WITH known AS MATERIALIZED (
     SELECT age, id, kind, fence, nonce, worker, lease_ends FROM taskyard.task
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s
-      AND state = 'processing' AND fence = %(fence)s AND nonce = %(nonce)s
+      AND state::text = 'processing' AND fence = %(fence)s AND nonce = %(nonce)s
 ),
 held AS MATERIALIZED (
     SELECT age FROM taskyard.task
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s
-      AND state = 'processing' AND fence = %(fence)s AND nonce = %(nonce)s
+      AND state::text = 'processing' AND fence = %(fence)s AND nonce = %(nonce)s
     FOR NO KEY UPDATE SKIP LOCKED
 ),
 beat AS (
     UPDATE taskyard.task
     SET lease_ends = taskyard.now() + (lease * 1000)::bigint, progress = coalesce(%(progress)s, progress)
-    FROM held WHERE task.project = %(project)s AND task.age = held.age
+    FROM held WHERE task.project = %(project)s AND task.age = %(age)s
     RETURNING task.lease_ends
 ),
 noted AS (

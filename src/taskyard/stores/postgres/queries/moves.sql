@@ -12,7 +12,7 @@ WITH moved AS (
     SET state = %(to)s::taskyard.state, fence = %(to_fence)s, errors = %(errors)s, crashes = %(crashes)s,
         worker = NULL, nonce = NULL, lease = NULL, lease_ends = NULL, progress = NULL,
         due = CASE WHEN %(to)s = 'waiting' THEN taskyard.now() + %(delay)s END
-    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(state)s::taskyard.state
+    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state::text = %(state)s
       AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s {lapsed}
     RETURNING age, id, kind, uses, due
 ),
@@ -27,7 +27,7 @@ recorded AS (
 ),
 blamed AS (
     UPDATE taskyard.body SET error = %(reason)s
-    FROM moved WHERE body.project = %(project)s AND body.id = moved.id AND %(outcome)s IN ('error', 'crash')
+    FROM moved WHERE body.project = %(project)s AND body.id = %(id)s AND %(outcome)s IN ('error', 'crash')
 ),
 told AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
@@ -41,12 +41,12 @@ SELECT due, taskyard.ring(%(project)s) FROM moved
 -- From an open state to an ending. One that others come after is left to a transaction that looks for them (`followed`).
 WITH gone AS (
     DELETE FROM taskyard.task
-    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(state)s::taskyard.state
+    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state::text = %(state)s
       AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s AND (%(followed)s OR NOT followed) {lapsed}
     RETURNING *
 ),
 content AS (
-    DELETE FROM taskyard.body USING gone WHERE body.project = %(project)s AND body.id = gone.id
+    DELETE FROM taskyard.body USING gone WHERE body.project = %(project)s AND body.id = %(id)s
     RETURNING body.*
 ),
 kept AS (
@@ -83,18 +83,23 @@ WITH ending AS MATERIALIZED (
     AS ending (age, id, fence, nonce, result)
 ),
 free AS MATERIALIZED (
-    SELECT task.age
-    FROM ending JOIN taskyard.task ON task.project = %(project)s AND task.age = ending.age
-    WHERE task.id = ending.id AND task.state = 'processing' AND task.fence = ending.fence AND task.nonce = ending.nonce
-      AND NOT task.followed
-    ORDER BY task.age
-    FOR UPDATE OF task SKIP LOCKED
+    SELECT locked.age
+    FROM (SELECT * FROM ending ORDER BY age) AS next, LATERAL (
+        SELECT task.age FROM taskyard.task
+        WHERE task.project = %(project)s AND task.age = next.age AND task.id = next.id AND task.state::text = 'processing'
+          AND task.fence = next.fence AND task.nonce = next.nonce AND NOT task.followed
+        FOR UPDATE SKIP LOCKED
+    ) AS locked
 ),
 gone AS (
-    DELETE FROM taskyard.task USING free WHERE task.project = %(project)s AND task.age = free.age RETURNING task.*
+    DELETE FROM taskyard.task USING free
+    WHERE task.project = %(project)s AND task.age = free.age AND task.age = ANY (%(ages)s::text[])
+    RETURNING task.*
 ),
 content AS (
-    DELETE FROM taskyard.body USING gone WHERE body.project = %(project)s AND body.id = gone.id RETURNING body.*
+    DELETE FROM taskyard.body USING gone
+    WHERE body.project = %(project)s AND body.id = gone.id AND body.id = ANY (%(ids)s::text[])
+    RETURNING body.*
 ),
 kept AS (
     INSERT INTO taskyard.ended (
@@ -119,13 +124,13 @@ SELECT id, (SELECT true FROM rung) FROM gone
 -- From an ending back to todo, or to blocked.
 WITH held AS MATERIALIZED (
     SELECT * FROM taskyard.ended
-    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(state)s::taskyard.state
+    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state::text = %(state)s
       AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s
     FOR UPDATE
 ),
 gone AS (
     DELETE FROM taskyard.ended USING held
-    WHERE ended.project = %(project)s AND ended.age = held.age AND ended.id = held.id
+    WHERE ended.project = %(project)s AND ended.age = %(age)s AND ended.id = %(id)s
 ),
 kept AS (
     INSERT INTO taskyard.task (
@@ -147,7 +152,7 @@ SELECT held.id, taskyard.ring(%(project)s) FROM held
 -- name: edit
 WITH held AS MATERIALIZED (
     SELECT age, id, kind FROM taskyard.task
-    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(state)s::taskyard.state
+    WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state::text = %(state)s
       AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s
     FOR NO KEY UPDATE
 ),
@@ -159,12 +164,12 @@ moved AS (
     UPDATE taskyard.task
     SET state = %(to)s::taskyard.state, fence = %(to_fence)s, priority = %(priority)s, assignee = %(assignee)s,
         max_attempts = %(max_attempts)s, due = CASE WHEN %(anew)s THEN (SELECT at FROM due) ELSE due END
-    FROM held WHERE task.project = %(project)s AND task.age = held.age
+    FROM held WHERE task.project = %(project)s AND task.age = %(age)s
 ),
 said AS (
     UPDATE taskyard.body
     SET title = %(title)s, data = %(data)s, not_before = CASE WHEN %(anew)s THEN (SELECT at FROM due) ELSE not_before END
-    FROM held WHERE body.project = %(project)s AND body.id = held.id
+    FROM held WHERE body.project = %(project)s AND body.id = %(id)s
 ),
 told AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
@@ -258,7 +263,7 @@ SELECT other FROM taskyard.need WHERE project = %(project)s AND id = %(id)s ORDE
 -- name: unblock
 WITH freed AS MATERIALIZED (
     SELECT age, id FROM taskyard.task
-    WHERE project = %(project)s AND id = ANY (%(ids)s::text[]) AND age = ANY (%(ages)s::text[]) AND state = 'blocked'
+    WHERE project = %(project)s AND id = ANY (%(ids)s::text[]) AND age = ANY (%(ages)s::text[]) AND state::text = 'blocked'
       AND NOT EXISTS (SELECT FROM taskyard.need WHERE need.project = %(project)s AND need.id = task.id)
     ORDER BY age FOR NO KEY UPDATE
 ),
@@ -266,7 +271,7 @@ moved AS (
     UPDATE taskyard.task
     SET state = CASE WHEN due > taskyard.now() THEN 'waiting' ELSE 'todo' END::taskyard.state, fence = fence + 1,
         due = CASE WHEN due > taskyard.now() THEN due END
-    FROM freed WHERE task.project = %(project)s AND task.age = freed.age
+    FROM freed WHERE task.project = %(project)s AND task.age = freed.age AND task.age = ANY (%(ages)s::text[])
     RETURNING task.*
 )
 INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
