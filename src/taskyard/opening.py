@@ -55,6 +55,17 @@ def init(
     return yard
 
 
+def open_to_audit(url: str | os.PathLike[str] | None = None, worker: str | None = None) -> Yard:
+    """The same for `Yard.audit` alone: also where what is wrong with a yard keeps it from being worked in."""
+    place = _text(url) if url is not None else locate()
+    scheme, rest = _split(place)
+    if scheme != "file":
+        return open(place, worker)
+    from taskyard.stores.directory.store import DirectoryStore
+
+    return Yard(DirectoryStore(rest, links=True), _worker(worker))
+
+
 def adopt(url: str | None = None) -> bool:
     """Whether a yard was made of a queue that somebody has made by hand: a directory with its four folders, and no yard.
 

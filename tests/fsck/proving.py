@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import taskyard
+from taskyard import opening
+from taskyard.stores.directory.bounds import Bounds
 from taskyard.stores.directory.disk import Disk
 from taskyard.stores.directory.lookup import Lookup
 from tests.conftest import taken
@@ -47,14 +49,14 @@ class Yardful:
     # Looking
 
     def audit(self, repair: bool = False) -> dict[str, Any]:
-        with taskyard.open(self.place, worker="grace") as yard:
+        with opening.open_to_audit(self.place, worker="grace") as yard:
             return yard.audit(repair)
 
     def codes(self) -> list[str]:
         return [entry["code"] for entry in self.audit()["findings"]]
 
     def found(self, name: str) -> Found:
-        return Lookup(Disk(), self.place).find(self.ids[name])
+        return Lookup(disk := Disk(), Bounds(disk, self.place), self.place).find(self.ids[name])
 
     def file(self, name: str) -> Path:
         return Path(self.found(name).path)

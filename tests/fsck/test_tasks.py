@@ -170,7 +170,7 @@ def test_a_waiting_and_a_blocked_name_with_a_wrong_lane_are_put_right(yard: Yard
         ("plain", (".json", ".5-build.json")),
         ("plain", (".e0.", ".e007.")),
         ("waiting", (".0.e0", ".00.e0")),
-        ("held", (".l1800000.", ".l99999999999999.")),
+        ("held", (".l1800000.", ".l9999999999999.")),
         ("held", ("ada-", "a%zzda-")),
         ("held", ("ada-", "%41da-")),
         ("held", (".1.e0", ".0.e0")),

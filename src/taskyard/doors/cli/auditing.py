@@ -21,7 +21,7 @@ def fsck(call: Call) -> Reply:
     most = call.given.integer("show")
     progress = None if call.as_json or not _is_terminal() else _Progress()
     repair = call.given.flag("repair")
-    told = call.yard.audit(repair, progress)
+    told = call.open_to_audit().audit(repair, progress)
     if progress is not None:
         progress.end()
     return Reply(

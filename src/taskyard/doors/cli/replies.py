@@ -94,6 +94,11 @@ class Call:
             self._yard = opening.open(self.given.text("yard"), self.worker)
         return self._yard
 
+    def open_to_audit(self) -> Yard:
+        """The yard that is meant, whatever is wrong with it."""
+        self._yard = opening.open_to_audit(self.given.text("yard"), self.worker)
+        return self._yard
+
     def make_yard(self, url: str | None, durability: str | None, shared: bool, group: str | None) -> Yard:
         """The yard of this URL, made if it is not there."""
         self._yard = opening.init(url, self.worker, durability, shared=shared or None, group=group)

@@ -31,8 +31,8 @@ _SETTLE, _SETTLE_NETWORK = 5_000, 60_000  # milliseconds that a dropped file whi
 class Ground:
     """Shared by the parts of one open store."""
 
-    def __init__(self, root: str, durability: str | None, disk: Disk | None) -> None:
-        settings = layout.load(root)
+    def __init__(self, root: str, durability: str | None, disk: Disk | None, links: bool) -> None:
+        settings = layout.load(root, links=links)
         self.root = root
         self.processing = f"{root}/processing"
         self.policy = settings.policy

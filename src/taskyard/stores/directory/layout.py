@@ -109,12 +109,16 @@ def _looked_at(path: str) -> list[str]:
     return quick(path)
 
 
-def load(path: str) -> Settings:
-    """The settings of the yard at this path; `Unavailable` if there is none, or none that this version can keep to."""
+def load(path: str, *, links: bool = False) -> Settings:
+    """The settings of the yard at this path; `Unavailable` if there is none, or none that this version can keep to.
+
+    With `links` also of one with links in place of its folders: for whoever only looks what is wrong with it.
+    """
     file = os.path.join(path, SETTINGS)
     try:
         content = json.loads(_read(file))
-        _refuse_links(path)
+        if not links:
+            _refuse_links(path)
     except FileNotFoundError:
         raise Unavailable(
             f"there is no yard at {path}", hint=f"check the path, or make one there with: taskyard init {path}"

@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 class DirectoryStore:
     """One yard in one directory, shared by any number of processes."""
 
-    def __init__(self, root: str, durability: str | None = None, disk: Disk | None = None) -> None:
-        self._ground = ground = Ground(root, durability, disk)
+    def __init__(
+        self, root: str, durability: str | None = None, disk: Disk | None = None, *, links: bool = False
+    ) -> None:
+        self._ground = ground = Ground(root, durability, disk, links)
         self.url = self.label = root
         self.policy = ground.policy
         self.durability = ground.durability

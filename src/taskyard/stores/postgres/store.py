@@ -18,7 +18,7 @@ from taskyard.stores.postgres.trails import Trails
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from taskyard.draft import Draft
@@ -184,6 +184,19 @@ class PostgresStore:
     def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:  # noqa: ARG002
         """Let ended tasks go that are too old or too many, or tell how many that would be."""
         return self._tending.prune(age, count, apply=apply)
+
+    def audit(
+        self,
+        by: str,  # noqa: ARG002  the seam's words
+        sweep: Callable[[], object] | None = None,
+        progress: Callable[[str], object] | None = None,  # noqa: ARG002  one statement knows of none
+    ) -> dict[str, Any]:
+        """Prove that every task is in one legal state; a sweep is all that could heal anything."""
+        from taskyard.stores.postgres import auditing
+
+        if sweep is not None:
+            sweep()
+        return auditing.audit(self._ground)
 
     # Waiting
 
