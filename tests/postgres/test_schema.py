@@ -123,6 +123,26 @@ def test_what_came_before_its_partition_is_moved_into_it(database: str) -> None:
         assert (yard.report(id).task.as_dict(), list(yard.events())) == before
 
 
+def test_settings_of_a_project_are_its_own_and_have_the_sweep_prune(database: str) -> None:
+    with taskyard.init(postgres.url_in(database, "one")), taskyard.init(postgres.url_in(database, "two")) as two:
+        with connection_to(database) as sql:
+            settings = '{"max_attempts": 7, "retention_count": 1, "checks": {"tests": ["make", "test"]}}'
+            sql.execute("UPDATE taskyard.project SET settings = %s WHERE name = 'one'", (settings,))
+        with taskyard.open(postgres.url_in(database, "one"), worker="ada") as one:
+            assert (one.policy.max_attempts, two.policy.max_attempts) == (7, 3)
+            assert one.checks == {"tests": ["make", "test"]}
+            ids = one.add_many([{"kind": "build"}] * 3)
+            for id in ids:
+                one.cancel(id)
+            one._store._tending._windows_at = 0.0  # type: ignore[attr-defined]
+            assert one.sweep().mended == 2
+            assert [task.id for task in one.find()] == ids[2:]
+        with connection_to(database) as sql:
+            sql.execute("UPDATE taskyard.project SET settings = %s WHERE name = 'one'", ('{"lease": "long"}',))
+        with pytest.raises(Unavailable, match="lease"):
+            taskyard.open(postgres.url_in(database, "one"))
+
+
 def _windows(sql: Connection[Any]) -> list[str]:
     found = sql.execute(
         "SELECT right(relname, 2) FROM pg_class WHERE relkind = 'r' AND relname ~ '^ended_..$' AND relnamespace = 'taskyard'::regnamespace"

@@ -87,6 +87,8 @@ class Adder:
             driver.say(connection, text["drop_incoming"], {})  # the transaction may be the caller's, and go on
         if len(made) < len(new):
             raise Raced
+        if made:
+            self._ground.now = ids.created(made[new[-1]][0])
         return made
 
     def _know_keys(self, connection: Connection[Any], batch: Batch) -> None:

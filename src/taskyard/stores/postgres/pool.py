@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MOST = 16  # connections of one store
 PATIENCE = 5.0  # seconds in which a connection that broke is replaced without a word
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_IDLE = 0  # libpq's word for a connection that is in no transaction
 _TRIES = 10  # times that a statement which met a deadlock is said again
 _buried: list[Any] = []  # connections of a parent process: they must not be closed here, nor collected
 
@@ -116,6 +117,9 @@ class Pool:
         if connection.closed or connection.broken:
             connection.close()
             self.drain()  # the others are as dead as this one, most likely
+            return
+        if connection.info.transaction_status != _IDLE:
+            connection.close()  # whoever had it was interrupted in mid-statement
             return
         with self._lock:
             if not self._closed:

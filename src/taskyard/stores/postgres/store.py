@@ -178,7 +178,7 @@ class PostgresStore:
         return self._tending.turn(every)
 
     def mend(self, by: str) -> int:  # noqa: ARG002  a transaction leaves nothing half done; there are only partitions
-        """Make partitions ahead, and drop those that are past and empty."""
+        """Let go what the settings say is kept no longer; make partitions ahead, and drop those that are empty."""
         return self._tending.mend()
 
     def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:  # noqa: ARG002

@@ -45,12 +45,15 @@ class Tending:
         return bool(self._ground.run("tending", "turn", {"every": round(every * 1000)}))
 
     def mend(self) -> int:
-        """Make partitions ahead and drop those that are past and empty: now and then, and by whoever may."""
+        """Let go what the settings say is kept no longer, and keep partitions ahead and none that is empty: now and then."""
         now = time.monotonic()
         if now < self._windows_at:
             return 0
         self._windows_at = now + _WINDOWS_EVERY
+        kept = self._ground.retention
         changed = 0
+        if kept.age is not None or kept.count is not None:
+            changed = self.prune(kept.age, kept.count, apply=True)["tasks"]
         for name in ("make_windows", "drop_windows"):
             try:
                 changed += self._ground.run("tending", name)[0][0]
