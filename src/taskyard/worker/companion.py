@@ -32,7 +32,8 @@ class CompanionBeats:
     """Beats from a companion; one that was killed is replaced."""
 
     def __init__(self, url: str, worker: str) -> None:
-        self._words = [url, worker, str(os.getpid())]
+        self._url = url
+        self._words = [worker, str(os.getpid())]
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
@@ -61,6 +62,10 @@ class CompanionBeats:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env={
+                **os.environ,
+                "TASKYARD": self._url,
+            },  # and no argument, which all on this machine can read: a password may be in it
             cwd="/",
             start_new_session=True,
         )
@@ -115,8 +120,8 @@ def _close(stream: object) -> None:
 
 def main() -> None:
     """Beat for the worker that the arguments name, until it is gone."""
-    url, worker, pid = sys.argv[1:]
-    while (opened := _opened(url, worker)) is None:
+    worker, pid = sys.argv[1:]
+    while (opened := _opened(os.environ["TASKYARD"], worker)) is None:
         if _state(int(pid)) in _GONE:
             return
         time.sleep(_PAUSE)

@@ -76,12 +76,16 @@ def start(yard: Yard, claim: Claim, watched: Watched) -> None:
     import subprocess
 
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    words = [root, yard.url, yard.worker, claim.handle, str(watched.pid), watched.started]
+    words = [root, yard.worker, claim.handle, str(watched.pid), watched.started]
     keeper = subprocess.Popen(  # noqa: S603  our own code, and arguments that no shell sees
         [sys.executable, "-c", _START, *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env={
+            **os.environ,
+            "TASKYARD": yard.url,
+        },  # and no argument, which all on this machine can read: a password may be in it
         cwd="/",
         start_new_session=True,
     )
@@ -90,8 +94,8 @@ def start(yard: Yard, claim: Claim, watched: Watched) -> None:
 
 def main() -> None:
     """Keep the claim that the arguments name."""
-    url, worker, handle, pid, started = sys.argv[1:]
-    keep(url, worker, handle, Watched(int(pid), started))
+    worker, handle, pid, started = sys.argv[1:]
+    keep(os.environ["TASKYARD"], worker, handle, Watched(int(pid), started))
 
 
 def keep(url: str, worker: str, handle: str, watched: Watched) -> None:

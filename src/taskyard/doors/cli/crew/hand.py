@@ -55,10 +55,10 @@ class Hand:
         """Whether nothing more is to come of it."""
         return not self.pid and self.again_at is None
 
-    def command(self, yard: str, drain: bool) -> list[str]:
+    def command(self, drain: bool) -> list[str]:
         """The command line of its process."""
         member = self.member
-        words = [sys.executable, "-P", launch.__file__, "--yard", yard, "work", "--worker", self.name]
+        words = [sys.executable, "-P", launch.__file__, "work", "--worker", self.name]
         for kind in member.kinds:
             words += ["--kind", kind]
         for name, check in member.checks.items():
@@ -73,10 +73,17 @@ class Hand:
         self.started, self.again_at, self.stopped, self._said, self._last = now, None, False, b"", ""
         heard, told = os.pipe()
         os.set_blocking(heard, False)
-        own = {**self.member.environment, "AGENT_ID": self.name, "TASKYARD_WORKER": self.name, VARIABLE: str(lifeline)}
+        # The yard is no argument, because all on this machine can read those: a password may be in its URL.
+        own = {
+            **self.member.environment,
+            "AGENT_ID": self.name,
+            "TASKYARD": yard,
+            "TASKYARD_WORKER": self.name,
+            VARIABLE: str(lifeline),
+        }
         try:
             process = subprocess.Popen(  # noqa: S603  our own program, and arguments that no shell sees
-                self.command(yard, drain),
+                self.command(drain),
                 cwd=self.member.directory,
                 env={**os.environ, **own},
                 stdin=subprocess.DEVNULL,
