@@ -185,6 +185,11 @@ class Mending:
             for name in _alike(event)
         }
         since = min((str(event.get("at") or "")[:_HOUR] for event in events), default="")
+        logged = self._logged(marks, since)
+        return [event for position, event in enumerate(events) if position not in logged]
+
+    def _logged(self, marks: dict[bytes, int], since: str) -> set[int]:
+        """The positions whose mark is in the log, from this hour on."""
         folder = f"{self._root}/events"
         logged: set[int] = set()
         for name in self._disk.listdir(folder):
@@ -196,7 +201,7 @@ class Mending:
                 logged |= {position for mark, position in marks.items() if position not in logged and mark in text}
                 offset += len(chunk)
                 tail = chunk[-200:]
-        return [event for position, event in enumerate(events) if position not in logged]
+        return logged
 
     # Files on their way in
 
