@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from taskyard import ids
-from taskyard.errors import Conflict, Invalid
+from taskyard.errors import Conflict, Invalid, NotFound
 from taskyard.stores.directory import body, names
 from taskyard.stores.directory.names import Lane, Token
 from taskyard.task import Handle, State
@@ -195,7 +195,7 @@ class Shifts:
         stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}.b{token}{own}"
         target = self._placed(standing.id, move.to, stem, lane, due, at)
         line = self._line(standing, move, by, at, due if due_anew and move.to is State.WAITING else None)
-        if not ground.mover.move(f"{folder}/{name}", *target):
+        if not ground.mover.move(f"{folder}/{name}", *target) and not self._selects(standing.id, token):
             self._journal.forget()
             ground.bodies.remove(standing.id, token)
             return False
@@ -209,6 +209,15 @@ class Shifts:
             self._go_on(self.edges.look_again, standing.id, by)
         ground.came_back(lane)
         return True
+
+    def _selects(self, id: str, token: str) -> bool:
+        """Whether the task says what this body says: the rename was made, its reply was lost, and the task has moved on."""
+        if self._ground.local:
+            return False  # a local kernel loses no replies
+        try:
+            return self._ground.lookup.find(id).token.body == token
+        except NotFound:
+            return False
 
     def back_to_the_box(self, standing: Standing, reason: str) -> None:
         """A file from the drop box that somebody has written to since goes back there: it may be whole in a moment."""
