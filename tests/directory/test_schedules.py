@@ -106,6 +106,26 @@ def test_1_of_two_names_of_one_file_the_lower_goes(url: str) -> None:
         assert yard.get(id).result == "well"
 
 
+@pytest.mark.parametrize("place", ["tmp", "dead"])
+@pytest.mark.parametrize("state", ["todo", "processing", "done"])
+def test_1_a_new_tasks_first_name_that_came_back_brings_nothing_back(url: str, state: str, place: str) -> None:
+    """A power cut may undo half of the rename that put a task in its place: both names are there then."""
+    with yard_on(url) as yard:
+        id = yard.add("build").id
+        claim = None if state == "todo" else taken(yard.claim())
+        if claim is not None and state == "done":
+            claim.done()
+        os.link(path_of(url, id), f"{url}/{place}/{id}.json")
+        for _ in range(2):
+            with yard_on(
+                url, Step("before", "rename", f"{url}/todo/", lambda: pytest.fail("put in its place again"))
+            ) as other:
+                other.sweep()
+            check_log(yard)
+        assert state_of(url, id) == state
+        assert not os.path.exists(f"{url}/{place}/{id}.json")
+
+
 def test_1_two_names_of_two_files_are_not_for_a_healer_to_choose_between(url: str) -> None:
     with yard_on(url) as yard:
         id = yard.add("build", key="key").id  # nlink is 2 anyway, for the key's sake
@@ -194,6 +214,26 @@ def test_2_a_claim_at_any_call_of_an_edit_gets_the_task_as_it_was_or_as_it_is_th
 
     assert every_call(play) > 10
     assert seen == {False, True}
+
+
+def test_2_an_edit_that_was_made_though_its_answer_was_lost_keeps_its_body_whatever_became_of_its_task(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file server: the rename took place, the answer is ENOENT, and somebody has claimed the task since."""
+    monkeypatch.setattr("taskyard.stores.directory.safety.is_local", lambda path: False)
+    with yard_on(url, worker="other") as other:
+        id = other.add("build", {"n": 1}).id
+        claims: list[Claim] = []
+
+        def cue(name: str, paths: str, made: bool) -> None:
+            if name == "rename" and made and f"/{id}.1.e0.c0.b" in paths and not claims:
+                claims.append(taken(yard_on(url, worker="bob").claim()))
+                raise FileNotFoundError(2, "No such file or directory")
+
+        edited = yard_on(url, cue).edit(id, data={"n": 2})
+        assert edited.data == {"n": 2}
+        assert claims[0].task.data == {"n": 2}
+        assert other.get(id).data == {"n": 2}
 
 
 # 3. Keys
@@ -595,6 +635,40 @@ def test_8_a_loser_that_is_killed_later_leaves_no_false_event(url: str) -> None:
         dead(lose_and_die)
         other.sweep()
         assert told(other, id) == [("added", 0), ("claimed", 1)]
+
+
+@pytest.mark.parametrize("ending", ["done", "fail"])
+def test_8_an_ending_that_was_never_made_is_not_told_after_its_claim_was_taken_over(url: str, ending: str) -> None:
+    with yard_on(url, worker="other") as other:
+        id = other.add("build").id
+
+        def die_before_the_ending() -> None:
+            place = "done" if ending == "done" else "failed"
+            claim = taken(yard_on(url, Step("before", "rename", f"{url}/{place}/", die)).claim(id))
+            claim.done({"n": 1}) if ending == "done" else claim.fail("no", retry=False)
+
+        dead(die_before_the_ending)
+        [claim] = yard_on(url, worker="ada").resume()  # before any sweep has looked after the dead
+        other.sweep()
+        check_log(other)
+        assert (ending if ending == "done" else "failed") not in [event for event, _ in told(other, id)]
+        claim.done()
+        check_log(other)
+
+
+def test_8_a_failure_that_was_tried_again_before_anybody_logged_it_is_told(url: str) -> None:
+    with yard_on(url, worker="other") as other:
+        id = other.add("build").id
+
+        def die_after_the_failure() -> None:
+            claim = taken(yard_on(url, Step("after", "rename", "/failed/", die)).claim(id))
+            claim.fail("no", retry=False)
+
+        dead(die_after_the_failure)
+        other.retry(id)
+        other.sweep()
+        check_log(other)
+        assert told(other, id) == [("added", 0), ("claimed", 1), ("failed", 1), ("retried", 2)]
 
 
 # 9. The writers' locks

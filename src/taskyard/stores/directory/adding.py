@@ -273,6 +273,10 @@ class Adder:
 
     def help_in(self, id: str, content: bytes, written: str = "", by: str = "taskyard") -> bool:
         """Whether the task is in its place now, after finishing what its adder may have left undone."""
+        if self._ground.lookup.knows(id):
+            # It was finished, and a power cut has brought the first name back: what is in its place must not come twice.
+            self._disk.remove(written or f"{self._root}/tmp/{id}.json")
+            return True
         draft = body.draft(content)
         now = self._ground.clock.now()
         lane = Lane.of(draft.priority, draft.kind, draft.assignee)
