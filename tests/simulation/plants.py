@@ -1,0 +1,248 @@
+"""Broken variants of the real code, each as somebody might well have written it: the simulation must find every one.
+
+Each takes a copy of the package and breaks one part of it; it says where the break shows (scene and mode), and which parts
+of the promise may be what it breaks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .package import Package
+
+PLANTS: dict[str, Plant] = {}
+
+
+class Plant:
+    """One planted bug."""
+
+    def __init__(self, breaks: Callable[[Package], None], scene: str, mode: str, kinds: tuple[str, ...]) -> None:
+        self.breaks = breaks
+        self.scene = scene
+        self.mode = mode
+        self.kinds = kinds
+
+
+def plant(scene: str, mode: str, *kinds: str) -> Callable[[Callable[[Package], None]], Callable[[Package], None]]:
+    """Planted here; shows in this scene and mode as one of these."""
+
+    def put(breaks: Callable[[Package], None]) -> Callable[[Package], None]:
+        PLANTS[breaks.__name__.replace("_", "-")] = Plant(breaks, scene, mode, kinds)
+        return breaks
+
+    return put
+
+
+def _disk(package: Package) -> Any:
+    return package.module("stores.directory.disk").Disk
+
+
+@plant("two-claimers", "plain", "two places", "lost", "two claims", "acknowledged")
+def rename_is_copy_and_delete(package: Package) -> None:
+    """As s3fs and a naive `shutil.move` do it."""
+
+    def copied(path: str, target: str) -> None:
+        disk = _disk(package)()
+        content = disk.read(path)
+        if disk.exists(target):
+            disk.unlink(target)
+        disk.create(target, content, sync=False)
+        disk.unlink(path)
+
+    _disk(package).rename = staticmethod(copied)
+
+
+@plant("release-twice", "plain", "fence", "two claims", "late verb", "history")
+def number_not_raised_at_release(package: Package) -> None:
+    """The number is the attempt's, so why raise it when nothing was attempted?"""
+    moves = package.module("moves")
+    original = moves.released
+
+    def released(*args: Any) -> Any:
+        move = original(*args)
+        move.fence -= 1
+        return move
+
+    moves.released = released
+
+
+@plant("claim-sweep", "plain", "late verb", "too early")
+def staleness_by_mtime_alone(package: Package) -> None:
+    """A rename keeps the mtime: what was queued for long looks dead when it is claimed."""
+    os = package.kernel.os
+    _disk(package).stamp = lambda self, path: os.stat(path).st_mtime_ns // 1_000_000
+
+
+@plant("two-claimers", "lost", "acknowledged", "stuck", "handed out")
+def no_own_name_check(package: Package) -> None:
+    """ENOENT is ENOENT: somebody else was first."""
+    package.module("stores.directory.mover").Mover.was_mine = lambda *_: False
+
+
+@plant("done-reap", "power", "result", "acknowledged", "lost")
+def done_before_its_result_is_synced(package: Package) -> None:
+    """The rename is what counts, and the result will be written soon enough."""
+    records = package.module("stores.directory.records").Records
+    original = records._publish
+
+    def published(self: Any, id: str, name: str, record: Any, sync: bool) -> bool:
+        return bool(original(self, id, name, record, False))
+
+    records._publish = published
+
+
+@plant("sweep-done", "plain", "lost")
+def unlink_on_one_listing(package: Package) -> None:
+    """Two names in what was just listed are one too many: the older goes."""
+    patrol = package.module("stores.directory.patrol").Patrol
+    token = package.module("stores.directory.names").Token
+
+    def twins(self: Any, segment: str) -> int:
+        seen: dict[str, tuple[int, str]] = {}
+        for folder, lane in self._folders(segment):
+            for name in self._ground.lookup.names(folder):
+                parsed = token.parse(name, lane) if name.startswith(segment) else None
+                if parsed is not None and parsed.id in seen:
+                    self._disk.remove(min(seen[parsed.id], (parsed.fence, f"{folder}/{name}"))[1])
+                elif parsed is not None:
+                    seen[parsed.id] = (parsed.fence, f"{folder}/{name}")
+        return 0
+
+    patrol._twins = twins
+
+
+@plant("done-done", "plain", "replaced", "result")
+def record_replaced_instead_of_created(package: Package) -> None:
+    """Writing a file is writing a file."""
+
+    def published(self: Any, draft: str, path: str) -> bool:
+        self.rename(draft, path)
+        return True
+
+    _disk(package).publish = published
+
+
+@plant("two-takers", "plain", "two claims")
+def claim_keyed_on_the_workers_name(package: Package) -> None:
+    """One worker, one name: who else could it be?"""
+    yard = package.module("yard").Yard
+    original = yard._identify
+
+    def identify(self: Any) -> None:
+        original(self)
+        self._incarnation = "aaaaaaaa"
+
+    yard._identify = identify
+    package.module("stores.directory.mover").Mover.was_mine = lambda self, folder, name: (
+        name in self._disk.listdir(folder)
+    )
+
+
+@plant("two-keys", "crash", "key", "stuck")
+def key_written_before_its_task(package: Package) -> None:
+    """First the key, so that nobody else takes it; then the task."""
+    keys = package.module("stores.directory.keys").Keys
+
+    def take(self: Any, key: str, written: str) -> bool:
+        path = self.path(key)
+        self._ground.mover.ensure(path.rpartition("/")[0])
+        try:
+            self._disk.create(path, self._disk.read(written), sync=False)
+        except FileExistsError:
+            return False
+        return True
+
+    keys.take = take
+    keys._bury = lambda *_: False
+
+
+@plant("beat-reap", "stale", "late verb")
+def heartbeat_without_a_look_at_the_list(package: Package) -> None:
+    """The touch would fail if the name were gone."""
+    claims = package.module("stores.directory.claims").Claims
+    original = claims.renew
+
+    def renew(self: Any, *args: Any) -> Any:
+        self._ground.local = True
+        try:
+            return original(self, *args)
+        finally:
+            self._ground.local = False
+
+    claims.renew = renew
+
+
+@plant("beat-reap", "plain", "too early")
+def reap_without_a_second_look(package: Package) -> None:
+    """It was overdue a moment ago."""
+    package.module("stores.directory.shifts").Shifts._is_over = lambda *_: True
+
+
+@plant("edit-claim", "plain", "two places", "fence", "lost")
+def edit_onto_the_old_name(package: Package) -> None:
+    """A new body is written where the old one was."""
+    shifts = package.module("stores.directory.shifts").Shifts
+    body = package.module("stores.directory.body")
+
+    def rewrite(self: Any, standing: Any, draft: Any, move: Any, by: str, due_anew: bool) -> bool:
+        path = "/".join(standing.place)
+        if not self._disk.exists(path):
+            return False
+        fresh = self._ground.draft()
+        self._disk.create(fresh, body.encode(standing.id, draft, None), sync=False)
+        self._disk.rename(fresh, path)
+        return True
+
+    shifts.rewrite = rewrite
+
+
+@plant("look-move", "plain", "lost")
+def not_found_after_one_pass(package: Package) -> None:
+    """It was in none of the folders."""
+    package.module("stores.directory.lookup")._PASSES = 1
+
+
+@plant("add-claim", "power", "lost")
+def file_synced_without_its_folder(package: Package) -> None:
+    """The content is safe, and a name is only a name."""
+    original = _disk(package).sync
+
+    def sync(self: Any, path: str) -> None:
+        if path.endswith(".json"):
+            original(self, path)
+
+    _disk(package).sync = sync
+
+
+@plant("add-after-done", "plain", "stuck")
+def needs_looked_at_before_they_are_registered(package: Package) -> None:
+    """What it comes after was looked up a moment ago."""
+    package.module("stores.directory.adding").Adder.look = lambda *_: None
+    package.module("stores.directory.untangling").Untangling.walk = lambda *_: 0
+    package.module("stores.directory.untangling").Untangling.after = lambda *_: None
+
+
+@plant("add-claim", "crash", "log")
+def log_without_an_intent(package: Package) -> None:
+    """The line is written right after the move."""
+    writer = package.module("stores.directory.writers").Writers
+    writer.intent = lambda *_: None
+
+
+@plant("resume-zombie", "plain", "result", "acknowledged", "late verb")
+def ending_that_looks_before_it_moves(package: Package) -> None:
+    """If the claim is there it is ours; then the task is ended by its id."""
+    shifts = package.module("stores.directory.shifts").Shifts
+    original = shifts.shift
+
+    def shift(self: Any, standing: Any, move: Any, by: str, lapsed: bool = False, more: Any = None) -> bool:
+        if move.event == "done":
+            found = self._ground.lookup.find(standing.id)
+            if str(found.state) == "processing":
+                standing = found.token.standing(found.state, found.place, self._ground.policy)
+        return bool(original(self, standing, move, by, lapsed, more))
+
+    shifts.shift = shift

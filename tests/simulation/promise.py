@@ -1,0 +1,275 @@
+"""The promise, as checks on what a run has left and on what its actors were told. Read it beside README's guarantee.
+
+`after_a_sweep` is judged when everybody is gone and one sweep was made, `in_the_end` when all leases have ended as well
+and somebody has done all the work that was left.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from taskyard.stores.directory.names import Lane, Token
+
+from .watch import STATES, Violation, task_at
+
+if TYPE_CHECKING:
+    from .actors import World
+    from .hands import Hand
+
+MOVES = frozenset(
+    ("added", "claimed", "released", "reaped", "retried", "due", "cancelled", "edited", "failed", "done", "set_aside")
+) | {"unblocked"}
+_W = "[0-9a-hjkmnp-tv-z]"
+_ID, _SEG, _CLAIM = f"{_W}{{21}}", f"{_W}{{4}}", rf"{_W}{{21}}\.[0-9]+\.{_W}{{8}}[0-9]+"
+GRAMMAR = {
+    "yard.json": "", ".gitignore": "", "archive": r"[^/]+\.gz",
+    "results": rf"{_SEG}/{_CLAIM}\.(done|error|released|crash|cancelled|resumed|stale-[0-9a-f]{{12}})\.json",
+    "attempts": rf"{_SEG}/{_ID}/{_CLAIM}/.*", "edits": rf"{_SEG}/{_ID}\.{_W}{{8}}\.json",
+    "needs": rf"{_SEG}/{_ID}/{_ID}", "followers": rf"{_SEG}/{_ID}/({_ID}|failed|cancelled)",
+    "keys": r"([0-9a-f]{2})/\1[0-9a-f]{38}\.json", "paused": r"[^/]+", "segments": _SEG,
+    "events": r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\.[^./]+(\.[0-9]+)?\.jsonl",
+    "workers": r"[^/]+", "writers": rf"([0-9]+-{_W}{{8}}(\.new)?|lost_races)", "turns": "[0-9]+",
+    "dead": r"[^/]+", "tmp": rf"(clock|{_ID}\.json|[0-9]+-{_W}{{8}}\.[0-9]+(\..*\.drop)?|init-{_W}{{8}})",
+}  # fmt: skip
+
+
+def places(world: World) -> dict[str, tuple[str, Token]]:
+    """Where every task is: in exactly one state."""
+    found: dict[str, list[tuple[str, Token]]] = {}
+    for folder, names in world.files.names.items():
+        for name in names:
+            task = task_at(world.root, f"{folder}/{name}")
+            if task is not None:
+                lane = Lane.parse(folder.split("/")[-2]) if task[1] == "todo" else None
+                token = Token.parse(name, lane)
+                if token is None:
+                    raise Violation("grammar", f"{folder}/{name} is no task's name")
+                found.setdefault(task[0], []).append((task[1], token))
+    for id, entries in found.items():
+        if len(entries) > 1:
+            where = [f"{state} with fence {token.fence}" for state, token in entries]
+            raise Violation("two places", f"{id} is {' and '.join(where)}")
+    return {id: entries[0] for id, entries in found.items()}
+
+
+def legal_names(world: World) -> None:
+    """No file outside the grammar of the protocol."""
+    for folder, names in world.files.names.items():
+        for name, ino in names.items():
+            path = f"{folder}/{name}"
+            if world.files.nodes[ino].folder or not path.startswith(f"{world.root}/"):
+                continue
+            top, _, rest = path[len(world.root) + 1 :].partition("/")
+            box = top in ("todo", "failed") and "/" not in rest
+            if top in STATES and (task_at(world.root, path) is not None or box):
+                continue
+            if top not in GRAMMAR or re.fullmatch(GRAMMAR[top], rest) is None:
+                raise Violation("grammar", f"{top}/{rest} is nothing that a yard holds")
+
+
+def nothing_is_lost(world: World, there: dict[str, tuple[str, Token]], known: set[str]) -> None:
+    """What was there before, and every add that was acknowledged, is there."""
+    gone = there.keys() | world.pruned
+    for note in world.told:
+        if note["verb"] == "add" and note["answer"] == "ok" and note["task"] not in gone:
+            raise Violation("lost", f"{note['by']} was told that {note['task']} is added, and it is nowhere")
+    for note in world.told:
+        if note["verb"] == "find" and note["answer"] == "NotFound":
+            raise Violation(
+                "lost", f"{note['by']} was told that there is no {note['task']}, and it was there all the time"
+            )
+    for id in known - there.keys() - world.pruned:
+        raise Violation("lost", f"{id} was there at the beginning, and is nowhere")
+
+
+def endings(world: World, hand: Hand, there: dict[str, tuple[str, Token]], *, cut: bool) -> None:
+    """Published once, by the claim whose name it has, with the result of that claim; late ones changed nothing.
+
+    A power cut may undo a release: nobody was promised anything but that the task comes back.
+    """
+    for note in world.told:
+        handle = note.get("handle")
+        if handle is None or note["verb"] not in ("done", "fail", "release") or note["answer"] is None:
+            continue
+        id, fence, nonce = handle.split(".")
+        if id not in there:
+            continue
+        state, token = there[id]
+        report = hand.yard.report(id)
+        by_it = (token.fence, token.nonce) == (int(fence), nonce)
+        if note["verb"] == "done" and note["answer"] == "ok":
+            if state != "done" or not by_it:
+                raise Violation("acknowledged", f"{note['by']} was told done by {handle}, and the task is {state}")
+            asked = [n["result"] for n in world.told if n.get("handle") == handle and n["verb"] == "done"]
+            if all(other == note["result"] for other in asked) and report.task.result != note["result"]:
+                raise Violation("result", f"{handle} brought {note['result']}, published is {report.task.result}")
+        if note["answer"] == "ClaimLost":
+            if by_it and state == "done" and note["verb"] == "done":
+                raise Violation("acknowledged", f"{note['by']} was refused, and {handle} has ended the task")
+            if note["verb"] == "done" and note["result"] is not None:
+                kept = [entry["result"] for entry in report.stale_results if entry["claim"] == handle]
+                if note["result"] not in kept:
+                    raise Violation("stale result", f"what {handle} brought too late is not kept: {kept}")
+        if (note["verb"] == "fail" or (note["verb"] == "release" and not cut)) and note["answer"] == "ok":
+            ways = [entry["outcome"] for entry in report.history if entry["claim"] == handle]
+            if len(ways) != 1:
+                raise Violation("history", f"{handle} has ended {len(ways)} times in the history: {ways}")
+
+
+def published(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
+    """Whoever's name a done task has, that claim was handed out, said done, and brought the result that is shown."""
+    for id, (state, token) in there.items():
+        if state != "done":
+            continue
+        handle = f"{id}.{token.fence}.{token.nonce}"
+        asked = [note["result"] for note in world.told if note.get("handle") == handle and note["verb"] == "done"]
+        if hand.yard.get(id).result not in asked:
+            raise Violation("result", f"{id} shows {hand.yard.get(id).result}, and {handle} brought {asked}")
+
+
+def late_verbs(world: World) -> None:
+    """Who did not hold the task any more when it asked was refused; only the winner's repeated ending gets its answer again."""
+    for number, note in enumerate(world.told):
+        if note.get("held") is not False or note["answer"] != "ok":
+            continue
+        said = [n for n in world.told[:number] if n.get("handle") == note["handle"] and n["verb"] == note["verb"]]
+        if note["verb"] in ("heartbeat", "note") or not said:
+            raise Violation(
+                "late verb", f"{note['by']}'s {note['verb']} by {note['handle']} was taken, and it was over"
+            )
+
+
+def claims(world: World, *, again: bool) -> None:
+    """No claim is handed out twice: a fence is one claim's, unless a power cut took the claim back; a handle always."""
+    granted = [note for note in world.told if note["verb"] == "claim" and note.get("granted")]
+    for what, twice in (
+        ("handle", Counter(n["granted"] for n in granted)),
+        ("fence", Counter((n["task"], n["fence"]) for n in granted)),
+    ):
+        double = [one for one, count in twice.items() if count > 1]
+        if double and not (again and what == "fence"):
+            raise Violation("two claims", f"the {what} {double[0]} was handed out {twice[double[0]]} times")
+
+
+def handed_out(world: World) -> None:
+    """Where nobody died, whoever holds a task knows it."""
+    granted = {note.get("granted") for note in world.told}
+    for id, (state, token) in places(world).items():
+        handle = f"{id}.{token.fence}.{token.nonce}"
+        if state == "processing" and handle not in granted:
+            raise Violation("handed out", f"{handle} holds its task, and nobody was told so")
+
+
+def keys(world: World, there: dict[str, tuple[str, Token]], *, cut: bool) -> None:
+    """One key, one task; and no key without its task, but for one that a power cut has left of an add in mid-air."""
+    by_key: dict[str, set[str]] = {}
+    for note in world.told:
+        if note["verb"] == "add" and note["answer"] == "ok" and note.get("key"):
+            by_key.setdefault(note["key"], set()).add(note["task"])
+    for key, ids in by_key.items():
+        if len(ids) > 1 and not ids & world.pruned:
+            raise Violation("key", f"the key {key} stands for {len(ids)} tasks: {sorted(ids)}")
+    held = Counter(filter(None, (_key_of(world, id, token) for id, (_, token) in there.items())))
+    double = [key for key, count in held.items() if count > 1]
+    if double:
+        raise Violation("key", f"{held[double[0]]} tasks have the key {double[0]}")
+    for folder, names in world.files.names.items():
+        for name, ino in names.items():
+            if folder.startswith(f"{world.root}/keys/"):
+                id = json.loads(world.files.nodes[ino].content or b'{"id": "a torn file"}')["id"]
+                if id not in there and not (cut and world.files.nodes[ino].nlink == 1):
+                    raise Violation("key", f"the key {name[:8]} stands for {id}, which is nowhere")
+
+
+def _key_of(world: World, id: str, token: Token) -> str | None:
+    """The key in a task's own file."""
+    for folder, names in world.files.names.items():
+        for name, ino in names.items():
+            if (
+                name.startswith(f"{id}.{token.fence}.")
+                and task_at(world.root, f"{folder}/{name}")
+                and not token.dropped
+            ):
+                key = json.loads(world.files.nodes[ino].content or b"{}").get("key")
+                return None if key is None else str(key)
+    return None
+
+
+def log(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
+    """The log tells every task's whole story: no gap, no double."""
+    events = hand.yard.events(limit=100_000)
+    for id, (state, token) in there.items():
+        story = [event for event in events if event["task"] == id and event["event"] in MOVES]
+        final = [event for event in story if event["event"] == "done" or event.get("final")]
+        moves = Counter(event["fence"] for event in story if event not in final or event["event"] == "reaped")
+        told = [(event["event"], event["fence"]) for event in story]
+        if not token.uses and set(moves) != set(range(token.fence + 1)):
+            raise Violation("log", f"a gap in {told}, and {id} is {state} with fence {token.fence}")
+        if max(moves.values()) > 1 or len([event for event in final if event["event"] == "done"]) > 1:
+            raise Violation("log", f"a double in {told}")
+
+
+def steering(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
+    """What was cancelled is so, unless it was tried again; what was edited says so, whoever has it now."""
+    for number, note in enumerate(world.told):
+        later = [
+            n for n in world.told[number + 1 :] if n.get("task") == note.get("task") and n["verb"] in ("retry", "edit")
+        ]
+        if note["answer"] != "ok" or later or note.get("task") not in there:
+            continue
+        state = there[note["task"]][0]
+        if note["verb"] == "cancel" and state != "cancelled":
+            raise Violation(
+                "acknowledged", f"{note['by']} was told that {note['task']} is cancelled, and it is {state}"
+            )
+        if note["verb"] == "edit" and "data" in note["changes"]:
+            data = hand.yard.get(note["task"]).data
+            if data != note["changes"]["data"]:
+                raise Violation(
+                    "acknowledged", f"{note['task']} was edited to {note['changes']['data']} and says {data}"
+                )
+
+
+def drops(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
+    """A file that arrived whole is one task, or set aside; never gone, never two."""
+    for note in world.told:
+        if note["verb"] == "drop" and note["answer"] == "ok":
+            made = sum(hand.yard.get(id).data == note["data"] for id in there)
+            aside = sum(entry["name"].split("~")[0] == note["file"] for entry in hand.yard.set_aside())
+            box = f"{note['file']}.json" in world.files.names[f"{world.root}/todo"]
+            same = [
+                n for n in world.told if n["verb"] == "drop" and n["data"].get("taskId") == note["data"].get("taskId")
+            ]
+            if made + aside + box == 0 or (made > 1 and len(same) < 2):
+                raise Violation("drop", f"{note['file']} has become {made} tasks, {aside} set aside")
+
+
+def after_a_sweep(world: World, hand: Hand, known: set[str], *, logged: bool, cut: bool) -> None:
+    """All that must hold once the janitor has been there."""
+    there = places(world)
+    legal_names(world)
+    nothing_is_lost(world, there, known)
+    claims(world, again=cut)
+    endings(world, hand, there, cut=cut)
+    published(world, hand, there)
+    steering(world, hand, there)
+    keys(world, there, cut=cut)
+    if not cut:
+        drops(world, hand, there)  # whoever copies a file in does not sync it
+        late_verbs(world)
+    if logged:
+        log(world, hand, there)
+
+
+def in_the_end(world: World) -> None:
+    """Nothing is stuck: whoever works on has ended all that can be ended."""
+    there = places(world)
+    for id, (state, token) in there.items():
+        needs = world.files.names.get(f"{world.root}/needs/{id[:4]}/{id}", {})
+        if state == "blocked" and any(there.get(need, ("",))[0] in ("failed", "cancelled") for need in needs):
+            continue
+        if state not in ("done", "failed", "cancelled"):
+            raise Violation("stuck", f"{id} is {state} with fence {token.fence} and nobody can have it")

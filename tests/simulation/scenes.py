@@ -1,0 +1,220 @@
+"""The scenes: few processes, each with little to do, at the places where others have gone wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .stage import LEASE, Scene
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .hands import Hand
+
+Context = dict[str, Any]
+
+
+def one_task(hand: Hand) -> Context:
+    return {"id": hand.add("build", {"n": 1})}
+
+
+def queued_long_ago(hand: Hand) -> Context:
+    context = one_task(hand)
+    hand.world.advance(10 * LEASE)
+    return context
+
+
+def held_task(hand: Hand) -> Context:
+    id = hand.add("build", {"n": 1})
+    return {"id": id, "handle": hand.claim().handle}
+
+
+def claimed_before(hand: Hand) -> Context:
+    """One task, which the first to get ready will hold, and folders that a second task has left."""
+    other = hand.add("build", {"n": 0})
+    hand.done(hand.claim(), {"n": 0})
+    return {"id": hand.add("build", {"n": 1}), "other": other}
+
+
+def known_lane(hand: Hand) -> Context:
+    hand.add("build", {"n": 1}, key="other")
+    return {}
+
+
+# Scripts: up to its `yield` an actor gets ready; from there on the others may go between any two of its calls.
+
+
+def work(hand: Hand, _: Context) -> Iterator[None]:
+    yield
+    claim = hand.claim()
+    if claim is not None:
+        hand.done(claim, {"by": hand.world.me.name})
+
+
+def take(hand: Hand, _: Context) -> Iterator[None]:
+    yield
+    hand.claim()
+
+
+def done(hand: Hand, _: Context) -> Iterator[None]:
+    claim = hand.claim()
+    yield
+    hand.done(claim, {"by": "the holder"})
+
+
+def done_twice(hand: Hand, _: Context) -> Iterator[None]:
+    claim = hand.claim()
+    yield
+    hand.done(claim, {"by": "the holder"})
+    hand.done(claim, {"by": "the holder"})
+
+
+def beat_and_done(hand: Hand, _: Context) -> Iterator[None]:
+    claim = hand.claim()
+    yield
+    if hand.beat(claim):
+        hand.done(claim, {"by": "the holder"})
+
+
+def fail(hand: Hand, _: Context) -> Iterator[None]:
+    claim = hand.claim()
+    yield
+    hand.fail(claim, "it broke")
+
+
+def release(hand: Hand, _: Context) -> Iterator[None]:
+    claim = hand.claim()
+    yield
+    hand.release(claim)
+
+
+def wait_and_reap(hand: Hand, _: Context) -> Iterator[None]:
+    yield
+    hand.pause(LEASE + 1)
+    hand.reap()
+
+
+def take_after_the_crash(hand: Hand, context: Context) -> Iterator[None]:
+    """The first crash: the task is back at once, and in other hands while the first holder still goes on."""
+    hand.pause(LEASE + 1)
+    hand.reap()
+    yield
+    hand.claim(context["id"])
+
+
+def reap(hand: Hand, _: Context) -> Iterator[None]:
+    yield
+    hand.reap()
+
+
+def sweep(hand: Hand, _: Context) -> Iterator[None]:
+    yield
+    hand.sweep()
+
+
+def add(hand: Hand, _: Context) -> Iterator[None]:
+    yield
+    hand.add("build", {"n": 4})
+
+
+def add_with_key(hand: Hand, _: Context) -> Iterator[None]:
+    yield
+    hand.add("build", {"n": 2}, key="same")
+
+
+def resume_and_done(hand: Hand, _: Context) -> Iterator[None]:
+    yield
+    for claim in hand.resume():
+        hand.done(claim, {"by": "who came back"})
+
+
+def cancel(hand: Hand, context: Context) -> Iterator[None]:
+    standing = hand.stand(context["id"])
+    yield
+    hand.cancel(context["id"], standing)
+
+
+def edit(hand: Hand, context: Context) -> Iterator[None]:
+    standing = hand.stand(context["id"])
+    yield
+    hand.edit(context["id"], standing, data={"n": 9}, priority=1)
+
+
+def add_after(hand: Hand, context: Context) -> Iterator[None]:
+    yield
+    hand.add("test", {"n": 3}, after=[context["id"]])
+
+
+def drop(hand: Hand, _: Context) -> Iterator[None]:
+    yield
+    hand.drop("order", {"kind": "build", "n": 5}, pieces=2)
+
+
+def say_done_too(hand: Hand, context: Context) -> Iterator[None]:
+    """Another process of the same worker, which was told the handle."""
+    handle = next(note["granted"] for note in hand.world.told if note.get("granted", "").startswith(context["id"]))
+    claim = hand.held(handle)
+    claim._standing = hand.stand(context["id"])
+    yield
+    hand.done(claim, {"by": "its other hand"})
+
+
+def release_and_take(hand: Hand, _: Context) -> Iterator[None]:
+    claim = hand.claim()
+    yield
+    hand.release(claim)
+    again = hand.claim()
+    if again is not None:
+        hand.release(again)
+
+
+def dropped_before(hand: Hand) -> Context:
+    hand.add("build", {"n": 1})
+    hand.drop("order", {"kind": "build", "n": 5, "taskId": "same"})
+    return {}
+
+
+def twin_of_a_held_task(hand: Hand) -> Context:
+    """As a power cut may leave it: a claimed task whose first name has come back."""
+    context = held_task(hand)
+    files, root = hand.world.files, hand.world.root
+    [path] = list(hand.world.watch.places[context["id"]])  # type: ignore[union-attr]
+    files.linked(path, f"{root}/tmp/{context['id']}.json")
+    return context
+
+
+def look(hand: Hand, context: Context) -> Iterator[None]:
+    yield
+    hand.stood(context["id"])
+
+
+SCENES = {
+    scene.name: scene
+    for scene in (
+        Scene("two-claimers", one_task, [("ada", work), ("ada", work)]),
+        Scene("two-takers", one_task, [("ada", take), ("ada", take)]),
+        Scene("claimer-reaper", held_task, [("bob", take), ("eve", wait_and_reap)], pauses=1),
+        Scene("done-reap", claimed_before, [("ada", done), ("eve", wait_and_reap)], pauses=1),
+        Scene("beat-reap", claimed_before, [("ada", beat_and_done), ("eve", wait_and_reap)], pauses=1),
+        Scene("add-claim", known_lane, [("bob", add), ("ada", work)]),
+        Scene("two-keys", known_lane, [("ada", add_with_key), ("bob", add_with_key)]),
+        Scene("key-janitor", known_lane, [("ada", add_with_key), ("eve", sweep)]),
+        Scene("resume-zombie", claimed_before, [("ada", done), ("ada", resume_and_done)]),
+        Scene("cancel-done", claimed_before, [("ada", done), ("bob", cancel)]),
+        Scene("cancel-claim", one_task, [("ada", take), ("bob", cancel)]),
+        Scene("edit-claim", one_task, [("ada", take), ("bob", edit)]),
+        Scene("edit-edit", one_task, [("ada", edit), ("bob", edit)]),
+        Scene("drop-ingest", known_lane, [("user", drop), ("ada", reap)]),
+        Scene("drop-ingest-ingest", dropped_before, [("ada", reap), ("bob", reap)]),
+        Scene("first-crash", claimed_before, [("ada", done), ("eve", take_after_the_crash)], pauses=1),
+        Scene("fail-reap", claimed_before, [("ada", fail), ("eve", wait_and_reap)], pauses=1),
+        Scene("release-reap", claimed_before, [("ada", release), ("eve", wait_and_reap)], pauses=1),
+        Scene("add-after-done", claimed_before, [("ada", done), ("bob", add_after)]),
+        Scene("done-done", claimed_before, [("ada", done), ("ada", say_done_too)]),
+        Scene("claim-sweep", queued_long_ago, [("ada", work), ("eve", reap)]),
+        Scene("sweep-done", claimed_before, [("ada", done), ("eve", sweep)]),
+        Scene("release-twice", claimed_before, [("ada", release_and_take), ("bob", take)]),
+        Scene("twin-sweep-claim", twin_of_a_held_task, [("eve", sweep), ("bob", take)]),
+        Scene("look-move", claimed_before, [("ada", release), ("bob", look), ("cyd", take)]),
+    )
+}

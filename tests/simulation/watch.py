@@ -1,0 +1,153 @@
+"""What must hold at every single moment, seen on the disk while others work on it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .files import Files
+
+STATES = ("waiting", "blocked", "todo", "processing", "done", "failed", "cancelled")
+_TASK = re.compile(r"([0-9a-hjkmnp-tv-z]{21})\.([0-9]+)\.e[0-9]+\.c[0-9]+[^/]*\.json")
+_CLAIM = re.compile(
+    r"(?P<id>[^.]+)\.(?P<fence>[0-9]+)\.e[0-9]+\.c(?P<crashes>[0-9]+).*\.l(?P<lease>[0-9]+)\.[^.]+-(?P<nonce>[0-9a-z]+)\.json"
+)
+_CRASHES = re.compile(r"/[^/]+\.e[0-9]+\.c([0-9]+)[^/]*$")
+
+
+class Violation(AssertionError):
+    """The promise is broken; `kind` says which part of it."""
+
+    def __init__(self, kind: str, what: str) -> None:
+        super().__init__(f"{kind}: {what}")
+        self.kind = kind
+        self.what = what
+
+
+def task_at(root: str, path: str) -> tuple[str, str, int] | None:
+    """Id, state and fence of the task that this path names, or None if it is no task's."""
+    if not path.startswith(f"{root}/"):
+        return None
+    state, _, rest = path[len(root) + 1 :].partition("/")
+    match = _TASK.fullmatch(rest.rpartition("/")[2])
+    if state not in STATES or match is None or (state != "processing" and "/" not in rest):
+        return None
+    return match[1], state, int(match[2])
+
+
+class Watch:
+    """Follows every task from name to name."""
+
+    def __init__(self, files: Files, root: str, *, strict: bool = True) -> None:
+        self._files = files
+        self._root = root
+        self._strict = strict
+        """Whether a task may never have two names; not where a power cut has left two for the sweep to put right."""
+        self.places: dict[str, set[str]] = {}
+        self.left: set[str] = set()
+        """Tasks that were let go: pruned, or given back to the drop box."""
+        self._fences: dict[str, int] = {}
+        self._step = 0
+        self._beats: dict[str, tuple[int, int]] = {}
+        """When each claim was last made or renewed, by the clock and by the number of calls."""
+        self._recorded: dict[str, int] = {}
+        """When it was written down, by the number of calls, that a claim has crashed."""
+        for folder, names in files.names.items():
+            for name in names:
+                self._arrived(f"{folder}/{name}")
+
+    def holder(self, id: str) -> str | None:
+        """The nonce of whoever holds the task now."""
+        for path in self.places.get(id, ()):
+            if f"{self._root}/processing/" in path:
+                return path.removesuffix(".json").rpartition("-")[2]
+        return None
+
+    def _arrived(self, path: str) -> None:
+        task = task_at(self._root, path)
+        if task is not None:
+            self.places.setdefault(task[0], set()).add(path)
+            self._fences[task[0]] = max(task[2], self._fences.get(task[0], 0))
+            self._beats[path] = (
+                self._files.nodes[self._files.names[path.rpartition("/")[0]][path.rpartition("/")[2]]].ctime,
+                0,
+            )
+
+    def _is_there(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        return name in self._files.names.get(folder, ())
+
+    def after(self, call: str, args: tuple[Any, ...], failed: bool) -> None:
+        """A call was made that may have changed names; `Violation` if that was not allowed."""
+        self._step += 1
+        if call == "utime" and not failed and args[0] in self._beats:
+            self._beats[args[0]] = (self._files.now, self._step)
+        if failed or call in ("write", "pwrite", "utime", "mkdir", "rmdir"):
+            return
+        if call == "link" and args[1].endswith(".crash.json"):
+            self._recorded[args[1].rpartition("/")[2].removesuffix(".crash.json")] = self._step
+        if call == "rename":
+            self._check_reap(*args)
+        paths = [arg for arg in args if isinstance(arg, str)]
+        over = self._files.overwritten if call == "rename" else None
+        if over is not None and over.startswith((f"{self._root}/results/", f"{self._root}/keys/")):
+            raise Violation("replaced", f"{over[len(self._root) + 1 :]} was there already, and was replaced")
+        if over is not None and task_at(self._root, over) is not None:
+            raise Violation("lost", f"{over[len(self._root) + 1 :]} was overwritten")
+        ids = {task[0] for path in paths if (task := task_at(self._root, path)) is not None}
+        for id in ids:
+            self._follow(id, call, paths)
+        if call == "unlink" and paths[0].startswith(f"{self._root}/results/"):
+            self._record_removed(paths[0])
+
+    def _check_reap(self, path: str, target: str) -> None:
+        """Nobody is reaped whose lease was not over when it was written down that it has crashed.
+
+        (A heartbeat after that, between the janitor's last look and its move, comes too late: the protocol says so.)
+        """
+        if "/processing/" in target:
+            self._beats[target] = (self._files.now, self._step)
+        claim = _CLAIM.fullmatch(path.rpartition("/")[2]) if path in self._beats and "/processing/" in path else None
+        crashes = _CRASHES.search(target)
+        if claim is None or crashes is None or int(crashes[1]) <= int(claim["crashes"]):
+            return
+        when, step = self._beats[path]
+        handle = f"{claim['id']}.{claim['fence']}.{claim['nonce']}"
+        if self._files.now - when <= int(claim["lease"]) * 1_000_000 and step <= self._recorded.get(handle, 1 << 60):
+            raise Violation("too early", f"{handle} was reaped, and its lease was not over")
+
+    def _follow(self, id: str, call: str, paths: list[str]) -> None:
+        known = self.places.setdefault(id, set())
+        before = set(known)
+        known.difference_update([path for path in known if not self._is_there(path)])
+        for path in paths:
+            task = task_at(self._root, path)
+            if task is not None and task[0] == id and self._is_there(path) and path not in known:
+                known.add(path)
+                self._check_fence(id, task[1], task[2], before)
+        if len(known) > 1 and self._strict:
+            short = sorted(path[len(self._root) + 1 :] for path in known)
+            raise Violation("two places", f"{id} is in {' and in '.join(short)}")
+        target = paths[-1]
+        left = call == "rename" and (f"{self._root}/dead/" in target or target == f"{self._root}/todo/{id}.json")
+        if left:
+            self.left.add(id)
+        elif known:
+            self.left.discard(id)
+        if not known and before and not left:
+            raise Violation("lost", f"{id} has no name any more")
+
+    def _check_fence(self, id: str, state: str, fence: int, before: set[str]) -> None:
+        last = self._fences.get(id)
+        self._fences[id] = max(fence, last or 0)
+        if last is None or fence > last or not self._strict:
+            return
+        same = fence == last and (state in ("done", "failed") or (state == "waiting" and before))
+        if not same and before:
+            raise Violation("fence", f"{id} went to {state} with fence {fence}, and had {last} before")
+
+    def _record_removed(self, path: str) -> None:
+        id = path.rpartition("/")[2][:21]
+        if self.places.get(id):
+            raise Violation("lost", f"the record {path.rpartition('/')[2]} of a task that is there was removed")
