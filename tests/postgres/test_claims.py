@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import taskyard
 from tests.conftest import taken, wait_until
 
@@ -27,6 +29,16 @@ def test_with_its_first_candidates_locked_a_claim_looks_further(yard: Yard, sql:
     with sql.transaction():
         sql.execute("SELECT FROM taskyard.task WHERE id = ANY (%s) FOR UPDATE", (ids[:-1],))
         assert taken(yard.claim()).task.id == ids[-1]
+
+
+def test_what_is_locked_for_long_is_not_waited_for(yard: Yard, sql: Connection[Any]) -> None:
+    id = yard.add("build").id
+    with sql.transaction():
+        sql.execute("SELECT FROM taskyard.task WHERE id = %s FOR UPDATE", (id,))
+        assert yard.claim() is None
+        with pytest.raises(taskyard.Conflict, match="locked"):
+            yard.claim(id)
+    assert taken(yard.claim(id)).task.id == id
 
 
 def test_a_claim_never_gets_the_body_of_before_an_edit(url: str) -> None:

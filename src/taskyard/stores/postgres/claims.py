@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import time
 
 from taskyard import draft, moves
+from taskyard.errors import Conflict
 from taskyard.stores.postgres import driver, queries, rows
 from taskyard.stores.postgres.combining import Combiner
 from taskyard.stores.postgres.ground import place
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _WINDOW, _WIDEST = 8, 4096  # candidates of a claim: the first, and as many as others may hold locked
 _TRIES = 50
+_PAUSE = 0.02  # seconds before another look at a task that somebody has locked
 _WISHES = 64  # different sorts of claims that are remembered
 _ANSWER = 3  # columns that tell of the yard, before those of the task
 
@@ -81,7 +84,7 @@ class Claims:
                 head, values["kinds"] = "some", self._unpaused(want, paused_kinds)
                 if not values["kinds"]:
                     return []
-            elif not seen or len(nonces) > 1:
+            elif not seen or len(nonces) > 1 or window == _WIDEST:
                 return []
             else:
                 self.lost_races += 1  # all of the window were locked by others
@@ -117,7 +120,7 @@ class Claims:
         """The very task that is named, or the reason why not."""
         assert want.id is not None
         values = self._values(want, [nonce])
-        while True:
+        for _ in range(_TRIES):
             standing = self._looking.stand(want.id)
             moves.claimed(standing, want.worker)
             values |= {**place(standing.id), "fence": standing.fence}
@@ -133,7 +136,12 @@ class Claims:
             uses = self._looking.get(standing.id).task.uses
             for resource, id, _ in self._ground.run("claims", "holder", {"uses": uses}) if uses else ():
                 raise moves.in_use(standing, resource, self._looking.stand(id))
-            self.lost_races += 1  # locked for a moment, or moved: look again
+            self.lost_races += 1
+            time.sleep(_PAUSE)  # locked for a moment, or moved: look again
+        raise Conflict(
+            f"task {want.id} is locked in a transaction that somebody has open",
+            hint="claim it again when that has ended",
+        )
 
     def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
         """The same claim under the move's fence and a new nonce, or None if it is over."""
