@@ -62,6 +62,13 @@ def say(connection: Connection[Any], statement: str, values: dict[str, Any], pre
     return cursor.execute(statement.encode(), values, prepare=prepare)
 
 
+def rows(connection: Connection[Any], statement: str, values: dict[str, Any], prepare: bool | None = None) -> Any:
+    """All rows of a statement; none of one that gives none."""
+    cursor = say(connection, statement, values, prepare)
+    # Not `description`, which makes an object for every column: a tenth of what a claim costs here.
+    return cursor.fetchall() if cursor.pgresult.nfields else []
+
+
 def module() -> Any:
     """The driver, or how to get it."""
     try:

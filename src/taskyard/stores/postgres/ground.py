@@ -67,8 +67,8 @@ class Ground:
 
     def on(self, connection: Connection[Any], file: str, name: str, values: dict[str, Any] | None = None) -> Rows:
         """The same on a connection that is in a transaction."""
-        cursor = driver.say(connection, queries.load(file)[name], {"project": self.project, **(values or {})})
-        return cursor.fetchall() if cursor.description is not None else []
+        found: Rows = driver.rows(connection, queries.load(file)[name], {"project": self.project, **(values or {})})
+        return found
 
     def named(self, id: str) -> str:
         """The whole id of the one task that begins so; a whole id is taken as it is, there or not."""

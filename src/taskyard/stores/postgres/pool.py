@@ -196,8 +196,8 @@ class Trouble:
 
 
 def _rows(connection: Connection[Any], statement: str, values: dict[str, Any], prepare: bool | None) -> Rows:
-    cursor = driver.say(connection, statement, values, prepare)
-    return cursor.fetchall() if cursor.description is not None else []
+    found: Rows = driver.rows(connection, statement, values, prepare)
+    return found
 
 
 class Bound:
