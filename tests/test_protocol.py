@@ -554,8 +554,16 @@ def test_the_architecture_names_every_verb_of_the_seam() -> None:
     assert sorted(told) == sorted(name for name in vars(Store) if not name.startswith("_"))
 
 
-def test_the_architecture_names_every_part_of_the_directory_store() -> None:
+@pytest.mark.parametrize(
+    ("store", "title", "end"),
+    [
+        ("directory", "## The directory store", "## The PostgreSQL store"),
+        ("postgres", "## The PostgreSQL store", "## Why it is so"),
+    ],
+)
+def test_the_architecture_names_every_part_of_a_store(store: str, title: str, end: str) -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    part = text[text.index("## The directory store") : text.index("## Why it is so")]
-    parts = {path.stem for path in Path(layout.__file__).parent.glob("*.py")} - {"__init__", "store"}
+    part = text[text.index(title) : text.index(end)]
+    folder = Path(layout.__file__).parents[1] / store
+    parts = {path.stem for path in folder.glob("*.py")} - {"__init__", "store"}
     assert set(re.findall(r"`(\w+)`", part)) == parts

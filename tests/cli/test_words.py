@@ -37,6 +37,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "edit",
         "pause",
         "prune",
+        "migrate",
         "unpause",
         "log",
         "wait",

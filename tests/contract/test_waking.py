@@ -111,7 +111,7 @@ def test_a_retried_failure_is_handed_out_after_its_backoff(yard: Yard, other: Ya
 
 def test_the_end_of_a_lease_wakes(yard: Yard, other: Yard, asleep: threading.Event) -> None:
     id = other.add("build").id
-    taken(other.claim(lease=0.05))  # and then it is never heard of again
+    taken(other.claim(lease=0.5))  # and then it is never heard of again
     waiter = claimer(yard, asleep)
     assert id_of(waiter.answer) == id
 
