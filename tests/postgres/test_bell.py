@@ -31,7 +31,7 @@ def listeners(sql: Connection[Any], yard: Yard) -> int:
 
 def waiting(yard: Yard) -> tuple[threading.Thread, list[Any]]:
     answers: list[Any] = []
-    thread = threading.Thread(target=lambda: answers.append(yard.claim(wait=30)))
+    thread = threading.Thread(target=lambda: answers.append(yard.claim(wait=30)), daemon=True)
     thread.start()
     return thread, answers
 

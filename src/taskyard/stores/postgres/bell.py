@@ -206,13 +206,13 @@ class Bell:
         """Sleep on the connection and the pipe, with the lock let go; then tell the others."""
         assert self._pipe is not None  # made by whoever waits, before
         self._listening = True
-        line, ear = self._line, self._pipe[0]
+        line, ear, cut = self._line, self._pipe[0], False
         self._turn.release()
         try:
             watched = [ear] if line is None else [ear, line.fileno()]
             ready = select.select(watched, [], [], seconds)[0]
-        except (OSError, ValueError):
-            ready = []
+        except (OSError, ValueError, driver.module().Error):  # the line has no socket any more
+            ready, cut = [], True
         finally:
             self._turn.acquire()
             self._listening = False
@@ -223,7 +223,7 @@ class Bell:
                 os.read(ear, 4096)
             except BlockingIOError:
                 pass  # somebody else has read it
-        if line is not None and line is self._line and len(ready) > (ear in ready):
+        if line is not None and line is self._line and (cut or len(ready) > (ear in ready)):
             try:
                 self._rings += self._names(line).count(self._channel)
             except driver.module().Error:
