@@ -12,16 +12,18 @@ import os
 import posixpath
 import stat
 import time
+from contextlib import nullcontext
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN
 from hashlib import blake2b
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from .files import Node
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .actors import Actor, World
-    from .files import Node
 
 ROOT = "/yard"
 NETWORK_ROOT = "/net/yard"
@@ -60,6 +62,13 @@ class OpenFile:
         self.position = 0
 
 
+FOLDER = Node(-1, True, 0)  # any folder that is open to be listed
+
+
+def _free(actor: Actor) -> int:
+    return next(number for number in range(3, 10_000) if number not in actor.opened)
+
+
 class Descriptors(dict[int, OpenFile]):
     """The open files of one process by their numbers."""
 
@@ -76,6 +85,9 @@ class Kernel:
         self.os = SimpleNamespace(
             **{name: getattr(os, name) for name in CONSTANTS},
             **{name: self._entry(name) for name in calls.split()},
+            lstat=self._entry("stat"),
+            scandir=self._scandir,
+            geteuid=lambda: 0,
             path=self._paths(),
             stat_result=os.stat_result,
             strerror=os.strerror,
@@ -115,7 +127,34 @@ class Kernel:
         def call(*args: Any, **options: Any) -> Any:
             return self.world.call(name, args, options)
 
-        return call
+        return {"open": self._open(call), "close": self._close(call), "listdir": self._listdir(call)}.get(name, call)
+
+    # To open a folder, list it and close it again is one step: whatever happens in between might as well come before it.
+
+    def _open(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def open_(path: str, flags: int, *more: Any) -> Any:
+            if not flags & os.O_DIRECTORY:
+                return call(path, flags, *more)
+            actor = self.world.me
+            descriptor = _free(actor)
+            actor.opened[descriptor] = OpenFile(FOLDER, 0, appends=False)
+            actor.paths[descriptor] = path
+            return descriptor
+
+        return open_
+
+    def _close(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def close(descriptor: int) -> None:
+            opened = self.world.me.opened
+            if opened[descriptor].node is FOLDER:
+                del opened[descriptor]
+            else:
+                call(descriptor)
+
+        return close
+
+    def _listdir(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda folder: call(self.world.me.paths[folder] if isinstance(folder, int) else folder)
 
     def _paths(self) -> SimpleNamespace:
         same = ("dirname", "basename", "join", "abspath", "expanduser", "normpath")
@@ -144,6 +183,14 @@ class Kernel:
         for end in range(2, len(parts) + 1):
             if self.world.files.look("/".join(parts[:end])) is None:
                 self.do_mkdir(self.world.me, "/".join(parts[:end]))
+
+    def _scandir(self, path: str) -> Any:
+        """What is in the yard's own folder when it is opened: there is no link in the model."""
+        files = self.world.files
+        entries = [(name, files.find(f"{path}/{name}").folder) for name in files.listed(path)]
+        return nullcontext(
+            [SimpleNamespace(name=name, is_dir=lambda is_dir=is_dir, **_: is_dir) for name, is_dir in entries]
+        )
 
     def _mapped(self, descriptor: int, _: int) -> Mapped:
         return Mapped(self.world, self.world.me.opened[descriptor].node)
@@ -212,7 +259,7 @@ class Kernel:
             node = self._seen(actor, path)
         if node.folder and flags & (os.O_WRONLY | os.O_RDWR):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        descriptor = next(number for number in range(3, 10_000) if number not in actor.opened)
+        descriptor = _free(actor)
         actor.opened[descriptor] = OpenFile(node, actor.fresh(), bool(flags & os.O_APPEND))
         actor.paths[descriptor] = path
         return descriptor
@@ -316,7 +363,7 @@ class Kernel:
     def do_begin(self, actor: Actor, path: str) -> None:
         """A verb on a claim is said: from here on it counts who holds the task."""
 
-    def do_utime(self, actor: Actor, path: str) -> None:
+    def do_utime(self, actor: Actor, path: str, follow_symlinks: bool = True) -> None:
         self.world.files.touched(self._seen(actor, path))
 
     def do_access(self, actor: Actor, path: str, _: int) -> bool:
@@ -346,6 +393,8 @@ class Kernel:
             st_ino=node.ino,
             st_dev=os.makedev(0, 50) if path.startswith("/net/") else os.makedev(8, 1),
             st_nlink=node.nlink,
+            st_uid=0,
+            st_gid=0,
             st_size=size,
             st_mtime_ns=node.mtime,
             st_ctime_ns=node.ctime,

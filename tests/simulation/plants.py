@@ -111,7 +111,7 @@ def unlink_on_one_listing(package: Package) -> None:
                     seen[parsed.id] = (parsed.fence, f"{folder}/{name}")
         return 0
 
-    patrol._twins = twins
+    patrol.twins = twins
 
 
 @plant("done-done", "plain", "replaced", "result")

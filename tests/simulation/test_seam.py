@@ -10,7 +10,8 @@ import pytest
 from taskyard.stores import directory
 
 FOLDER = Path(directory.__file__).parent
-OPENING = {"disk", "layout", "safety"}
+OPENING = {"disk", "layout", "safety", "beside"}
+OPENING |= {"sharing", "trouble"}  # the disk of a group's yard; who owns a yard that cannot be used
 HARMLESS = {"getpid", "dirname", "path", "realpath", "stat_result", "fsencode"}
 PIPES = {
     "bell": {"pipe", "set_blocking", "write", "read", "close"},
