@@ -114,6 +114,13 @@ def payload(value: Any, name: str) -> str:
     return text
 
 
+def digest(payload: str) -> str:
+    """What stands for data where only its sameness counts, whatever the order of its keys."""
+    from hashlib import sha256
+
+    return sha256(json.dumps(json.loads(payload), sort_keys=True).encode()).hexdigest()
+
+
 def kept(value: Any) -> Any:
     """The value as it comes back out of any store: tuples are lists then, and keys are texts."""
     return json.loads(payload(value, "result"))

@@ -29,13 +29,18 @@ _FORMS: dict[str, tuple[type, ...]] = {
 }
 
 
-def encode(id: str, draft: Draft, due: int | None) -> bytes:
-    """The file's content for a new task; fields at their default are left out."""
+def encode(id: str, draft: Draft, due: int | None, added: str | None = None) -> bytes:
+    """The file's content for a new task; fields at their default are left out.
+
+    `added` is the digest of the data that its key stands for, where that is not the data which is written here.
+    """
     parts = [f'{{"taskyard":1,"id":"{id}","kind":{compact(draft.kind)},"priority":{draft.priority}']
     for name in ("title", "assignee", "mission", "key", "max_attempts", "lease", "verify"):
         value = getattr(draft, name)
         if value is not None:
             parts.append(f'"{name}":{compact(value)}')
+    if added is not None:
+        parts.append(f'"added":"{added}"')
     if draft.after:
         parts.append(f'"after":{compact(draft.after)}')
     if draft.uses:
@@ -54,6 +59,14 @@ def decode(content: bytes) -> dict[str, Any]:
     fields = _written(content)
     fields.pop("lease", None)  # the name holds it, where every reaper sees it
     return fields
+
+
+def added(content: bytes) -> str | None:
+    """The digest of the data that the task's key stands for, where the file does not hold that data."""
+    if not content.startswith(MARK):
+        return None
+    stands_for = _scan(content.decode(), 0)[0].get("added")
+    return stands_for if isinstance(stands_for, str) else None
 
 
 def _written(content: bytes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ its place can put it there, and whoever finds a key whose file has no other name
 from __future__ import annotations
 
 from taskyard import ids
-from taskyard.draft import same
+from taskyard.draft import digest, same
 from taskyard.errors import Conflict, Invalid, NotFound
 from taskyard.ids import base32, chance
 from taskyard.stores.directory import body
@@ -36,10 +36,7 @@ class Keys:
 
     def path(self, key: str) -> str:
         """The file that stands for this key."""
-        from hashlib import sha256
-
-        digest = sha256(key.encode()).hexdigest()[:_DIGEST]
-        return f"{self._root}/keys/{digest[:2]}/{digest}.json"
+        return path_of(self._root, key)
 
     def take(self, key: str, written: str) -> bool:
         """Whether the key is this new file's now; from here on the task will be, whatever happens to its adder."""
@@ -79,7 +76,7 @@ class Keys:
                 return None
         else:
             raise Conflict(f"the task of the key {draft.key!r} keeps moving under other hands", hint="try again")
-        if fields["kind"] != draft.kind or not same(fields["data"], draft.data):
+        if fields["kind"] != draft.kind or not _is_added(content, fields["data"], draft):
             raise Conflict(
                 f"the key {draft.key!r} belongs to task {fields['id']}, which is not the same",
                 hint="the same key must come with the same kind and data; use another key for another task",
@@ -161,3 +158,17 @@ class Keys:
         digest = name.split(".", 1)[0]
         if len(digest) == _DIGEST and self._disk.links(path) > 1:
             self._disk.link(path, f"{self._root}/keys/{digest[:2]}/{digest}.json")
+
+
+def path_of(root: str, key: str) -> str:
+    """The file that stands for this key in the yard at this path."""
+    from hashlib import sha256
+
+    name = sha256(key.encode()).hexdigest()[:_DIGEST]
+    return f"{root}/keys/{name[:2]}/{name}.json"
+
+
+def _is_added(content: bytes, data: Any, draft: Draft) -> bool:
+    """Whether this is the data that the key stands for; a task that came from another store may have only its digest."""
+    stands_for = body.added(content)
+    return same(data, draft.data) if stands_for is None else stands_for == digest(draft.payload)
