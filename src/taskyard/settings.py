@@ -28,7 +28,7 @@ class Retention:
 class Settings:
     """A yard's own settings."""
 
-    __slots__ = ("checks", "durability", "policy", "retention", "settle", "shared")
+    __slots__ = ("checks", "copy_of", "durability", "policy", "retention", "settle", "shared")
 
     def __init__(
         self,
@@ -38,7 +38,10 @@ class Settings:
         settle: int | None,
         checks: dict[str, list[str]],
         shared: bool = False,
+        copy_of: str | None = None,
     ) -> None:
+        self.copy_of = copy_of
+        """The yard that this one is a copy of, as long as the copy is not finished."""
         self.shared = shared
         """Whether all that is made here is the group's as well."""
         self.checks = checks
@@ -80,7 +83,17 @@ def parse(given: Any, file: str) -> Settings:
         settle,
         _checks(file, given.get("checks", {})),
         shared is not None,
+        None if given.get("copy_of") is None else str(given["copy_of"]),
     )
+
+
+def refuse_unfinished(copy_of: str | None, label: str) -> None:
+    """Have nobody work in a yard that is still being copied: half of its tasks may be missing."""
+    if copy_of is not None:
+        raise Unavailable(
+            f"the yard {label} is an unfinished copy of {copy_of}",
+            hint="finish it by saying 'taskyard copy' again, with the same two yards",
+        )
 
 
 def _checks(file: str, given: Any) -> dict[str, list[str]]:

@@ -38,6 +38,7 @@ class Ground:
         self.policy = settings.policy
         self.retention = settings.retention
         self.checks = settings.checks
+        self.copy_of = settings.copy_of
         self.local = safety.is_local(root)
         self.settle = settings.settle if settings.settle is not None else _SETTLE if self.local else _SETTLE_NETWORK
         self.durability = durability or settings.durability

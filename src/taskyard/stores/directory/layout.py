@@ -6,6 +6,7 @@ import json
 import os
 import stat
 
+from taskyard import ids
 from taskyard.errors import Invalid, Unavailable
 from taskyard.settings import DURABILITY, GROUP, Settings, parse
 from taskyard.stores.directory.disk import Disk
@@ -14,8 +15,10 @@ from taskyard.stores.directory.sharing import SharedDisk, give, group_number, pl
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 FORMAT = 1
+UNFINISHED = "unfinished-copy"  # a feature that every version and every other client refuses, which is what it is for
 SETTINGS = "yard.json"
 FOLDERS = (
     "todo", "waiting", "blocked", "processing", "done", "failed", "cancelled",
@@ -132,7 +135,11 @@ def load(path: str, *, links: bool = False) -> Settings:
         raise Unavailable(
             f"{file} is not JSON: {error}", hint="put it right by hand; nothing else in the yard is touched"
         ) from None
-    if not isinstance(content, dict) or content.get("taskyard") != FORMAT or content.get("features"):
+    if (
+        not isinstance(content, dict)
+        or content.get("taskyard") != FORMAT
+        or content.get("features") not in (None, [], [UNFINISHED])
+    ):
         raise Unavailable(
             f"{file} is of a format or has features that this version does not know",
             hint="use the version of Taskyard that made it, or a newer one",
@@ -140,6 +147,27 @@ def load(path: str, *, links: bool = False) -> Settings:
     found = parse(content.get("settings", {}), file)
     found.checks = _trusted(file, found.checks, found.shared)
     return found
+
+
+def settings(path: str) -> tuple[dict[str, Any], bool]:
+    """The settings as they are written, and whether checks were left out that are not to be trusted."""
+    file = os.path.join(path, SETTINGS)
+    given: dict[str, Any] = dict(json.loads(_read(file)).get("settings") or {})
+    untrusted = "checks" in given and not _trusted(file, given["checks"], given.get("shared") is not None)
+    if untrusted:
+        del given["checks"]
+    return given, untrusted
+
+
+def change(path: str, disk: Disk, features: list[str], settings: dict[str, Any]) -> None:
+    """Give a yard that nobody works in other features and settings, by a rename that survives a power cut."""
+    content = {"taskyard": FORMAT, "features": features, "settings": settings}
+    draft = os.path.join(path, "tmp", f"init-{ids.base32(ids.chance(40), 8)}")
+    disk.create(draft, json.dumps(content, indent=2).encode() + b"\n", sync=True)
+    if settings.get("shared"):
+        os.chmod(draft, stat.S_IMODE(os.stat(draft).st_mode) & ~stat.S_IWGRP)
+    disk.rename(draft, os.path.join(path, SETTINGS))
+    disk.sync(path)
 
 
 def _read(file: str) -> bytes:
@@ -209,8 +237,6 @@ def _some(names: list[str]) -> str:
 
 def _write_once(disk: Disk, path: str, content: bytes, root: str) -> bool:
     """Whether the file is ours: a twin that makes the same yard may have been first."""
-    from taskyard import ids
-
     draft = os.path.join(root, "tmp", f"init-{ids.base32(ids.chance(40), 8)}")
     disk.create(draft, content, sync=True)
     return disk.publish(draft, path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 
+from taskyard.settings import refuse_unfinished
 from taskyard.stores.directory import names
 from taskyard.stores.directory.claims import Claims
 from taskyard.stores.directory.ground import Ground
@@ -44,6 +45,7 @@ class DirectoryStore:
         self, root: str, durability: str | None = None, disk: Disk | None = None, *, links: bool = False
     ) -> None:
         self._ground = ground = Ground(root, durability, disk, links)
+        refuse_unfinished(ground.copy_of, root)
         self.url = self.label = root
         self.policy = ground.policy
         self.durability = ground.durability

@@ -29,6 +29,7 @@ class Ground:
         self.pool: Pool | Bound = Pool(address, durability)
         try:
             greeting: schema.Greeting = self.pool.attempt(lambda connection: schema.greet(connection, address))
+            settings.refuse_unfinished(json.loads(greeting.settings).get("copy_of"), address.label)
         except BaseException:
             self.pool.close()
             raise
