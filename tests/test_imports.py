@@ -16,9 +16,9 @@ ROOT = Path(taskyard.__file__).parent
 TIERS = [
     {"errors", "forks", "diagnosis"},
     {"task", "ids", "times", "words"},
-    {"moves", "retry", "store", "draft", "settings"},
+    {"moves", "retry", "store", "draft", "settings", "cargo"},
     {"janitor", "asking", "patience"},
-    {"yard", "claim", "settling", "following"},
+    {"yard", "claim", "settling", "following", "copying"},
     {"opening", "whereabouts"},
 ]
 SEAM = 2

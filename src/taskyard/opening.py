@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from taskyard.cargo import Port
+    from taskyard.copying import Copied, Progress
     from taskyard.diagnosis import Diagnosis
     from taskyard.store import Scratch, Store
 
@@ -64,6 +66,40 @@ def open_to_audit(url: str | os.PathLike[str] | None = None, worker: str | None 
     from taskyard.stores.directory.store import DirectoryStore
 
     return Yard(DirectoryStore(rest, links=True), _worker(worker))
+
+
+def copy(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    with_claims: bool = False,
+    progress: Progress | None = None,
+) -> Copied:
+    """Make another yard the same as this one, which must be paused; one that is not there is made. Both are paused then."""
+    from contextlib import closing
+
+    from taskyard import copying
+
+    with closing(_port(_text(source), target=False)) as origin:
+        copying.ready(origin, with_claims)  # nothing is made for a copy that cannot be
+        with closing(_port(_text(target), target=True)) as other:
+            return copying.copy(origin, other, with_claims, progress)
+
+
+def _port(url: str, target: bool) -> Port:
+    scheme, rest = _split(url)
+    if scheme == "memory":
+        raise Invalid(
+            "a yard in memory cannot be copied: it is one process's, and ends with it",
+            hint="copy between directories and PostgreSQL",
+        )
+    if scheme == "postgresql":
+        from taskyard.stores.postgres.porting import PostgresPort
+
+        return PostgresPort(rest, target)
+    from taskyard.stores.directory.porting import DirectoryPort
+
+    return DirectoryPort(rest, target)
 
 
 def adopt(url: str | None = None) -> bool:

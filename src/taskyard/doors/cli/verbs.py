@@ -45,6 +45,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "heartbeat": ("holding", "renew the lease of a claim"),
         "resume": ("claiming", "take my claims again after a restart"),
         "prune": ("pruning", "let ended tasks go to the archive"),
+        "copy": ("copying", "copy a paused yard to another store"),
         "doctor": ("examining", "is this place safe for a yard?"),
         "torture": ("torturing", "prove it here: kill and stop workers in a scratch yard, and check every answer"),
         "migrate": ("migrating", "bring the schema of a yard in PostgreSQL up to date"),

@@ -400,6 +400,10 @@ class Disk:
         finally:
             os.close(descriptor)
 
+    def cut(self, path: str, size: int) -> None:
+        """Leave only so many bytes of a file that nobody else has open."""
+        os.truncate(path, size)
+
     def size(self, path: str) -> int:
         """How many bytes the file has."""
         return os.stat(path, follow_symlinks=False).st_size

@@ -6,6 +6,7 @@ import json
 from heapq import merge
 
 from taskyard import ids
+from taskyard.cargo import in_order
 from taskyard.errors import Invalid
 from taskyard.stores.directory.journal import SUFFIX, page_name, page_number
 from taskyard.stores.directory.writers import is_event
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 _HOUR = len("2026-01-31T12")
 _CHUNK = 1 << 16  # bytes of each page that are read at a time: all pages of an hour are read together
-# Within one fence a claim comes first and its ending last; every other move has a number of its own.
-_RANK = {"claimed": 0, "noted": 1}
 
 Line = tuple[str, str, int, "dict[str, Any]"]
 
@@ -46,11 +45,21 @@ class Trails:
             files = [self._lines(name, offsets.get(name, 0)) for name in names]
             for _, name, end, event in merge(*files, key=lambda line: line[0]):
                 if len(events) == trail.limit:
-                    return _in_order(events), _cursor(offsets, hour)
+                    return in_order(events), _cursor(offsets, hour)
                 offsets[name] = end
                 if _asked(trail, event):
                     events.append(event)
-        return _in_order(events), _cursor(offsets, max((name[:_HOUR] for name in offsets), default=""))
+        return in_order(events), _cursor(offsets, max((name[:_HOUR] for name in offsets), default=""))
+
+    def all(self) -> Iterator[dict[str, Any]]:
+        """Every event, merged by time."""
+        there = sorted((name for name in self._disk.listdir(self._folder) if name.endswith(SUFFIX)), key=page_number)
+        hours: dict[str, list[str]] = {}
+        for name in there:
+            hours.setdefault(name[:_HOUR], []).append(name)
+        for some in hours.values():
+            for line in merge(*(self._lines(name, 0) for name in some), key=lambda line: line[0]):
+                yield line[3]
 
     def latest(self) -> str:
         """The cursor of the log's end: only what is appended from now on comes after it."""
@@ -103,25 +112,6 @@ def _asked(trail: Trail, event: dict[str, Any]) -> bool:
     if trail.events is not None and event.get("event") not in trail.events:
         return False
     return trail.since is None or str(event["at"]) >= rfc3339(trail.since)
-
-
-def _in_order(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """By time, and each task's own events by their fence: a move is logged after it is made, and the next may be quicker.
-
-    A task's events trade places among themselves only, so nothing else moves.
-    """
-    places: dict[str, list[int]] = {}
-    for place, event in enumerate(events):
-        if event["event"] == "refused":
-            continue  # a late word on an old fence belongs where it was said
-        places.setdefault(str(event.get("task")), []).append(place)
-    for mine in places.values():
-        story = sorted(
-            (events[place] for place in mine), key=lambda event: (event.get("fence", 0), _RANK.get(event["event"], 2))
-        )
-        for place, event in zip(mine, story, strict=True):
-            events[place] = event
-    return events
 
 
 def _cursor(offsets: dict[str, int], hour: str) -> str:

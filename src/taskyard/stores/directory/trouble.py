@@ -12,13 +12,16 @@ from taskyard.errors import Unavailable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Concatenate, ParamSpec, TypeVar
+    from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-    from taskyard.store import Store
+    class Placed(Protocol):
+        """Whatever has a yard's path."""
+
+        url: str
 
     P = ParamSpec("P")
     R = TypeVar("R")
-    S = TypeVar("S", bound=Store)
+    S = TypeVar("S", bound=Placed)
 
 _HINTS = {
     errno.ENOSPC: "make room on the disk (df -h, df -i), then try again",

@@ -1,0 +1,185 @@
+-- A whole project, to be copied from here or to here. Tasks go in and out as one wide row each, segment by segment; a
+-- segment is the first four characters of an id.
+
+-- name: snapshot
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
+
+-- name: facts
+SELECT paused, paused_kinds, settings, made_at,
+       coalesce((SELECT last_value >> 10 FROM pg_sequences WHERE schemaname = 'taskyard' AND sequencename = 'number'), -1),
+       EXISTS (SELECT FROM taskyard.task WHERE project = %(project)s)
+       OR EXISTS (SELECT FROM taskyard.ended WHERE project = %(project)s)
+       OR EXISTS (SELECT FROM taskyard.event WHERE project = %(project)s),
+       (SELECT oid FROM pg_database WHERE datname = current_database())
+FROM taskyard.project WHERE id = %(project)s
+
+-- name: held
+SELECT id || '.' || fence || '.' || nonce FROM taskyard.task
+WHERE project = %(project)s AND state = 'processing' ORDER BY age LIMIT 1000
+
+-- name: segments
+SELECT DISTINCT left(id, 4) COLLATE "C" FROM (
+    SELECT id FROM taskyard.body WHERE project = %(project)s
+    UNION ALL
+    SELECT id FROM taskyard.ended WHERE project = %(project)s
+) AS every ORDER BY 1
+
+-- name: parcels
+SELECT found.*,
+       (SELECT digest FROM taskyard.key WHERE key.project = %(project)s AND key.key = found.own_key AND key.id = found.id),
+       ARRAY(SELECT other FROM taskyard.need WHERE need.project = %(project)s AND need.id = found.id ORDER BY other),
+       (SELECT json_agg(json_build_array(sort, record.fence, record.nonce, record.worker, at, outcome, content, record.result) ORDER BY n)
+        FROM taskyard.record WHERE record.project = %(project)s AND record.age = substr(found.id, 5))
+FROM (
+    SELECT task.id, kind, state, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, due, worker, nonce,
+           lease, progress, NULL::bigint AS ended_at, title, mission, body.key AS own_key, after, verify, not_before, data,
+           NULL::text AS result
+    FROM taskyard.body JOIN taskyard.task ON task.project = %(project)s AND task.age = substr(body.id, 5) AND task.id = body.id
+    WHERE body.project = %(project)s AND body.id >= %(segment)s COLLATE "C" AND body.id < %(segment)s || '{' COLLATE "C"
+    UNION ALL
+    SELECT id, kind, state, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, NULL, worker, nonce,
+           NULL, NULL, ended_at, title, mission, key, after, verify, not_before, data, result
+    FROM taskyard.ended
+    WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C"
+) AS found
+ORDER BY found.id
+
+-- name: log
+SELECT at, event, task, kind, fence, worker, by, more FROM taskyard.event WHERE project = %(project)s ORDER BY n
+
+-- name: mark
+-- Others see the project as unfinished from here on.
+UPDATE taskyard.project SET settings = %(settings)s, paused = true, paused_kinds = %(kinds)s::text[]
+WHERE id = %(project)s
+
+-- name: lock
+SELECT id FROM taskyard.project WHERE id = %(project)s FOR UPDATE
+
+-- name: renew
+UPDATE taskyard.task SET lease_ends = taskyard.now() + (lease * 1000)::bigint
+WHERE project = %(project)s AND state = 'processing'
+
+-- name: number
+-- New segments come after all that were copied here. Without the right to set it the sequence stays: ids are unique all the same.
+SELECT setval('taskyard.number', %(next)s::bigint)
+WHERE has_sequence_privilege('taskyard.number', 'UPDATE')
+  AND coalesce((SELECT last_value FROM pg_sequences WHERE schemaname = 'taskyard' AND sequencename = 'number'), 0) < %(next)s::bigint
+
+-- name: numbering
+SELECT pg_advisory_xact_lock(747159, 2)
+
+-- name: analyze
+-- So many rows are new that plans made without a look at them would be bad ones. Whoever may not do it is only told so.
+ANALYZE taskyard.task, taskyard.body, taskyard.ended, taskyard.record, taskyard.event, taskyard.key, taskyard.need
+
+-- name: clear_records
+DELETE FROM taskyard.record WHERE project = %(project)s AND age IN (
+    SELECT substr(id, 5) FROM taskyard.body WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C"
+    UNION ALL
+    SELECT substr(id, 5) FROM taskyard.ended WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C")
+
+-- name: clear_used
+DELETE FROM taskyard.used WHERE project = %(project)s AND age IN (
+    SELECT substr(id, 5) FROM taskyard.body WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C")
+
+-- name: clear_tasks
+DELETE FROM taskyard.task WHERE project = %(project)s AND age IN (
+    SELECT substr(id, 5) FROM taskyard.body WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C")
+
+-- name: clear_bodies
+DELETE FROM taskyard.body WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C"
+
+-- name: clear_ended
+DELETE FROM taskyard.ended WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C"
+
+-- name: clear_needs
+DELETE FROM taskyard.need WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C"
+
+-- name: clear_keys
+DELETE FROM taskyard.key WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C"
+
+-- name: make_parcels
+CREATE TEMPORARY TABLE parcel (
+    id text COLLATE "C", kind text, state text, priority smallint, assignee text, fence int, errors int, crashes int,
+    max_attempts smallint, own_lease float8, uses text, due bigint, worker text, nonce text, lease float8, progress float8,
+    ended_at bigint, title text, mission text, key text, after text, verify text, not_before bigint, data text, result text,
+    error text, digest text, needs text, records text
+) ON COMMIT DROP
+
+-- name: copy_parcels
+COPY pg_temp.parcel FROM STDIN
+
+-- name: put_tasks
+INSERT INTO taskyard.task (
+    project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, followed, due,
+    worker, nonce, lease, lease_ends, progress)
+SELECT %(project)s, substr(id, 5), id, state::taskyard.state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease,
+       CASE WHEN uses IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(uses::json)) END,
+       EXISTS (SELECT FROM taskyard.need WHERE need.project = %(project)s AND need.other = parcel.id), due, worker, nonce,
+       lease, taskyard.now() + (lease * 1000)::bigint, progress
+FROM pg_temp.parcel WHERE ended_at IS NULL
+
+-- name: put_bodies
+INSERT INTO taskyard.body (project, id, title, mission, key, after, verify, not_before, data, error)
+SELECT %(project)s, id, title, mission, key,
+       CASE WHEN after IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(after::json)) END, verify, not_before, data, error
+FROM pg_temp.parcel WHERE ended_at IS NULL
+
+-- name: put_ended
+INSERT INTO taskyard.ended (
+    project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, followed, worker,
+    nonce, ended_at, title, mission, key, after, verify, not_before, data, error, result)
+SELECT %(project)s, substr(id, 5), id, state::taskyard.state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease,
+       CASE WHEN uses IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(uses::json)) END,
+       EXISTS (SELECT FROM taskyard.need WHERE need.project = %(project)s AND need.other = parcel.id), worker, nonce, ended_at,
+       title, mission, key, CASE WHEN after IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(after::json)) END,
+       verify, not_before, data, error, result
+FROM pg_temp.parcel WHERE ended_at IS NOT NULL
+
+-- name: put_records
+INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, at, outcome, content, result)
+SELECT %(project)s, substr(id, 5), entry ->> 0, (entry ->> 1)::int, entry ->> 2, entry ->> 3, (entry ->> 4)::bigint, entry ->> 5,
+       entry ->> 6, entry ->> 7
+FROM pg_temp.parcel, json_array_elements(records::json) WITH ORDINALITY AS entries (entry, place)
+WHERE records IS NOT NULL ORDER BY id, place
+
+-- name: put_needs
+INSERT INTO taskyard.need (project, id, other)
+SELECT %(project)s, id, json_array_elements_text(needs::json) FROM pg_temp.parcel WHERE needs IS NOT NULL
+
+-- name: put_followed
+UPDATE taskyard.task SET followed = true
+WHERE project = %(project)s AND NOT followed AND (age, id) IN (
+    SELECT substr(other, 5) COLLATE "C", other COLLATE "C"
+    FROM pg_temp.parcel, json_array_elements_text(needs::json) AS other WHERE needs IS NOT NULL)
+
+-- name: put_followed_ended
+UPDATE taskyard.ended SET followed = true
+WHERE project = %(project)s AND NOT followed AND (age, id) IN (
+    SELECT substr(other, 5) COLLATE "C", other COLLATE "C"
+    FROM pg_temp.parcel, json_array_elements_text(needs::json) AS other WHERE needs IS NOT NULL)
+
+-- name: put_keys
+INSERT INTO taskyard.key (project, key, id, kind, digest)
+SELECT %(project)s, key, id, kind, digest FROM pg_temp.parcel WHERE digest IS NOT NULL
+
+-- name: put_used
+INSERT INTO taskyard.used (project, resource, age)
+SELECT %(project)s, json_array_elements_text(uses::json), substr(id, 5) FROM pg_temp.parcel
+WHERE state = 'processing' AND uses IS NOT NULL
+ON CONFLICT DO NOTHING
+
+-- name: make_telling
+CREATE TEMPORARY TABLE telling (
+    place int, at bigint, event text, task text, kind text, fence int, worker text, by text, more text
+) ON COMMIT DROP
+
+-- name: copy_telling
+COPY pg_temp.telling FROM STDIN
+
+-- name: tell
+INSERT INTO taskyard.event (project, at, event, task, kind, fence, worker, by, more)
+SELECT %(project)s, at, event, task, kind, fence, worker, by, more FROM pg_temp.telling ORDER BY place
+
+-- name: forget
+DELETE FROM taskyard.event WHERE project = %(project)s
