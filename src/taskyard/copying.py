@@ -119,7 +119,7 @@ def _compared(source: Port, target: Port, progress: Progress | None) -> Copied:
 
 def _warned(copied: Copied, source: Port, target: Port, facts: Facts) -> Copied:
     """The same, with all that somebody should know who is about to give the source up."""
-    copied.warnings = [*facts.warnings, *source.warnings()]
+    copied.warnings = [*facts.warnings, *source.warnings(), *target.warnings()]
     if copied.left_behind:
         counts = ", ".join(f"{number} {_FILES[folder]}" for folder, number in sorted(copied.left_behind.items()))
         copied.warnings.append(

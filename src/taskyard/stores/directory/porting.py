@@ -26,13 +26,15 @@ class DirectoryPort:
 
     def __init__(self, root: str, target: bool = False) -> None:
         self.url = self.label = root
-        self.made = target and layout.make(root).created
-        """Whether the yard was made for the copy, and has no wishes of its own."""
+        made = layout.make(root) if target else None
+        self._doubts = [] if made is None else made.warnings
         self._reading = Unloading(root, unfinished=target)
         if not target:
             self._reading.finished()
         disk = SharedDisk(root) if self._reading.settings.shared else Disk()
-        self._writing = Loading(self._reading, disk, self.made)
+        # A yard that was made for the copy has no wishes of its own.
+        self._writing = Loading(self._reading, disk, made is not None and made.created)
+        self._is_target = target
         self.identity = self._reading.identity()
 
     @told
@@ -41,7 +43,9 @@ class DirectoryPort:
         return self._reading.facts()
 
     def warnings(self) -> list[str]:
-        """What was met on the way and is not copied as it is."""
+        """What was met on the way and is not copied as it is; of a target what is doubtful about its place."""
+        if self._is_target:
+            return self._doubts
         said = []
         if self._reading.broken:
             some = ", ".join(self._reading.broken[:5])
