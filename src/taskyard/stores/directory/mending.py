@@ -98,8 +98,6 @@ class Mending:
             if hold is None:
                 continue
             try:
-                if intent is not None and intent.get("event") != "added":  # that has its time from its id
-                    intent["at"] = rfc3339(self._writers.noted_at(tag))
                 logged += self._log_for(tag, intent, now, by)
             except FileNotFoundError:
                 continue

@@ -17,7 +17,7 @@ import os
 
 from taskyard import forks, ids
 from taskyard.stores.directory.names import NO_FILE, UNREADABLE
-from taskyard.times import is_moment
+from taskyard.times import is_moment, rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 SIZE = 16_384
 SHELL, LOOK = ".sh", ".look"
-_KEYS = frozenset(("event", "task", "fence", "kind", "worker", "by"))
 ROOM = SIZE - 256  # for the event; behind it stand the pages of the log that the process writes to
 
 
@@ -158,19 +157,17 @@ class Writers:
         except OSError:
             return False  # another janitor was quicker; or it is not for us to read
 
-    def noted_at(self, tag: str) -> int:
-        """When this file was written to last."""
-        return self._disk.changed_at(f"{self._folder}/{tag}")
-
     def take(self, tag: str) -> int | None:
         """Hold the file of a dead process, so that one janitor alone logs for it; None if another holds it."""
         return self._disk.lock(f"{self._folder}/{tag}")
 
     def intent(self, tag: str) -> dict[str, Any] | None:
-        """The event that this process noted last."""
+        """The event that this process noted last; a shell leaves the time out, which is that of its note."""
+        path = f"{self._folder}/{tag}"
         try:
-            line = self._disk.read(f"{self._folder}/{tag}").split(b"\n", 1)[0]
-            event = json.loads(line)
+            event = json.loads(self._disk.read(path).split(b"\n", 1)[0])
+            if tag.endswith(SHELL) and isinstance(event, dict):
+                event["at"] = rfc3339(self._disk.changed_at(path))
         except (ValueError, RecursionError):
             return None
         except OSError as error:
