@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 from taskyard.draft import Draft, compact
 from taskyard.errors import Invalid
-from taskyard.stores.directory import dropped
+from taskyard.stores.directory import dropped, literal
 from taskyard.times import is_moment, rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 MARK = b'{"taskyard":1,'  # every file that Taskyard writes begins so; one from the drop box does not
-# The scanner alone, without the search for white space around the text, which takes as long again.
-_scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_constant=dropped.no_constant).scan_once  # type: ignore[attr-defined]
 _PLAIN = frozenset(("id", "kind", "priority", "data"))  # what most tasks have, and no more
 _LISTS = ("after", "uses")
 _TEXTS = ("id", "kind", "title", "assignee", "mission", "key", "verify", "not_before")
@@ -72,7 +67,8 @@ def added(content: bytes) -> str | None:
 def _written(content: bytes) -> dict[str, Any]:
     """What Taskyard wrote; the rest of a file that somebody has added to does not count."""
     try:
-        fields, _ = _scan(content.decode(), 0)
+        fields, _ = literal.scan(content.decode(), 0)
+        literal.refuse_halves(content, fields)
         del fields["taskyard"]
         fields["data"]
         if fields.keys() != _PLAIN:

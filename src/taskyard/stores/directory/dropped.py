@@ -7,6 +7,7 @@ import json
 from taskyard import words
 from taskyard.draft import Draft
 from taskyard.errors import Invalid, NotFound
+from taskyard.stores.directory.literal import no_constant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,11 +45,6 @@ def parse(content: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise NotWhole(f"a task must be a JSON object, and this is {_CALLED[type(value)]}")
     return value
-
-
-def no_constant(name: str) -> Any:
-    """NaN and Infinity are Python's idea of JSON, and nobody else's."""
-    raise ValueError(f"{name} is no JSON number")
 
 
 _CALLED = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "true or false", type(None): "null"}

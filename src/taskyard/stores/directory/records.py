@@ -14,6 +14,7 @@ import json
 
 from taskyard import ids
 from taskyard.store import STALE_MOST
+from taskyard.stores.directory import literal
 from taskyard.stores.directory.names import UNREADABLE
 from taskyard.task import Handle, State
 from taskyard.times import is_moment, rfc3339
@@ -277,7 +278,7 @@ def _record(handle: Handle, move: Move, worker: str | None, by: str, at: int) ->
 
 def _parsed(content: bytes) -> dict[str, Any] | None:
     try:
-        value = json.loads(content)
+        value = literal.read(content)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

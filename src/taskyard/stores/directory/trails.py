@@ -8,6 +8,7 @@ from heapq import merge
 from taskyard import ids
 from taskyard.cargo import in_order
 from taskyard.errors import Invalid
+from taskyard.stores.directory import literal
 from taskyard.stores.directory.journal import SUFFIX, page_name, page_number
 from taskyard.stores.directory.writers import is_event
 from taskyard.times import rfc3339
@@ -82,7 +83,7 @@ class Trails:
             for line in lines:
                 offset += len(line) + 1
                 try:
-                    event = json.loads(line)
+                    event = literal.read(line)
                 except (ValueError, RecursionError):
                     continue  # torn by a full disk; the next line is whole again
                 if is_event(event):

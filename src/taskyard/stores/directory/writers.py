@@ -12,10 +12,10 @@ found out about the yard's place and time it leaves for the next in `writers/<na
 
 from __future__ import annotations
 
-import json
 import os
 
 from taskyard import forks, ids
+from taskyard.stores.directory import literal
 from taskyard.stores.directory.names import NO_FILE, UNREADABLE
 from taskyard.times import is_moment, rfc3339
 
@@ -165,7 +165,7 @@ class Writers:
         """The event that this process noted last; a shell leaves the time out, which is that of its note."""
         path = f"{self._folder}/{tag}"
         try:
-            event = json.loads(self._disk.read(path).split(b"\n", 1)[0])
+            event = literal.read(self._disk.read(path).split(b"\n", 1)[0])
             if tag.endswith(SHELL) and isinstance(event, dict):
                 event["at"] = rfc3339(self._disk.changed_at(path))
         except (ValueError, RecursionError):
