@@ -45,7 +45,9 @@ done
 
 
 def report(folder: str) -> None:
-    print(f"The shell client, {TASKS} claims and dones in `fast`, best of {ROUNDS}: processor time (user + system), and that in units of the bare `mv`s:")
+    print(
+        f"The shell client, {TASKS} claims and dones in `fast`, best of {ROUNDS}: processor time (user + system), and that in units of the bare `mv`s:"
+    )
     for label, words, path in _shells(folder):
         environment = {**os.environ, "PATH": path, "TASKYARD": f"{folder}/yard", "TASKYARD_WORKER": "bench"}
         ours, long, bare = [], [], []

@@ -12,7 +12,16 @@ import taskyard
 from tests.conftest import taken
 from tests.processes import tools
 
-ODD = ("1e999", "-1e999", "NaN", "Infinity", '"\\ud800"', '"\\uDFFF x"', '{"\\udc00\\ud800": 1}', "[1.5, 1" + "0" * 400 + ".0]")
+ODD = (
+    "1e999",
+    "-1e999",
+    "NaN",
+    "Infinity",
+    '"\\ud800"',
+    '"\\uDFFF x"',
+    '{"\\udc00\\ud800": 1}',
+    "[1.5, 1" + "0" * 400 + ".0]",
+)
 VERBS = (("list",), ("ready",), ("log",), ("stats",), ("claim", "--kind", "other"))
 
 
@@ -44,7 +53,9 @@ def test_a_tasks_file(place: str, odd: str) -> None:
     file.write_text(file.read_text().replace('"data":"data"', f'"data":{odd}'))
     answers(place, ("show", task.id))
     said = tools.taskyard(place, "claim", "--kind", "build")
-    assert strictly(said.out)["data"]["task"]["id"] == other.id, "the broken one is failed, and keeps nobody from the next"
+    assert strictly(said.out)["data"]["task"]["id"] == other.id, (
+        "the broken one is failed, and keeps nobody from the next"
+    )
     shown = strictly(tools.taskyard(place, "show", task.id).out)
     assert shown["data"]["task"]["state"] == "failed"
     answers(place, ("show", task.id))
@@ -58,7 +69,7 @@ def test_a_record_a_note_and_an_event(place: str, odd: str) -> None:
         claim.note("hello")
         claim.done({"r": "result"})
     (record,) = Path(place, "results").rglob("*.json")
-    record.write_text(record.read_text().replace('"result"}', f'{odd}}}'))
+    record.write_text(record.read_text().replace('"result"}', f"{odd}}}"))
     (notes,) = Path(place, "attempts").rglob("notes.jsonl")
     notes.write_text(notes.read_text() + notes.read_text().replace('"text"', f'"more": {odd}, "text"'))
     (log,) = Path(place, "events").glob("*.jsonl")

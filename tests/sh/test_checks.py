@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 import taskyard
 from tests.conftest import taken
@@ -105,3 +108,29 @@ def test_a_check_that_asks_too_long_beats_all_the_while(sh: Shell, place: str) -
         task = yard.add("build", verify="slow", lease=1)
         assert sh.run("process_loop", "--once", "true").code == 0
         assert (yard.get(task.id).state, yard.get(task.id).fence) == ("done", 1)
+
+
+@pytest.mark.parametrize("case", ["another user's", "the group's", "a link"])
+def test_commands_that_another_may_have_written_are_never_run(sh: Shell, place: str, tmp_path: Path, case: str) -> None:
+    ran, file = tmp_path / "ran", Path(place, "yard.json")
+    tools.settle(place, checks={"ok": ["touch", str(ran)]}, shared="group")
+    with taskyard.open(place, worker="ada") as yard:
+        first, second = yard.add("build", verify="ok"), yard.add("build", verify="ok")
+        handle, _ = sh.claim()
+        if case == "another user's":
+            if os.geteuid() != 0:
+                pytest.skip("only root can give a file away")
+            os.chown(file, 4711, -1)
+        elif case == "the group's":
+            file.chmod(0o664)
+        else:
+            file.rename(tmp_path / "settings")
+            file.symlink_to(tmp_path / "settings")
+        assert sh.run("claim_task").code == 3
+        assert sh.run("complete_task", handle).code == 7
+        assert not ran.exists()
+        assert (yard.get(first.id).state, yard.get(second.id).state) == ("processing", "todo")
+        if case == "the group's":
+            file.chmod(0o644)
+            assert sh.run("complete_task", handle).line == ""
+            assert ran.exists()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +22,6 @@ from tests.sh import shells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from taskyard import Yard
 
@@ -91,6 +92,11 @@ def lapsed(yard: Yard) -> str:
     return handle
 
 
+def dropped(yard: Yard, task: dict[str, object]) -> str:
+    Path(yard.url, "todo", "order.json").write_text(json.dumps(task))
+    return ""
+
+
 def state(yard: Yard, handle: str) -> str:
     return yard.get(handle.split(".", maxsplit=1)[0]).state
 
@@ -118,6 +124,16 @@ SCENES = {
         lambda y, handle, _: y.report(handle.split(".")[0]).notes[0]["text"] == "hello",
     ),
     "reap and wake": Scene(lapsed, lambda _: ["reap_stale"], lambda y, handle, _: y.counts()["todo"] == 2),
+    "take in": Scene(
+        lambda y: dropped(y, {"kind": "k", "n": 1}),
+        lambda _: ["reap_stale"],
+        lambda y, _, out: y.counts()["todo"] == 1 and out.startswith("taken in "),
+    ),
+    "take in with a key": Scene(
+        lambda y: dropped(y, {"kind": "k", "taskId": "t", "n": 1}),
+        lambda _: ["reap_stale"],
+        lambda y, _, out: y.counts()["todo"] == 1 and out.startswith("taken in "),
+    ),
     "the loop": Scene(
         lambda y: y.add("k").id,
         lambda _: ["process_loop", "--once", "sh", "-c", 'cp "$1" "$TASKYARD_WORKDIR/result.json"', "sh", "/dev/stdin"],
@@ -165,7 +181,11 @@ def test_a_kill_anywhere_leaves_nothing_for_anybody_to_repair(
             with monkeypatch.context() as patience:
                 patience.setattr(mending, "PATIENCE", -1)  # ten minutes later
                 yard.sweep()
-            assert set(os.listdir(f"{url}/tmp")) <= {"clock"}
+            assert set(os.listdir(f"{url}/tmp")) <= {"clock"}, f"after a kill at {fatal} of {ran.args}"
+            if scene.startswith("take in"):
+                assert [yard.get(task.id).data["n"] for task in yard.find()] == [1], f"one task after a kill at {fatal}"
+                assert yard.set_aside() == []
+                check_log(yard)
             assert not [entry for entry in os.listdir(f"{url}/writers") if entry.endswith((".sh", ".look"))]
         shutil.rmtree(url)
     print(f"{scene}, {name}: killed at each of {fatal - 1} places")  # noqa: T201  for whoever runs it with -s

@@ -14,7 +14,8 @@
 #   taskyard.sh verify_ownership HANDLE            is it still mine?
 #   taskyard.sh process_loop [--kind KIND]... [--once|--drain] [--] CMD...
 #                                                  run CMD for each task, the task's file on its standard input
-#   taskyard.sh reap_stale                         give back what leases have ended of, wake what is due
+#   taskyard.sh reap_stale                         give back what leases have ended of, wake what is due, and take in what
+#                                                  lies in the drop box (todo/*.json), as a claim that finds nothing does
 #
 # The yard is $TASKYARD, else the nearest .taskyard upward; a script that changes its folder should name it by its whole path.
 # The worker is $TASKYARD_WORKER, else $AGENT_ID, else a name of this process. $TASKYARD_LEASE is the lease of claims in
@@ -27,15 +28,15 @@
 # result on its standard input. Where yard.json has none of that name, the task is never claimed here.
 #
 # It keeps to PROTOCOL.md, format 1, beside any number of Python workers. It leaves to them, and never touches: tasks that use
-# something (u or w in their names), tasks whose check it does not know, files in the drop box, idempotency keys, and what
-# killed processes left half done (the sweep's mending; 'taskyard janitor' does it at once).
+# something (u or w in their names), tasks whose check it does not know, dropped files that it cannot judge (it says so), and
+# what killed processes left half done (the sweep's mending; 'taskyard janitor' does it at once).
 #
 # It needs mv, mkdir, rmdir, rm, ln, touch, sleep, sort, sync, tr, tail, cat, sha256sum, awk, and a stat with -c: GNU's or
 # busybox's. Where there is no /proc it needs od, df and uname as well. setsid is used where there is one.
 #
-# A shell parses a script as it reads it, and to parse all of this takes as long as a mv. So what a claim and a done need
-# stands first, and where one of them is the verb, it is tried before the rest is read. Whatever then turns out to need
-# the rest says so by 100 (_ty_unread), before anything has been changed, and is done from the beginning.
+# A shell parses a script as it reads it, and to parse all of this takes as long as a mv. So what a done needs stands first,
+# then what a claim needs, and where one of them is the verb, it is tried before the rest is read. Whatever then turns out to
+# need the rest says so by 100 (_ty_unread), before anything has been changed, and is done from the beginning.
 
 # ---- small things -------------------------------------------------------------------------------------------------------
 
@@ -136,6 +137,7 @@ _ty_time() { # file
 }
 
 _ty_uptime() { # -> _ty_up in hundredths of a second; 1 where the system does not tell
+    [ -z "$_ty_early" ] || [ -z "${_ty_up-}" ] || return 0 # a single verb takes no longer than that
     _ty_up=
     { read -r _ty_up _; } 2>/dev/null </proc/uptime || return 1
     _ty_up=${_ty_up%.*}${_ty_up#*.}
@@ -198,7 +200,7 @@ _ty_date() { # milliseconds since 1970 -> _ty_stamp, _ty_minute, _ty_hour, _ty_d
 _ty_read_plainly() {
     local line='' name='' value=''
     _ty_durability=durable _ty_set_attempts=3 _ty_set_crashes=3 _ty_set_backoff=5000 _ty_set_cap=600000 _ty_set_lease=1800000
-    _ty_checks=
+    _ty_checks='' _ty_shared='' _ty_settle=
     for value in '{' '"taskyard": 1,' '"features": [],' '"settings": {'; do
         read -r line && [ "$line" = "$value" ] || return 1
     done
@@ -212,7 +214,7 @@ _ty_read_plainly() {
                 continue
                 ;;
             '"shared":"group"')
-                umask g=rwx # whatever is made here is the group's as well
+                _ty_share
                 continue
                 ;;
         esac
@@ -223,11 +225,17 @@ _ty_read_plainly() {
             '"backoff":') _ty_set_backoff=$((value * 1000)) ;;
             '"backoff_cap":') _ty_set_cap=$((value * 1000)) ;;
             '"lease":') _ty_set_lease=$((value * 1000)) ;;
-            '"sweep_every":' | '"settle":' | '"retention_age":' | '"retention_count":') ;;
+            '"settle":') _ty_settle=$((value * 1000)) ;;
+            '"sweep_every":' | '"retention_age":' | '"retention_count":') ;;
             *) return 1 ;;
         esac
     done
     return 1
+}
+
+_ty_share() { # whatever is made here is the group's as well
+    _ty_shared=1
+    umask g=rwx
 }
 
 _ty_is_folder() { # path: a link may lead to another filesystem, and mv would copy there without a word
@@ -275,6 +283,7 @@ _ty_open() {
         ! _ty_unread || return 100
         _ty_examine || return
     fi
+    if [ -z "$_ty_settle" ]; then if [ "$_ty_place" = network ]; then _ty_settle=60000; else _ty_settle=5000; fi; fi
     _ty_asked_lease=
     case ${TASKYARD_LEASE-} in
         '') ;;
@@ -286,9 +295,9 @@ _ty_open() {
     esac
     _ty_own_log='' _ty_torn='' _ty_last=0
     # One who takes a single task looks at a few; one who goes on keeps the list for a second.
-    if [ -n "$_ty_is_program" ]; then _ty_ahead=8; else _ty_ahead=32; fi
+    if [ -n "$_ty_is_program" ]; then _ty_ahead=4; else _ty_ahead=32; fi
     _ty_who || return
-    _ty_queue='' _ty_queue_for='' _ty_lost=0 _ty_last_tick=0 _ty_lane_known='' _ty_known_checks=''
+    _ty_queue='' _ty_queue_for='' _ty_lost=0 _ty_last_tick=0 _ty_lane_known='' _ty_known_checks='' _ty_seen_dropped='' _ty_left=0 _ty_said_left=''
     _ty_key=$key
 }
 
@@ -458,9 +467,11 @@ _ty_make() { # folder: with its parents, each synced in its own
 # mv may fail although the rename took place (a lost reply of a file server; a signal): nobody else uses the new name.
 _ty_move() { # file folder name
     local tries=0
+    _ty_unsure=
     _ty_is_folder "${1%/*}" && _ty_is_folder "$2" && _ty_is_folder "${2%/*}" || return
     while :; do
         _ty_error=$(mv -fT -- "$1" "$2/$3" 2>&1) && return 0
+        _ty_unsure=1
         _ty_listed "$2/$3" && return 0
         if [ ! -d "$2" ]; then
             _ty_make "$2" || return
@@ -481,7 +492,10 @@ _ty_tell() { # event id fence worker more -> _ty_line; its kind is that of the l
 }
 
 # The move that _ty_line tells of. 0, 1 or 8 as of any move; _ty_now is asked for where it is empty.
-_ty_shift() { # file folder name [sync]
+_ty_shift() { # file folder name [sync, or helped]
+    _ty_code=''
+    # What stands there is of one of the same name, killed or living, and is not overwritten.
+    { read -r _ty_code <"$_ty_notes"; } 2>/dev/null && [ -n "$_ty_code" ] && _ty_notes=${_ty_notes%.sh}-$$.sh
     _ty_code=
     { { _ty_shift_noted "$@" 2>&7; } 8<>"$_ty_notes"; } 7>&2 2>/dev/null
     [ -n "$_ty_code" ] || _ty_shift_noted "$@" 8>/dev/null # it cannot be noted; the move is worth more
@@ -493,7 +507,9 @@ _ty_shift_noted() { # the same, with the file for the note at 8
     _ty_code=0
     _ty_move "$1" "$2" "$3" || _ty_code=$?
     if [ $_ty_code -eq 0 ]; then
-        [ -z "${4-}" ] || _ty_sync "$2/$3" "$2" || _ty_code=8 # it is made, but must be said again to be sure
+        # A sweep may have been quicker, to help, and logs what it did. The note stays, for the next one to look it up.
+        [ "${4-}$_ty_unsure" != helped1 ] || return 0
+        [ "${4-}" != sync ] || _ty_sync "$2/$3" "$2" || _ty_code=8 # it is made, but must be said again to be sure
         [ -n "$_ty_now" ] || _ty_moment "$2/$3"
         _ty_log_line
     fi
@@ -517,6 +533,127 @@ _ty_log_line() { # _ty_line, at _ty_now; within a process time never goes back
 '
     return 0
 }
+
+# ---- done ---------------------------------------------------------------------------------------------------------------
+
+_ty_tidy() { # the claim's folder goes if it is empty
+    local folder=$_ty_root/attempts/$_ty_h_seg/$_ty_h_id/$_ty_handle
+    [ ! -d "$folder" ] || rmdir -- "$folder" 2>/dev/null
+    return 0
+}
+
+_ty_end_done() { # handle [result]
+    local code=0 target='' folder=''
+    _ty_handle "$1" || return
+    _ty_find || {
+        ! _ty_unread || return 100
+        _ty_late 'done' 'done' null "${2-}"
+        return
+    }
+    _ty_lane_json "$_ty_lane" && _ty_holder_json || return
+    _ty_tell 'done' "$_ty_id" "$_ty_fence" "$_ty_json"
+    target=$_ty_name
+    _ty_now=
+    if [ -n "${2-}" ]; then
+        _ty_record 'done' null "$2" || return
+        target=${_ty_name%.json}.r.json
+        _ty_now=
+    fi
+    folder=$_ty_root/done/$_ty_seg
+    _ty_shift "$_ty_root/processing/$_ty_name" "$folder" "$target" sync || code=$?
+    if [ $code -eq 1 ]; then
+        ! _ty_unread || return 100
+        _ty_late 'done' 'done' null "${2-}"
+        return
+    fi
+    [ $code -eq 0 ] || return $code
+    _ty_tidy
+    # By a listing from the top: a file server's client may remember that there was nothing.
+    for target in "$_ty_root/followers/$_ty_seg"*/"$_ty_id"*; do
+        [ "$target" = "$_ty_root/followers/$_ty_seg/$_ty_id" ] || continue
+        _ty_rest="_ty_follow $_ty_id"
+        ! _ty_unread || return 100
+        _ty_follow "$_ty_id"
+    done
+    return 0
+}
+
+_ty_complete() { # handle [file]
+    _ty_json=
+    if [ $# -eq 2 ]; then
+        ! _ty_unread || return 100
+        _ty_value "$2" || return
+        [ "$_ty_json" != null ] || _ty_json=
+    fi
+    _ty_handle "$1" || return
+    if _ty_find && [ -n "$_ty_verified" ]; then
+        ! _ty_unread || return 100
+        set -- "$1" "$_ty_json"
+        _ty_verify_by_hand "$2" || return
+        _ty_json=$2
+    fi
+    _ty_end_done "$1" "$_ty_json"
+}
+
+# ---- the doors ----------------------------------------------------------------------------------------------------------
+
+# Whoever sources this keeps its own options and IFS; a verb that fails ends no script that did not ask for it.
+_ty_call() { # function arguments
+    local IFS='
+' code=0 flags=$-
+    IFS=" 	$IFS"
+    set +fuC
+    "$@" || code=$?
+    case $flags in *f*) set -f ;; esac
+    case $flags in *u*) set -u ;; esac
+    case $flags in *C*) set -C ;; esac
+    return $code
+}
+
+_ty_of_claim() { # function most-words words: the handle, or $TASKYARD_CLAIM if there are no words at all
+    local verb=$1 most=$2
+    shift 2
+    # shellcheck disable=SC2031
+    [ $# -gt 0 ] || [ -z "${TASKYARD_CLAIM-}" ] || set -- "$TASKYARD_CLAIM"
+    [ $# -ge 1 ] && [ $# -le "$most" ] || {
+        _ty_say "this needs the handle of a claim"
+        return 2
+    }
+    _ty_open && "$verb" "$@"
+}
+
+complete_task() { _ty_call _ty_of_claim _ty_complete 2 "$@"; }
+
+# Run, under whatever name, or sourced by a script? A script that is running has its own file in $0.
+_ty_is_run() {
+    case ${0##*/} in taskyard.sh | taskyard-sh) return 0 ;; esac
+    [ -f "$0" ] && [ -r "$0" ] || return 1
+    local line=''
+    while IFS= read -r line; do
+        case $line in
+            '# taskyard.sh: a Taskyard worker in plain shell,'*) return 0 ;;
+            '#'*) ;;
+            *) return 1 ;;
+        esac
+    done <"$0"
+    return 1
+}
+
+_ty_at_once() { # verb words: if this is their verb, it is tried before more is read
+    [ "$1" = "${2-}" ] || return 0
+    shift
+    _ty_early=1
+    "$@"
+    _ty_early=$?
+    [ "$_ty_early" -eq 100 ] || exit "$_ty_early"
+    _ty_early=
+}
+
+_ty_is_program='' _ty_rest=''
+if _ty_is_run; then
+    _ty_is_program=1
+    _ty_at_once complete_task "$@"
+fi
 
 # ---- claim --------------------------------------------------------------------------------------------------------------
 
@@ -649,7 +786,7 @@ END
 
 # The next candidate -> _ty_entry. Lists are kept for a second; whether something more urgent has come is always looked at.
 _ty_pick() { # 1: list anew
-    local skipped=0 window=1
+    local skipped=0 window=1 fresh=''
     if [ "$1" = 1 ] || [ "$_ty_queue_for" != "$_ty_wanted" ] || ! _ty_uptime || [ $((_ty_up - _ty_filled)) -gt 100 ]; then
         _ty_queue=
     fi
@@ -661,10 +798,10 @@ _ty_pick() { # 1: list anew
             _ty_fill 9 || return
             _ty_queue_for=$_ty_wanted
             _ty_uptime || _ty_up=0
-            _ty_filled=$_ty_up
+            _ty_filled=$_ty_up fresh=1
             continue
         fi
-        if [ "$_ty_rank" -gt 0 ] && _ty_fill $((_ty_rank - 1)); then continue; fi
+        if [ -z "$fresh" ] && [ "$_ty_rank" -gt 0 ] && _ty_fill $((_ty_rank - 1)); then continue; fi
         # After lost races somewhere near the oldest, so that workers don't walk in step.
         if [ "$_ty_lost" -gt 0 ]; then
             window=$((_ty_lost < 5 ? 1 << _ty_lost : 32))
@@ -703,7 +840,7 @@ _ty_take() {
     _ty_handle=$_ty_id.$fence.$nonce _ty_fence=$fence _ty_lease=$lease _ty_nonce=$nonce
     _ty_file=$_ty_root/processing/$target
     [ -z "$_ty_body" ] || _ty_file=$_ty_root/edits/$_ty_seg/$_ty_id.$_ty_body.json
-    [ -f "$_ty_file" ] && [ -r "$_ty_file" ] && return 0
+    [ -f "$_ty_file" ] && [ ! -L "$_ty_file" ] && [ -r "$_ty_file" ] && return 0
     _ty_rest=_ty_give_up
     ! _ty_unread || return 100
     _ty_give_up
@@ -745,125 +882,9 @@ _ty_claim_next() { # [kind...]
     printf '%s\t%s\n' "$_ty_handle" "$_ty_file"
 }
 
-# ---- done ---------------------------------------------------------------------------------------------------------------
-
-_ty_tidy() { # the claim's folder goes if it is empty
-    local folder=$_ty_root/attempts/$_ty_h_seg/$_ty_h_id/$_ty_handle
-    [ ! -d "$folder" ] || rmdir -- "$folder" 2>/dev/null
-    return 0
-}
-
-_ty_end_done() { # handle [result]
-    local code=0 target='' folder=''
-    _ty_handle "$1" || return
-    _ty_find || {
-        ! _ty_unread || return 100
-        _ty_late 'done' 'done' null "${2-}"
-        return
-    }
-    _ty_lane_json "$_ty_lane" && _ty_holder_json || return
-    _ty_tell 'done' "$_ty_id" "$_ty_fence" "$_ty_json"
-    target=$_ty_name
-    _ty_now=
-    if [ -n "${2-}" ]; then
-        _ty_record 'done' null "$2" || return
-        target=${_ty_name%.json}.r.json
-        _ty_now=
-    fi
-    folder=$_ty_root/done/$_ty_seg
-    _ty_shift "$_ty_root/processing/$_ty_name" "$folder" "$target" sync || code=$?
-    if [ $code -eq 1 ]; then
-        ! _ty_unread || return 100
-        _ty_late 'done' 'done' null "${2-}"
-        return
-    fi
-    [ $code -eq 0 ] || return $code
-    _ty_tidy
-    # By a listing from the top: a file server's client may remember that there was nothing.
-    for target in "$_ty_root/followers/$_ty_seg"*/"$_ty_id"*; do
-        [ "$target" = "$_ty_root/followers/$_ty_seg/$_ty_id" ] || continue
-        _ty_rest="_ty_follow $_ty_id"
-        ! _ty_unread || return 100
-        _ty_follow "$_ty_id"
-    done
-    return 0
-}
-
-_ty_complete() { # handle [file]
-    _ty_json=
-    if [ $# -eq 2 ]; then
-        ! _ty_unread || return 100
-        _ty_value "$2" || return
-        [ "$_ty_json" != null ] || _ty_json=
-    fi
-    _ty_handle "$1" || return
-    if _ty_find && [ -n "$_ty_verified" ]; then
-        ! _ty_unread || return 100
-        set -- "$1" "$_ty_json"
-        _ty_verify_by_hand "$2" || return
-        _ty_json=$2
-    fi
-    _ty_end_done "$1" "$_ty_json"
-}
-
-# ---- the doors ----------------------------------------------------------------------------------------------------------
-
-# Whoever sources this keeps its own options and IFS; a verb that fails ends no script that did not ask for it.
-_ty_call() { # function arguments
-    local IFS='
-' code=0 flags=$-
-    IFS=" 	$IFS"
-    set +fuC
-    "$@" || code=$?
-    case $flags in *f*) set -f ;; esac
-    case $flags in *u*) set -u ;; esac
-    case $flags in *C*) set -C ;; esac
-    return $code
-}
-
-_ty_of_claim() { # function most-words words: the handle, or $TASKYARD_CLAIM if there are no words at all
-    local verb=$1 most=$2
-    shift 2
-    # shellcheck disable=SC2031
-    [ $# -gt 0 ] || [ -z "${TASKYARD_CLAIM-}" ] || set -- "$TASKYARD_CLAIM"
-    [ $# -ge 1 ] && [ $# -le "$most" ] || {
-        _ty_say "this needs the handle of a claim"
-        return 2
-    }
-    _ty_open && "$verb" "$@"
-}
-
 claim_task() { _ty_call _ty_claim_next "$@"; }
-complete_task() { _ty_call _ty_of_claim _ty_complete 2 "$@"; }
 
-# Run, under whatever name, or sourced by a script? A script that is running has its own file in $0.
-_ty_is_run() {
-    case ${0##*/} in taskyard.sh | taskyard-sh) return 0 ;; esac
-    [ -f "$0" ] && [ -r "$0" ] || return 1
-    local line=''
-    while IFS= read -r line; do
-        case $line in
-            '# taskyard.sh: a Taskyard worker in plain shell,'*) return 0 ;;
-            '#'*) ;;
-            *) return 1 ;;
-        esac
-    done <"$0"
-    return 1
-}
-
-_ty_is_program='' _ty_rest=''
-if _ty_is_run; then
-    _ty_is_program=1
-    case ${1-} in
-        claim_task | complete_task)
-            _ty_early=1
-            "$@"
-            _ty_early=$?
-            [ "$_ty_early" -eq 100 ] || exit "$_ty_early"
-            _ty_early=
-            ;;
-    esac
-fi
+[ -z "$_ty_is_program" ] || _ty_at_once claim_task "$@"
 
 # ========================================================================================================================
 # All else, in the order in which it is needed: reading what is not plain, records, add, late verbs, endings, the sweep, the
@@ -953,51 +974,33 @@ _ty_quote() { # as _ty_string
         }')
 }
 
-# The JSON value in a file, on one line; 2 if it is none. Strings become \001, all other values \002, members \003, until one
-# value is left: regular expressions can't count brackets, but they can take them off from the inside.
-_ty_value() { # file -> _ty_json
-    [ -r "$1" ] && [ ! -d "$1" ] || [ "$1" = - ] || {
-        _ty_say "$1 cannot be read"
-        return 2
-    }
-    _ty_json=$(LC_ALL=C awk '
-        { text = text (NR > 1 ? "\n" : "") $0 }
-        END {
-            if (text ~ "[\001-\010\013\014\016-\037]") exit 1
-            bare = text
-            gsub("\"([][ !#-Z^-~\177]|\\\\(\\\\|[\"/bfnrt]|u[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F])|[\302-\337][\200-\277]|\340[\240-\277][\200-\277]|[\341-\354\356\357][\200-\277][\200-\277]|\355[\200-\237][\200-\277]|\360[\220-\277][\200-\277][\200-\277]|[\361-\363][\200-\277][\200-\277][\200-\277]|\364[\200-\217][\200-\277][\200-\277])*\"", "\001", bare)
-            gsub(/-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|true|false|null/, "\002", bare)
-            gsub("[ \n\r\t]+", "", bare)
-            for (depth = 0; depth <= 200; depth++) {
-                before = bare
-                gsub("\001:[\001\002]", "\003", bare)
-                gsub("[{](\003(,\003)*)?[}]", "\002", bare)
-                gsub("[[]([\001\002](,[\001\002])*)?[]]", "\002", bare)
-                if (bare == before) break
-            }
-            if (bare != "\001" && bare != "\002") exit 1
-            # What Python cannot keep: half of a character, and numbers without end.
-            bare = text; gsub(/\\\\/, "", bare); gsub(/\\u[dD][89abAB]..\\u[dD][c-fC-F]../, "", bare)
-            if (bare ~ /\\u[dD][89a-fA-F]/) exit 1
-            gsub(/"([^"\\]|\\.)*"/, " ", bare)
-            while (match(bare, /[0-9.]+[eE][+]?[0-9][0-9][0-9]+/)) {
-                if (substr(bare, RSTART, RLENGTH) + 0 > 1.797e308) exit 1
-                bare = substr(bare, RSTART + RLENGTH)
-            }
-            gsub("[\n\r\t]", " ", text); sub(/^ +/, "", text); sub(/ +$/, "", text)
-            if (length(text) > 1048576) exit 1
-            print text
-        }' "$1") || {
-        _ty_say "$1 holds no JSON value, or one of more than 1 MiB or 200 levels"
-        return 2
-    }
-}
-
-# A reader of JSON, for awk: value("") reads text t into val, by path; s before a string, n before other values, o for an
-# object, a for an empty list, A for another. bad is set where it is none.
+# A reader of JSON, for awk. scan() takes the next line of a text: no token goes on in the next. Then is_whole() reads all into
+# val, by path: s before a string (as it is written), n before other values, o for an object, a for an empty list, A for
+# another. bad is set where it is none; odd where Python cannot keep it: half of a character, numbers without end, depth.
+# Nothing is cut off a long text bit by bit, which would take its square. \001 stands for two backslashes, \002 for \".
 _ty_awk='
-    function skip() { sub(/^[ \t\r\n]+/, "", t) }
-    function next_is(c) { skip(); if (substr(t, 1, 1) != c) return 0; t = substr(t, 2); return 1 }
+    function scan(line,   bare, piece, word, n, m, i, j) {
+        nul = sprintf("%c", 0); size += length(line) + 1; bare = line
+        gsub("[\302-\337][\200-\277]|\340[\240-\277][\200-\277]|[\341-\354\356\357][\200-\277][\200-\277]|\355[\200-\237][\200-\277]|\360[\220-\277][\200-\277][\200-\277]|[\361-\363][\200-\277][\200-\277][\200-\277]|\364[\200-\217][\200-\277][\200-\277]", "", bare)
+        if (bare ~ "[\001-\010\013\014\016-\037\200-\377]" || (length(nul) && index(line, nul))) bad = 1
+        gsub(/\\\\/, "\001", line); gsub(/\\"/, "\002", line)
+        bare = line; gsub("\\\\([/bfnrt]|u[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F])", "", bare)
+        if (index(bare, "\\")) bad = 1
+        bare = line; gsub(/\\u[dD][89abAB]..\\u[dD][c-fC-F]../, "", bare)
+        if (bare ~ /\\u[dD][89a-fA-F]/) odd = 1
+        n = split(line, piece, "\"")
+        if (n > 0 && n % 2 == 0) bad = 1
+        for (i = 1; i <= n; i++) {
+            if (i % 2) {
+                gsub(/[][{},:]/, " & ", piece[i])
+                m = split(piece[i], word, /[ \t\r]+/)
+                for (j = 1; j <= m; j++) if (word[j] != "") token[++last] = word[j]
+            } else {
+                token[++last] = "\"" piece[i]
+                if (piece[i] ~ /[\t\r]/) bad = 1
+            }
+        }
+    }
     function digits(text,   i, n) { for (i = 1; i <= length(text); i++) n = n * 16 + index("0123456789abcdef", tolower(substr(text, i, 1))) - 1; return n }
     function letter(n) {
         if (n < 128) return sprintf("%c", n)
@@ -1005,12 +1008,13 @@ _ty_awk='
         if (n < 65536) return sprintf("%c%c%c", 224 + int(n / 4096), 128 + int(n / 64) % 64, 128 + n % 64)
         return sprintf("%c%c%c%c", 240 + int(n / 262144), 128 + int(n / 4096) % 64, 128 + int(n / 64) % 64, 128 + n % 64)
     }
-    function plain(text,   out, at, c, n) {
-        while (at = index(text, "\\")) {
-            out = out substr(text, 1, at - 1); c = substr(text, at + 1, 1); n = at + 2
-            if (c == "u") {
-                c = digits(substr(text, at + 2, 4)); n = at + 6
-                if (c >= 55296 && c < 56320 && substr(text, n, 2) == "\\u") { c = 65536 + (c - 55296) * 1024 + digits(substr(text, n + 2, 4)) - 56320; n += 6 }
+    function plain(text,   out, c, n) {
+        while (match(text, "[\\\\\001\002]")) {
+            out = out substr(text, 1, RSTART - 1); c = substr(text, RSTART, 1); n = RSTART + 2
+            if (c == "\001") { c = "\\"; n-- } else if (c == "\002") { c = "\""; n-- }
+            else if ((c = substr(text, n - 1, 1)) == "u") {
+                c = digits(substr(text, n, 4)); n += 4
+                if (c >= 55296 && c < 56320) { c = 65536 + (c - 55296) * 1024 + digits(substr(text, n + 2, 4)) - 56320; n += 6 }
                 if (c == 0) bad = 1
                 c = letter(c)
             } else if (c == "n") c = "\n"; else if (c == "t") c = "\t"; else if (c == "r") c = "\r"
@@ -1019,34 +1023,73 @@ _ty_awk='
         }
         return out text
     }
-    function value(path,   key, n) {
-        skip()
-        if (match(t, /^"([^"\\]|\\.)*"/)) { key = substr(t, 2, RLENGTH - 2); t = substr(t, RLENGTH + 1); val[path] = "s" plain(key); return }
-        if (match(t, /^(-?[0-9][0-9.eE+-]*|true|false|null)/)) { val[path] = "n" substr(t, 1, RLENGTH); t = substr(t, RLENGTH + 1); return }
-        if (next_is("{")) {
-            val[path] = "o"
-            if (next_is("}")) return
-            do {
-                skip()
-                if (!match(t, /^"([^"\\]|\\.)*"/)) { bad = 1; return }
-                key = substr(t, 2, RLENGTH - 2); t = substr(t, RLENGTH + 1); key = plain(key)
-                if (!next_is(":")) { bad = 1; return }
-                members[path] = members[path] key "\n"
-                value(path "/" key)
-                if (bad) return
-            } while (next_is(","))
-            if (!next_is("}")) bad = 1
-            return
+    function text(path) { return val[path] ~ /^s/ ? plain(substr(val[path], 2)) : "" }
+    function is_whole(   i, t, want, depth, where, path, closing, n, key) { # without recursion, for which some awks have little room
+        want = "value"
+        for (i = 1; i <= last && !bad; i++) {
+            t = token[i]
+            if (want == "first" && t != closing[depth]) want = closing[depth] == "}" ? "key" : "value"
+            if (want == "first" || want == "end" && t == closing[depth]) { where = path[depth--]; want = "end" }
+            else if (want == "end") {
+                if (t != "," || !depth) bad = 1
+                want = closing[depth] == "}" ? "key" : "value"
+                if (want == "value") where = path[depth] "/" ++n[depth]
+                continue
+            } else if (want == "key") {
+                if (t !~ /^"/ || token[++i] != ":") bad = 1
+                t = plain(substr(t, 2)); where = path[depth] "/" t; want = "value"
+                if (depth == 1) { key = t; from[key] = i + 1 }
+                if (path[depth] == "/settings/checks") checks = checks t "\n"
+                continue
+            } else if (t == "{" || t == "[") {
+                val[where] = t == "{" ? "o" : "a"
+                path[++depth] = where; closing[depth] = t == "{" ? "}" : "]"; n[depth] = 0; want = "first"
+                if (depth > 200) bad = odd = 1
+                if (t == "[") where = where "/0"
+                continue
+            } else {
+                want = "end"
+                if (t ~ /^"/) val[where] = "s" substr(t, 2)
+                else if (t ~ /^(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|true|false|null)$/) {
+                    val[where] = "n" t
+                    if (t ~ /[0-9][.eE]/) { floats = 1; if (t + 0 > 1.797e308 || t + 0 < -1.797e308) odd = 1 }
+                    if (length(t) > 4000) odd = 1
+                } else bad = 1
+            }
+            if (depth == 1) to[key] = i
+            if (closing[depth] == "]") val[path[depth]] = "A"
         }
-        if (next_is("[")) {
-            val[path] = "a"
-            if (next_is("]")) return
-            do { val[path] = "A"; value(path "/" n++); if (bad) return } while (next_is(","))
-            if (!next_is("]")) bad = 1
-            return
+        return !bad && want == "end" && depth == 0
+    }
+    function show(first, final,   i, j, k, m, n, part, bit) { # these tokens, compact
+        for (i = first; i <= final; i++) {
+            n = split(token[i], part, "\001")
+            for (j = 1; j <= n; j++) {
+                if (j > 1) printf "%s", "\\\\"
+                m = split(part[j], bit, "\002")
+                for (k = 1; k <= m; k++) printf "%s%s", (k > 1 ? "\\\"" : ""), bit[k]
+            }
+            if (token[i] ~ /^"/) printf "\""
         }
-        bad = 1
     }'
+
+# The JSON value in a file, on one line and compact; 2 if it is none.
+_ty_value() { # file -> _ty_json
+    [ -r "$1" ] && [ ! -d "$1" ] || [ "$1" = - ] || {
+        _ty_say "$1 cannot be read"
+        return 2
+    }
+    if [ "$1" = - ]; then _ty_json=$(_ty_compact); else _ty_json=$(_ty_compact <"$1"); fi || {
+        _ty_say "$1 holds no JSON value, or one of more than 1 MiB or 200 levels"
+        return 2
+    }
+}
+
+_ty_compact() {
+    LC_ALL=C awk "$_ty_awk"'
+        { scan($0) }
+        END { if (!is_whole() || odd || size > 1048577) exit 1; show(1, last); print "" }'
+}
 
 # ---- where the yard is, and what is in its yard.json ---------------------------------------------------------------------
 
@@ -1100,7 +1143,7 @@ _ty_locate() { # -> _ty_text
 }
 
 # The settings, and whether this place can be used: one mount, because mv copies from one to another without a word. Says
-# ok or what is wrong, then durability, attempts, crashes, backoff, cap and lease, then local or not, then names of checks.
+# ok or what is wrong, then durability, attempts, crashes, backoff, cap and lease, then local or not, settle, and group, then names of checks.
 _ty_read_yard() {
     _TY_ROOT=$_ty_root LC_ALL=C awk "$_ty_awk"'
         function number(name, fallback, factor,   v, whole) {
@@ -1119,23 +1162,23 @@ _ty_read_yard() {
             }
             next
         }
-        { t = t $0 "\n" }
+        { scan($0) }
         END {
-            value(""); skip()
-            durability = val["/settings/durability"]; if (durability == "") durability = "sdurable"
+            whole = is_whole()
+            durability = val["/settings/durability"] == "" ? "durable" : text("/settings/durability")
             attempts = number("max_attempts", 3, 1); crashes = number("max_crashes", 3, 1)
             backoff = number("backoff", 5000, 1000); cap = number("backoff_cap", 600000, 1000); lease = number("lease", 1800000, 1000)
-            if (bad || t != "") said = "its yard.json is no JSON"
+            if (!whole) said = "its yard.json is no JSON"
             else if (val["/taskyard"] != "n1" || val["/features"] !~ /^(a|nnull|nfalse)?$/) said = "its format or features are unknown to this version of taskyard.sh"
             else if (val["/settings"] != "" && val["/settings"] != "o") said = "the settings in its yard.json are no object"
-            else if (durability !~ /^s(fast|durable|strict)$/) said = "the durability in its yard.json is unknown"
+            else if (durability !~ /^(fast|durable|strict)$/) said = "the durability in its yard.json is unknown"
             else if (wrong != "") said = wrong " in its yard.json is no number that can be used"
             else if (inner != "") said = inner " in it is a mount of its own"
             else if (type ~ /^fuse\.(s3fs|goofys|gcsfuse|rclone|osxfs|grpcfuse)$|^fakeowner$/) said = type " has no atomic rename"
             if (said != "") { print "no", said; exit }
             place = best == "" ? "unknown" : device !~ /^0:/ || type ~ /^(ext[234]|xfs|btrfs|tmpfs|overlay|zfs|f2fs|bcachefs|ramfs|ufs|apfs)$/ ? "local" : "network"
-            print "ok", substr(durability, 2), attempts, crashes, backoff, cap, lease, place, val["/settings/shared"] == "sgroup" ? "group" : "own"
-            printf "%s", members["/settings/checks"]
+            print "ok", durability, attempts, crashes, backoff, cap, lease, place, number("settle", place == "network" ? 60000 : 5000, 1000), text("/settings/shared") == "group" ? "group" : ""
+            printf "%s", checks
         }' "$@"
 }
 
@@ -1166,10 +1209,13 @@ ${said#*
 *}
             ;;
     esac
-    # shellcheck disable=SC2086  # nine words
+    # shellcheck disable=SC2086  # ten words, or nine
     set -- $said
     _ty_durability=$2 _ty_set_attempts=$3 _ty_set_crashes=$4 _ty_set_backoff=$5 _ty_set_cap=$6 _ty_set_lease=$7 _ty_place=$8
-    [ "$9" != group ] || umask g=rwx # a yard that a group shares: whatever is made here is the group's as well
+    _ty_settle=$9 _ty_shared=
+    [ $# -eq 9 ] || _ty_share
+    # shellcheck disable=SC2094  # nothing is written
+    [ -z "$_ty_checks" ] || _ty_is_trusted <"$_ty_root/yard.json" || _ty_checks=
     [ "$_ty_place" != unknown ] || _ty_one_mount || {
         _ty_say "the yard $_ty_root cannot be used: it is more than one mount"
         return 8
@@ -1178,6 +1224,16 @@ ${said#*
 }
 
 # ---- checks -------------------------------------------------------------------------------------------------------------
+
+# May whoever wrote the yard.json at standard input have commands run by this user? This user itself and root may. All who can
+# write a yard can put another file there, and that must be no way into everybody's shell.
+_ty_is_trusted() {
+    local status='' file=/dev/stdin
+    [ -e "$file" ] || file=$_ty_root/yard.json # no /proc here
+    [ ! -L "$_ty_root/yard.json" ] && status=$(stat -L -c '%u %a' -- "$file" 2>/dev/null) || return 1
+    [ -O "$file" ] || [ "${status% *}" = 0 ] || return 1
+    [ -z "$_ty_shared" ] || case $status in *[2367] | *[2367]?) return 1 ;; esac
+}
 
 # The names of the checks that tasks ask for, a line for each file; an empty one where it asks for none. What Python writes
 # has the name before the data, however long those are; in a file that was dropped it may stand anywhere.
@@ -1194,10 +1250,10 @@ _ty_checks_of() { # files
                     print plain(head)
                 } else if (length(t) > 65536 || t ~ /^\{"taskyard":/) print ""
                 else {
-                    split("", val); bad = 0; value("")
-                    name = val["/verify"]
-                    if (bad || name !~ /^s/) name = ""
-                    print substr(name, 2)
+                    split("", val); last = bad = 0
+                    n = split(t, lines, "\n")
+                    for (j = 1; j <= n; j++) scan(lines[j])
+                    print is_whole() ? text("/verify") : ""
                 }
             }
         }' "$@"
@@ -1246,17 +1302,17 @@ _ty_find_check() { # file that is held
     _ty_check=$(_ty_checks_of "$_ty_file")
     # shellcheck disable=SC2031
     [ "${TASKYARD_CLAIM-}" != "$_ty_handle" ] || given=${TASKYARD_CHECK-}
-    _ty_text=$(_TY_CHECK=$_ty_check _TY_GIVEN=$given LC_ALL=C awk "$_ty_awk"'
-        { t = t $0 "\n" }
+    # shellcheck disable=SC2094  # nothing is written
+    { [ -n "$given" ] || _ty_is_trusted; } <"$_ty_root/yard.json" && _ty_text=$(_TY_CHECK=$_ty_check _TY_GIVEN=$given LC_ALL=C awk "$_ty_awk"'
+        ENVIRON["_TY_GIVEN"] == "" { scan($0) }
         END {
             path = "/settings/checks/" ENVIRON["_TY_CHECK"]
-            if (ENVIRON["_TY_GIVEN"] != "") { t = ENVIRON["_TY_GIVEN"]; path = "" }
-            value("")
-            if (bad || val[path] != "A") exit 1
+            if (ENVIRON["_TY_GIVEN"] != "") { scan(ENVIRON["_TY_GIVEN"]); path = "" }
+            if (!is_whole() || val[path] != "A") exit 1
             for (i = 0; (path "/" i) in val; i++) {
-                word = val[path "/" i]
-                if (word !~ /^s/) exit 1
-                word = substr(word, 2)
+                if (val[path "/" i] !~ /^s/) exit 1
+                word = text(path "/" i)
+                if (bad) exit 1
                 gsub(/\047/, "\047\"\047\"\047", word) # no backslash: awks differ in what one means there
                 printf "\047%s\047 ", word
             }
@@ -1319,17 +1375,20 @@ _ty_sync_draft() { # what cannot be made sure of is not used
     return 8
 }
 
-# Exclusively, and never replaced. 0: published. 1: there was one.
-_ty_publish() { # folder name
-    local code=0
-    _ty_error=$(ln -- "$_ty_path" "$1/$2" 2>&1) || {
-        [ -d "$1" ] || _ty_make "$1" || code=8
-        if [ $code -eq 0 ] && ! [ "$_ty_path" -ef "$1/$2" ]; then
-            _ty_error=$(ln -- "$_ty_path" "$1/$2" 2>&1) || [ "$_ty_path" -ef "$1/$2" ] || {
-                if _ty_listed "$1/$2"; then code=1; else _ty_trouble "$1/$2 cannot be made" || code=8; fi
-            }
-        fi
+# A second name for the draft, exclusively and never replaced. 0: it has it. 1: there was one.
+_ty_link() { # folder name
+    _ty_error=$(ln -- "$_ty_path" "$1/$2" 2>&1) && return
+    [ -d "$1" ] || _ty_make "$1" || return
+    ! [ "$_ty_path" -ef "$1/$2" ] || return 0
+    _ty_error=$(ln -- "$_ty_path" "$1/$2" 2>&1) || [ "$_ty_path" -ef "$1/$2" ] || {
+        ! _ty_listed "$1/$2" || return 1
+        _ty_trouble "$1/$2 cannot be made"
     }
+}
+
+_ty_publish() { # folder name: the same, and the draft's own name is gone
+    local code=0
+    _ty_link "$1" "$2" || code=$?
     rm -f -- "$_ty_path"
     return $code
 }
@@ -1426,13 +1485,16 @@ _ty_highest() { # how many, then folders -> _ty_text, that many segments, the hi
     shift
     _ty_text=
     for path; do
-        case ${path##*/} in ????) _ty_text="${path##*/} $_ty_text" ;; esac
+        case ${path##*/} in
+            *[!0-9a-hjkmnp-tv-z]*) ;; # also the pattern itself, which the shell would look up here
+            ????) _ty_text="${path##*/} $_ty_text" ;;
+        esac
     done
     # shellcheck disable=SC2086  # segments
     set -- $_ty_text
     _ty_text=
     while [ $# -gt 0 ] && [ "$many" -gt 0 ]; do
-        case $1 in *[!0-9a-hjkmnp-tv-z]*) ;; *) _ty_text="$_ty_text $1" many=$((many - 1)) ;; esac
+        _ty_text="$_ty_text $1" many=$((many - 1))
         shift
     done
 }
@@ -1739,6 +1801,270 @@ _ty_note() { # handle text; or the text alone, where TASKYARD_CLAIM names the cl
     _ty_event noted "$_ty_id" "$_ty_fence" "$_ty_json" ",\"text\":$text"
 }
 
+# ---- the drop box -------------------------------------------------------------------------------------------------------
+
+# What a dropped file means. Lines: take, wait (it is no object, yet) or leave; then why it is left, or kind, priority,
+# assignee, the parts of its name, key, and where there is a key, the rest of the task's file. What is not certain to be read
+# by Python in just this way is left to Python: it knows all letters, and may set files aside.
+_ty_read_dropped() { # size, the file at standard input
+    _TY_SIZE=$1 LC_ALL=C awk "$_ty_awk"'
+        function leave(reason) { if (why == "") why = reason }
+        function given(name) { return val["/" name] != "" && val["/" name] != "nnull" }
+        function either(one, other) { if (given(one) && given(other)) leave("it has " one " and " other); return given(other) ? other : one }
+        function line(name, most,   said, letters) { # a text of one line
+            if (!given(name)) return ""
+            said = length(val["/" name]) <= 6 * most ? text("/" name) : ""
+            letters = said; gsub("[\200-\277]", "", letters)
+            if (said == "" || bad || length(letters) > most || said ~ "[\001-\037\177]|\302[\200-\237]|\342\200[\250\251]") leave("its " name " may not be allowed")
+            return said
+        }
+        function is_kind(word) { # of the letters beyond ASCII those that are certain
+            gsub("\303[\200-\226\230-\266\270-\277]|[\304\305\320\321][\200-\277]|\344[\270-\277][\200-\277]|[\345-\350][\200-\277][\200-\277]|\351[\200-\276][\200-\277]", "a", word)
+            return word ~ /^[A-Za-z0-9][A-Za-z0-9_.:-]*$/
+        }
+        function number(name, least, most,   said) {
+            if (!given(name)) return ""
+            said = val["/" name]
+            if (said !~ /^n(0|[1-9][0-9]?[0-9]?)$/ || (said = substr(said, 2) + 0) < least || said > most) leave("its " name " may not be allowed")
+            return said
+        }
+        function milliseconds(   said, unit) {
+            if (!given("lease")) return ""
+            said = val["/lease"] ~ /^s/ ? text("/lease") : substr(val["/lease"], 2)
+            unit = 1
+            if (val["/lease"] ~ /^s.*[smhd]$/) {
+                unit = substr(said, length(said)); unit = unit == "m" ? 60 : unit == "h" ? 3600 : unit == "d" ? 86400 : 1
+                said = substr(said, 1, length(said) - 1)
+            }
+            if (said !~ /^[0-9]+([.][0-9][0-9]?[0-9]?)?$/ || length(said) > 12 || (said *= unit * 1000) < 1 || said > 2592000000) leave("its lease may not be allowed")
+            return sprintf("%.0f", said)
+        }
+        BEGIN { RS = "\001" } # as a whole: some awks read no further than to a NUL, and the length tells
+        { bytes += length($0); n = split($0, lines, "\n"); for (i = 1; i <= n; i++) scan(lines[i]) }
+        END {
+            whole = is_whole()
+            if (!odd && (!whole || val[""] != "o" || bytes != ENVIRON["_TY_SIZE"])) { print "wait"; exit }
+            if (odd || size > (floats ? 131072 : 1048576)) leave("its data may be more than a task can hold")
+            if ("/taskyard" in val) leave("it is a file of a yard")
+            n = split("after uses notBefore not_before", names, " ")
+            for (i = 1; i <= n; i++) if (given(names[i]) && val["/" names[i]] != (i < 3 ? "a" : "")) leave("it has " names[i])
+            kind = text(given("kind") ? "/kind" : "/operation")
+            if (!given("kind") && (kind == "" || kind !~ "[\200-\377]" && (!is_kind(kind) || length(kind) > 60))) kind = "default"
+            if (!is_kind(kind)) leave("its kind may not be allowed")
+            priority = given("priority") ? number("priority", 0, 9) : 5
+            attempts = number(either("maxAttempts", "max_attempts"), 1, 999)
+            key = either("taskId", "task_id")
+            if (val["/" key] !~ /^n-?[0-9]/) key_text = line(key, 256)
+            else if ((key_text = substr(val["/" key], 2)) !~ /^(0|-?[1-9][0-9]*)$/ || length(key_text) > 256) leave("its " key " may not be allowed")
+            lease = milliseconds(); assignee = line("assignee", 60); line("title", 500); line("mission", 256); line("verify", 256)
+            if (why != "") { print "leave\n" why; exit }
+            printf "take\n%s\n%s\n%s\n%s%s%s\n%s\n", kind, priority, assignee, (attempts == "" ? "" : ".m" attempts), (lease == "" ? "" : ".t" lease), (given("verify") ? ".v" : ""), key_text
+            if (key_text == "") exit
+            n = split("title assignee mission key max_attempts lease verify", names, " ")
+            for (i = 1; i <= n; i++) {
+                name = names[i]
+                if (name == "key") { printf ",\"key\":"; if (val["/" key] ~ /^s/) show(from[key], to[key]); else printf "\"%s\"", key_text }
+                else if (name == "max_attempts") { if (attempts != "") printf ",\"max_attempts\":%s", attempts }
+                else if (name == "lease") { if (lease != "") printf ",\"lease\":%.3f", lease / 1000 }
+                else if (given(name)) { printf ",\"%s\":", name; show(from[name], to[name]) }
+            }
+            printf ",\"data\":"
+            if ("data" in from) show(from["data"], to["data"]); else show(1, last)
+            print "}"
+        }'
+}
+
+# -> _ty_d_kind, _ty_d_priority, _ty_d_own, _ty_d_key, _ty_d_rest, and _ty_lane. 1: it is left, _ty_why says why. 3: it may be on its way in.
+_ty_judge_dropped() { # file size
+    local said='' verdict='' assignee=''
+    said=$( { _ty_read_dropped "$2" <"$1"; } 2>/dev/null) || said="wait"
+    {
+        read -r verdict
+        IFS= read -r _ty_d_kind
+        read -r _ty_d_priority
+        IFS= read -r assignee
+        read -r _ty_d_own
+        IFS= read -r _ty_d_key
+        IFS= read -r _ty_d_rest
+    } <<END
+$said
+END
+    _ty_why=$_ty_d_kind
+    case $verdict in
+        leave) return 1 ;;
+        take) ;;
+        *) return 3 ;;
+    esac
+    _ty_why="its kind is too long"
+    _ty_encode "$_ty_d_kind" || return 1
+    _ty_lane=$_ty_d_priority-$_ty_text
+    [ -n "$assignee" ] || return 0
+    _ty_why="its assignee may not be allowed"
+    _ty_encode "$assignee" || return 1
+    _ty_lane=$_ty_lane@$_ty_text
+}
+
+_ty_new_place() { # for one more task of _ty_lane -> _ty_seg, _ty_id, _ty_folder
+    local lane=$_ty_lane
+    if ! _ty_uptime || [ -z "$_ty_asked_up" ] || [ $((_ty_up - _ty_asked_up)) -gt 100 ]; then # for ids time is carried on for a second
+        _ty_ask_time || return
+        _ty_asked=$_ty_now _ty_asked_up=$_ty_up
+    fi
+    _ty_now=$((_ty_asked + (_ty_asked_up ? (_ty_up - _ty_asked_up) * 10 : 0)))
+    _ty_segment "$lane" || return
+    _ty_new_id
+    _ty_folder=$_ty_root/todo/$lane/$_ty_seg
+    _ty_lane_json "$lane"
+    _ty_tell added "$_ty_id" 0 null
+}
+
+# A file without a key becomes the task's own, as it is. 0: taken in, or somebody else was first. 1: left. 3: on its way. 8: trouble.
+_ty_take_in() { # file size mode-and-group
+    local code=0
+    _ty_judge_dropped "$1" "$2" || return
+    if [ -n "$_ty_d_key" ]; then
+        _ty_take_in_keyed "$1" "$2"
+        return
+    fi
+    # Where a group shares the yard all of it must be able to beat on the file. A mode is not changed by name: it may be a link by then.
+    _ty_why="the yard's group cannot write it"
+    [ -z "$_ty_shared" ] || case $3 in *[67]?" $(stat -c %g -- "$_ty_root")") ;; *) return 1 ;; esac
+    _ty_new_place && _ty_sync "$1" || return 8
+    _ty_shift "$1" "$_ty_folder" "$_ty_id.0.e0.c0.x$_ty_d_own.json" || code=$?
+    [ $code -ne 1 ] || return 0
+    [ $code -eq 0 ] && _ty_sync "$_ty_folder" || return 8
+    _ty_told="${_ty_told}taken in $_ty_id
+"
+}
+
+# One with a key is taken out of the box first, and a new file linked to its key: of two files with one key one is the task.
+_ty_take_in_keyed() { # file size
+    local stem=${1##*/} box='' keys='' name='' key=$_ty_d_key code=0
+    stem=${stem%.json} _ty_why="its name is too long"
+    [ ${#stem} -le 100 ] || return 1
+    name=$(printf '%s' "$key" | sha256sum) || return 8
+    name=${name%"${name#????????????????????????????????????????}"}.json
+    keys=$_ty_root/keys/${name%"${name#??}"} _ty_why="its taskId belongs to a task already"
+    if _ty_listed "$keys/$name"; then
+        _ty_listed "$1" && return 1 # else it is this very file's task
+        return 0
+    fi
+    _ty_draw
+    box=$$-$_ty_word.1.$stem.drop
+    _ty_move "$1" "$_ty_root/tmp" "$box" || {
+        [ $? -eq 1 ]
+        return
+    }
+    box=$_ty_root/tmp/$box
+    # Read once more, now that it is ours: somebody may have written to it since.
+    _ty_judge_dropped "$box" "$2" && [ "$_ty_d_key" = "$key" ] || {
+        _ty_put_back "$box" "$stem"
+        return 3
+    }
+    _ty_add_keyed "$keys" "$name" || code=$?
+    if [ $code -eq 0 ]; then
+        rm -f -- "$box"
+    else
+        _ty_put_back "$box" "$stem"
+        _ty_why="its taskId belongs to a task already"
+    fi
+    return $code
+}
+
+_ty_add_keyed() { # folder and name of the key: the task that was just judged. 1: the key is another's
+    local code=0
+    _ty_new_place || return
+    _ty_path=$_ty_root/tmp/$_ty_id.json # by that name anybody can finish it, once it has its key
+    _ty_write "{\"taskyard\":1,\"id\":\"$_ty_id\",\"kind\":$_ty_kind,\"priority\":$_ty_d_priority$_ty_d_rest" && _ty_sync_draft || return
+    _ty_link "$1" "$2" || {
+        code=$?
+        rm -f -- "$_ty_path"
+        return $code
+    }
+    _ty_sync "$1"
+    _ty_shift "$_ty_path" "$_ty_folder" "$_ty_id.0.e0.c0$_ty_d_own.json" helped || code=$?
+    if [ $code -eq 8 ] && [ "$_ty_path" -ef "$1/$2" ]; then # nothing was added, and the key is free again
+        rm -f -- "$1/$2" "$_ty_path"
+        return 8
+    fi
+    _ty_sync "$_ty_folder"
+    _ty_told="${_ty_told}taken in $_ty_id
+"
+}
+
+_ty_put_back() { # file in tmp/, stem: it must not replace another
+    local stem=$2
+    while ! ln -- "$1" "$_ty_root/todo/$stem.json" 2>/dev/null; do
+        if [ ! -e "$_ty_root/todo/$stem.json" ]; then # no links here
+            mv -fT -- "$1" "$_ty_root/todo/$stem.json" 2>/dev/null
+            return 0
+        fi
+        stem=$stem~
+    done
+    rm -f -- "$1"
+}
+
+_ty_list_dropped() { # lines of time, size, mode, group and path, the oldest first
+    local path=''
+    set --
+    for path in "$_ty_root"/todo/*.json; do
+        set -- "$@" "$path"
+        [ $# -lt 500 ] || {
+            stat -c '%Z %z %s %a %g %n' -- "$@"
+            set --
+        }
+    done
+    [ $# -eq 0 ] || stat -c '%Z %z %s %a %g %n' -- "$@"
+}
+
+# All that lies in the drop box and has arrived whole becomes tasks -> _ty_told. What is left stays where it is, and _ty_left and
+# _ty_left_why tell of it; it is not read again until something is done to it.
+_ty_ingest() {
+    local path='' seconds='' clock='' size='' mode='' group='' code='' seen=$_ty_seen_dropped
+    _ty_left=0 _ty_left_why='' _ty_seen_dropped='' _ty_asked_up=''
+    for path in "$_ty_root"/todo/*.json; do
+        case $path in *'
+'*) _ty_left=$((_ty_left + 1)) _ty_left_why="a name has a line feed" ;; esac
+    done
+    [ -e "$path" ] || [ -L "$path" ] || return 0
+    while read -r seconds _ clock _ size mode group path; do
+        [ -z "${_ty_stop-}" ] || return 0
+        [ ! -d "$path" ] || [ -L "$path" ] || continue
+        [ -e "$path" ] || [ -L "$path" ] || continue
+        code=1 _ty_why="it is no ordinary file"
+        case $seen in
+            *" $clock $path
+"*) _ty_why="as before" ;;
+            *)
+                [ -L "$path" ] || [ ! -f "$path" ] || {
+                    code=0
+                    _ty_take_in "$path" "$size" "$mode $group" || code=$?
+                }
+                ;;
+        esac
+        if [ $code -eq 3 ] && [ $((_ty_asked - seconds * 1000)) -gt $((_ty_settle + 1000)) ]; then
+            code=1 _ty_why="it is no JSON object"
+        fi
+        case $code in
+            0 | 3) ;;
+            1)
+                _ty_left=$((_ty_left + 1)) _ty_left_why="${_ty_left_why:-${path##*/}: $_ty_why}"
+                _ty_seen_dropped="$_ty_seen_dropped $clock $path
+"
+                ;;
+            *) return 8 ;;
+        esac
+    done <<END
+$(_ty_list_dropped 2>/dev/null | LC_ALL=C sort -k1,3 -k8)
+END
+}
+
+_ty_say_of_the_box() { # once for each process, until there are others
+    [ "$_ty_left" -gt 0 ] && [ "$_ty_said_left" != "$_ty_left" ] || return 0
+    _ty_said_left=$_ty_left
+    _ty_say "$_ty_left files in the drop box are left to 'taskyard janitor', or the next claim by Python ($_ty_left_why)"
+}
+
 # ---- the sweep, as far as plain tools can judge -------------------------------------------------------------------------
 
 _ty_is_over() { # file lease: opened first, because a file server's client looks up the age of a name at most every 30 s
@@ -1807,6 +2133,7 @@ _ty_sweep() { # -> _ty_told, a line for each task that was moved; never a turn o
     local path='' name='' now='' begun=''
     _ty_ask_time || return
     now=$_ty_now _ty_asked=$_ty_now
+    _ty_ingest || return
     for path in "$_ty_root"/processing/*.json; do
         _ty_split "${path##*/}" && [ -n "$_ty_nonce" ] || continue
         _ty_asked=$now
@@ -1831,12 +2158,6 @@ $name") [ "$name" = "$begun" ] || break ;; esac
             _ty_wake "$name" || return
         done
     done
-}
-
-_ty_say_of_the_box() { # what lies in the drop box is no task yet
-    local path='' dropped=0
-    for path in "$_ty_root"/todo/*.json; do [ ! -f "$path" ] || dropped=$((dropped + 1)); done
-    [ $dropped -eq 0 ] || _ty_say "$dropped files in the drop box are left to 'taskyard janitor', or the next claim by Python"
 }
 
 _ty_say_nothing_is_ready() {
@@ -2116,7 +2437,6 @@ _ty_is_left() {
         others=$((others + 1))
     done
     [ $others -eq 0 ] || _ty_say "$others tasks that use something, or ask for a check that is not in yard.json, are left to Python workers"
-    _ty_say_of_the_box
     return 1
 }
 
@@ -2166,6 +2486,7 @@ _ty_loop() {
                 continue
                 ;;
             3)
+                _ty_say_of_the_box
                 [ "$once" != once ] || return 3
                 [ "$once" != drain ] || _ty_is_left || return 0
                 ;;
