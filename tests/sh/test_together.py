@@ -90,6 +90,13 @@ def test_a_kind_that_python_refuses_is_refused(sh: Shell, yard: Yard, kind: str)
     assert sh.run("claim_task", kind).code == 2
 
 
+def test_the_folder_that_it_is_called_in_has_no_say(sh: Shell, yard: Yard, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()  # four letters, as a segment has
+    said = sh.script('cd "$1" && add_task build', str(tmp_path))
+    assert said.line.startswith("0000")
+    assert yard.get(said.line).state == "todo"
+
+
 def test_both_add_to_the_same_segments(sh: Shell, yard: Yard) -> None:
     ids = [yard.add("build").id, sh.run("add_task", "build").line, yard.add("build").id]
     with taskyard.open(yard.url) as other:
