@@ -47,6 +47,7 @@ def test_a_check_that_the_yard_does_not_know_keeps_a_task_for_others(sh: Shell, 
 
 def test_the_loop_is_done_with_what_passes_and_fails_what_does_not(sh: Shell, place: str) -> None:
     checks(place, three=IS_THREE)
+    tools.settle(place, backoff=1.5)  # the loop has to wait for it
     with taskyard.open(place, worker="ada") as yard:
         good, bad = yard.add("build", 3, verify="three"), yard.add("build", 4, verify="three", max_attempts=2)
         script = 'read -r task; echo "${task##*:}" | tr -d "}" >"$TASKYARD_WORKDIR/result.json"'

@@ -2431,6 +2431,7 @@ _ty_is_left() {
         case $name in todo/*) lane=${name#todo/} lane=${lane%%/*} ;; esac
         _ty_split "${path##*/}" "$lane" && _ty_serves "$_ty_lane" && [ -e "$path" ] || continue
         [ -z "$_ty_nonce" ] || return 0
+        [ -z "$_ty_verified" ] || [ -z "$_ty_checks" ] || _ty_learn_checks "$path" # one that waits was not looked at yet
         case "$_ty_uses $_ty_verified $_ty_known_checks" in
             ' v '*" ${path##*/} "* | '  '*) return 0 ;;
         esac
