@@ -47,6 +47,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "fsck",
         "sh",
         "torture",
+        "copy",
     }
 
 

@@ -60,7 +60,7 @@ def added(content: bytes) -> str | None:
     """The digest of the data that the task's key stands for, where the file does not hold that data."""
     if not content.startswith(MARK):
         return None
-    stands_for = _scan(content.decode(), 0)[0].get("added")
+    stands_for = literal.scan(content.decode(), 0)[0].get("added")
     return stands_for if isinstance(stands_for, str) else None
 
 
