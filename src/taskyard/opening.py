@@ -135,6 +135,12 @@ def examine(
 
         reason = "one process's own memory: no filesystem that could be unsafe, and nothing that outlives the process"
         return Diagnosis(place, [green("memory", reason)])
+    if scheme == "postgresql":
+        from taskyard.stores.postgres.examining import examine as asked
+
+        if wait is not None:
+            raise Invalid("machines that share a database do not meet on a disk", hint="leave --peer out")
+        return asked(rest)
     from taskyard.stores.directory.doctor.examination import examine as examined
 
     return examined(rest, processes, wait, tell)
@@ -150,6 +156,11 @@ def scratch(url: str | os.PathLike[str] | None, settings: Mapping[str, object]) 
     if scheme == "memory":
         raise Invalid(
             "a yard in memory belongs to one process, and this takes several", hint="name a directory with --yard"
+        )
+    if scheme == "postgresql":
+        raise Invalid(
+            "torture tries a place on a disk, and this yard is in a database",
+            hint="name a directory with --yard",
         )
     from taskyard.stores.directory import beside
 
