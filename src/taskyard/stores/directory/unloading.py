@@ -6,8 +6,6 @@ another store cannot.
 
 from __future__ import annotations
 
-import os
-
 from taskyard import ids
 from taskyard.cargo import Entry, Facts, Parcel, moment, ordered, plain
 from taskyard.draft import digest
@@ -302,8 +300,7 @@ class Unloading:
 
     def identity(self) -> object:
         """Which directory this is, by whatever path it was reached."""
-        status = os.stat(self.root)
-        return "directory", status.st_dev, status.st_ino
+        return "directory", *self.disk.which(self.root)
 
 
 def _entries(told: list[dict[str, Any]], id: str) -> list[Entry]:
