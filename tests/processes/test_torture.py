@@ -37,7 +37,7 @@ def rename_by_copy():
 def endings_by_id():
     from taskyard import settling
     from taskyard.task import State
-    def settle(yard, claim, verb, decide):
+    def settle(yard, claim, verb, decide, *more):
         standing = yard._store.stand(claim._parsed().id)
         if standing.state is State.PROCESSING:
             yard._store.shift(standing, decide(standing), yard.worker)

@@ -376,6 +376,13 @@ def the_shortest_tale() -> Tale:
 
 
 @legal
+def whoever_was_stopped_before_it_was_told_of_its_claim_has_lost_it_and_got_another() -> Tale:
+    lost, kept = handle(1, "ada"), handle(1, "ada", TWO)
+    tale = Tale().add("boss", (1, 2), ONE).add("boss", (1, 2), TWO, process="boss too").claim("ada", (3, 9), kept)
+    return tale.final("todo", 2, (lost, "crash")).final("processing", 1, worker="ada", id=TWO)
+
+
+@legal
 def an_add_without_an_answer_happened_or_not() -> Tale:
     tale = Tale().add("boss", (1, None), ONE).add("boss", (5, None), TWO)
     return tale.final("todo", 0)

@@ -129,7 +129,12 @@ def _held_until(story: Story, taking: Taking) -> int | None:
 
 
 def claimed(history: History, stories: dict[str, Story]) -> Iterator[Violation]:
-    """Every claim that a task tells of was made by somebody: by one who was told so, or by one who got no answer."""
+    """Every claim that a task tells of was made by somebody: by one who was told so, or by one who got no answer.
+
+    Whoever is stopped between winning a task and being told of it may have lost it by then, and is given another under the
+    same nonce.
+    """
+    nonces = {(op.worker, handle.rpartition(".")[2]) for op in history if op.verb == "claim" for handle in _handles(op)}
     open_claims = Counter(op.worker for op in history if op.verb == "claim" and op.unknown)
     resumers = {op.worker for op in history if op.verb == "resume" and op.unknown}
     for story in stories.values():
@@ -141,9 +146,14 @@ def claimed(history: History, stories: dict[str, Story]) -> Iterator[Violation]:
         if story.final.state == "processing" and story.final.fence not in fences:
             strangers.append((f"fence {story.final.fence}", story.final.worker))
         for claim, worker in strangers:
-            if worker in resumers:
+            if worker in resumers or (worker, claim.rpartition(".")[2]) in nonces:
                 continue
             open_claims[worker or ""] -= 1
             if open_claims[worker or ""] < 0:
                 text = f"task {story.id} tells of a claim of {worker} ({claim}) that nobody made"
                 yield Violation("unclaimed", story.id, text)
+
+
+def _handles(claim: Operation) -> list[str]:
+    """What a claim was told that it has."""
+    return [] if claim.told is None else list(claim.told.get("claims", ()))

@@ -62,6 +62,8 @@ def _permissions(root: str) -> str | None:
     """Who may work in this yard, for somebody who may not."""
     try:
         status = os.stat(root)
+        if status.st_uid == os.geteuid():
+            return None  # its own rules keep it from us, and nobody else's
         if status.st_mode & S_ISGID:
             from taskyard.stores.directory.sharing import group_name
 

@@ -226,7 +226,7 @@ class Batch:
     def digest(self, place: int) -> str:
         """What stands for the draft's data: the same for data that is the same as JSON."""
         if place not in self._digests:
-            self._digests[place] = digest(self.drafts[place].payload)
+            self._digests[place] = drafts_module.digest(self.drafts[place].payload)
         return self._digests[place]
 
     def row(self, place: int) -> tuple[Any, ...]:
@@ -238,13 +238,6 @@ class Batch:
             _json(draft.uses), draft.title, draft.mission, draft.key, None if draft.key is None else self.digest(place),
             _json(draft.after), _json(unmet), draft.verify, draft.not_before, round(draft.delay * 1000), draft.payload,
         )  # fmt: skip
-
-
-def digest(payload: str) -> str:
-    """What stands for data in the table of keys, whatever the order of its keys."""
-    from hashlib import sha256
-
-    return sha256(json.dumps(json.loads(payload), sort_keys=True).encode()).hexdigest()
 
 
 def _json(values: Sequence[str]) -> str | None:

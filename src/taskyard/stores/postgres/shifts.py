@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from taskyard import draft as drafts
 from taskyard import ids
+from taskyard.store import STALE_MOST
 from taskyard.stores.postgres import driver, queries
 from taskyard.stores.postgres.combining import Combiner
 from taskyard.stores.postgres.ground import place
@@ -202,6 +203,7 @@ class Shifts:
             "by": by,
             "more": drafts.compact({"verb": verb}),
             "brings": move is not None,
+            "most": STALE_MOST,
             "outcome": None if move is None else move.outcome,
             "reason": None if move is None or move.reason is None else drafts.compact(move.reason),
             "result": None if move is None else drafts.payload(move.result, "result"),

@@ -45,6 +45,14 @@ def examine(corner: Corner, wait: float, tell: Callable[[str], None]) -> list[Fi
         findings.append(
             refuse("peer", f"{error}: this half was not finished", f"run it again on both machines: {command}")
         )
+    except FileNotFoundError:  # the corner is the other's, and has gone with it
+        findings.append(
+            refuse(
+                "peer",
+                "the other doctor has left: this half was not finished",
+                f"run it again on both machines: {command}",
+            )
+        )
     except OSError as error:
         findings.append(refuse("peer", f"it could not be tried: {error.strerror or error}", trouble.hint(error)))
     return findings

@@ -40,7 +40,7 @@ class Place:
         self.durability = settings.DURABILITY
         if self.is_yard:
             try:
-                self.durability = layout.load(self.root).durability
+                self.durability = layout.load(self.root, links=True).durability
             except TaskyardError as error:
                 self.broken = error
         self.folders = [

@@ -222,7 +222,9 @@ kept AS (
     INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content, result)
     SELECT %(project)s, %(age)s, 'stale', %(fence)s, %(nonce)s, claimer.worker, %(outcome)s, %(reason)s, %(result)s
     FROM task, claimer
-    WHERE %(brings)s AND NOT EXISTS (
+    WHERE %(brings)s AND %(most)s > (
+        SELECT count(*) FROM taskyard.record WHERE project = %(project)s AND age = %(age)s AND sort = 'stale'
+    ) AND NOT EXISTS (
         SELECT FROM taskyard.record
         WHERE project = %(project)s AND age = %(age)s AND sort = 'stale' AND fence = %(fence)s AND nonce = %(nonce)s
           AND outcome IS NOT DISTINCT FROM %(outcome)s AND content IS NOT DISTINCT FROM %(reason)s
