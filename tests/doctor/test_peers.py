@@ -139,9 +139,14 @@ def mounted_twice(
 def test_two_clients_whose_renames_are_copies_get_in_each_others_way(
     tmp_path: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    one, other = mounted_twice(tmp_path, start, ("copy", "copy"))
-    found = one["peer_race"]
-    assert found["verdict"] == other["peer_race"]["verdict"] == "refuse", found
+    for number in range(5):  # where one of them is done before the other has begun, nobody gets in anybody's way
+        (tmp_path / str(number)).mkdir()
+        one, other = mounted_twice(tmp_path / str(number), start, ("copy", "copy"))
+        found = one["peer_race"]
+        assert found["verdict"] == other["peer_race"]["verdict"], found
+        if found["verdict"] == "refuse":
+            break
+    assert found["verdict"] == "refuse", found
     # Where no file was won twice this time, there is one more than there were: somebody's copy.
     assert re.search("two workers would get one task|500 were won and 50[1-9] are listed", found["reason"]), found
 
