@@ -31,6 +31,7 @@ demo: setup
 	$(BIN)/taskyard demo
 
 bench: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	$(BIN)/python -m bench
 
 clean:

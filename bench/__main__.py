@@ -1,10 +1,10 @@
-"""Measure this machine: `make bench`, or `python -m bench operations processes flat day waking crew shell` for some of it."""
+"""Measure this machine: `make bench`, or `python -m bench operations processes flat day waking crew shell postgres` for some of it."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import crew, day, flat, operations, processes, shell, waking
+from bench import crew, day, flat, operations, postgres, processes, shell, waking
 from bench.yards import scratch
 
 PARTS = {
@@ -15,6 +15,7 @@ PARTS = {
     "waking": waking.report,
     "crew": crew.report,
     "shell": shell.report,
+    "postgres": postgres.report,
 }
 
 
