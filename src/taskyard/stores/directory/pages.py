@@ -51,6 +51,7 @@ class Pages:
         content = self._disk.read_at(path, 0)
         while more := self._disk.read_at(path, len(content)):
             content += more
+        self._disk.size(path)  # raises if it is gone: what was read of it then may be a part, or nothing
         return content
 
     def _before(self, horizon: float) -> list[str]:
