@@ -69,7 +69,7 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_claim_whose_answer_was_lost_is_found_again(yard: Yard, lost: list[str]) -> None:
     ids = yard.add_many([{"kind": "build"}] * 2)
-    lost.append("claimed AS")
+    lost.append("taskyard.claim(")
     claim = taken(yard.claim())
     assert (claim.task.id, claim.fence) == (ids[0], 1)
     assert yard.counts()["todo"] == 1
@@ -81,7 +81,7 @@ def test_a_claim_whose_answer_was_lost_is_found_again(yard: Yard, lost: list[str
 def test_an_ending_whose_answer_was_lost_is_made_once(yard: Yard, lost: list[str], ending: str) -> None:
     id = yard.add("build").id
     claim = taken(yard.claim())
-    lost.append("WITH gone" if ending in ("done", "fail for good") else "WITH moved")
+    lost.append({"done": "taskyard.finish(", "fail for good": "WITH gone"}.get(ending, "WITH moved"))
     if ending == "done":
         claim.done({"n": 1})
     elif ending == "release":

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 import taskyard
-from taskyard.stores.postgres import claims, queries
+from taskyard.stores.postgres import queries
 from tests.servers import postgres
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ AGE = "00000000000000001"
 GUARD = {"project": 1, "age": AGE, "id": f"0000{AGE}", "state": "processing", "fence": 0, "nonce": "nonce1"}
 MOVE = {
     **GUARD, "to": "done", "to_fence": 1, "errors": 0, "crashes": 0, "delay": 0, "outcome": "done", "reason": None, "result": "{}", "by": "ada",
-    "keeps": True, "event": "done", "more": None, "tells_due": False, "worker": "ada", "followed": False,
+    "keeps": True, "event": "done", "more": None, "tells_due": False, "worker": "ada",
 }  # fmt: skip
 WANT = {
     "project": 1,
@@ -45,8 +45,11 @@ WANT = {
     "lease": None,
     "usual": None,
     "default": 60.0,
-    "window": 8,
+    "kinds": None,
+    "age": None,
+    "fence": None,
 }
+CLAIM = queries.load("claims")["claim"]
 DONE = {
     "project": 1,
     "ages": [AGE],
@@ -58,9 +61,11 @@ DONE = {
 }
 moves = queries.load("moves")
 HOT: dict[str, tuple[str, dict[str, Any]]] = {
-    "claim anything": (claims._statement("any"), WANT),
-    "claim two kinds": (claims._statement("some"), {**WANT, "kinds": ["kind7", "kind9"]}),
-    "claim one": (claims._statement("one"), {**WANT, "age": "00000000000000003", "fence": 0}),
+    "claim anything": (CLAIM, WANT),
+    "claim what is everybody's": (CLAIM, {**WANT, "worker": "nobody"}),
+    "claim one kind": (CLAIM, {**WANT, "worker": "nobody", "kinds": ["kind7"]}),
+    "claim two kinds": (CLAIM, {**WANT, "kinds": ["kind7", "kind9"]}),
+    "claim one": (CLAIM, {**WANT, "age": "00000000000000003", "fence": 0}),
     "renew": (queries.load("claims")["renew"], {**GUARD, "progress": None, "note": None, "more": None}),
     "end": (moves["end"].replace("{lapsed}", ""), MOVE),
     "end several": (moves["done"], DONE),
@@ -69,7 +74,7 @@ HOT: dict[str, tuple[str, dict[str, Any]]] = {
     "get": (queries.load("looking")["get"], GUARD),
     "held": (queries.load("looking")["held"], WANT),
     "overdue": (queries.load("tending")["overdue"], {"project": 1, "limit": 200}),
-    "which kinds are ready": (queries.load("claims")["ready_kinds"], WANT),
+    "which kinds are ready": ("SELECT taskyard.ready_kinds(1, 'worker3')", {}),
     "neighbours": (queries.load("looking")["neighbours"], {"project": 1, "ids": [f"0000{AGE}"]}),
 }
 

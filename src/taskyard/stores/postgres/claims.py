@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import time
 
-from taskyard import draft, moves
+from taskyard import draft, ids, moves
 from taskyard.errors import Conflict
 from taskyard.stores.postgres import driver, queries, rows
 from taskyard.stores.postgres.combining import Combiner
@@ -24,11 +23,9 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.pool import Rows
     from taskyard.task import Standing
 
-_WINDOW, _WIDEST = 8, 4096  # candidates of a claim: the first, and as many as others may hold locked
 _TRIES = 50
 _PAUSE = 0.02  # seconds before another look at a task that somebody has locked
 _WISHES = 64  # different sorts of claims that are remembered
-_ANSWER = 3  # columns that tell of the yard, before those of the task
 
 
 class Claims:
@@ -67,54 +64,32 @@ class Claims:
         return [found.get(nonce) for nonce in nonces]
 
     def _serve(self, want: Want, nonces: list[str]) -> list[Grant]:
-        head, window = "any" if want.kinds is None else "some", _WINDOW if len(nonces) == 1 else _WINDOW * 16
         values = self._values(want, nonces)
-        values["kinds"] = None if want.kinds is None else sorted(want.kinds)
         for _ in range(_TRIES):
-            answer = self._try(head, window, values)
-            if answer is None:
-                continue
-            paused, paused_kinds, seen = answer[0][:_ANSWER]
-            if answer[0][_ANSWER] is not None:
-                return [rows.grant(row[_ANSWER:], self._ground.policy) for row in answer]
-            if paused:
-                return []
-            if head == "any" and paused_kinds:
-                # What is paused must not be waded through: the kinds that are left are asked for by name.
-                head, values["kinds"] = "some", self._unpaused(want, paused_kinds)
-                if not values["kinds"]:
-                    return []
-            elif not seen or len(nonces) > 1 or window == _WIDEST:
-                return []
-            else:
-                self.lost_races += 1  # all of the window were locked by others
-                window = min(window * 8, _WIDEST)
+            answer = self._try(values)
+            if answer is not None:
+                return [rows.grant(row, self._ground.policy) for row in answer]
         return []
 
     def _values(self, want: Want, nonces: list[str]) -> dict[str, Any]:
         worker, lease, usual, _ = want.terms
-        default = self._ground.policy.lease
         return {
-            "project": self._ground.project, "worker": worker, "nonces": nonces, "lease": lease, "usual": usual,
-            "default": default,
+            "project": self._ground.project, "worker": worker, "kinds": None if want.kinds is None else driver.array(sorted(want.kinds)),
+            "age": None, "fence": None, "nonces": driver.array(nonces), "lease": lease, "usual": usual, "default": self._ground.policy.lease,
         }  # fmt: skip
 
-    def _try(self, head: str, window: int, values: dict[str, Any]) -> Rows | None:
+    def _try(self, values: dict[str, Any]) -> Rows | None:
         """The answer; None if another claim has taken, in this moment, what the task uses."""
 
         def mine(connection: Connection[Any]) -> Rows | None:
             held = {"worker": values["worker"], "nonces": values["nonces"]}
-            return [(False, [], True, *row) for row in self._ground.on(connection, "claims", "mine", held)] or None
+            return self._ground.on(connection, "claims", "mine", held) or None
 
         try:
-            return self._ground.pool.run(_statement(head), {**values, "window": window}, mine)
+            return self._ground.pool.run(queries.load("claims")["claim"], values, mine)
         except driver.module().errors.UniqueViolation:
             self.lost_races += 1
             return None
-
-    def _unpaused(self, want: Want, paused: list[str]) -> list[str]:
-        found = self._ground.run("claims", "ready_kinds", {"worker": want.worker})
-        return sorted({row[0] for row in found} - set(paused))
 
     def _named(self, want: Want, nonce: str) -> Grant:
         """The very task that is named, or the reason why not."""
@@ -123,16 +98,15 @@ class Claims:
         for _ in range(_TRIES):
             standing = self._looking.stand(want.id)
             moves.claimed(standing, want.worker)
-            values |= {**place(standing.id), "fence": standing.fence}
-            answer = self._try("one", 1, values)
+            values |= {"age": ids.age_key(standing.id), "fence": standing.fence}
+            answer = self._try(values)
             if answer is None:
                 continue
-            row = answer[0]
-            if row[_ANSWER] is not None:
-                return rows.grant(row[_ANSWER:], self._ground.policy)
-            paused, paused_kinds, _ = row[:_ANSWER]
-            if paused or standing.kind in paused_kinds:
-                raise moves.paused(standing, whole=paused)
+            if answer:
+                return rows.grant(answer[0], self._ground.policy)
+            [(everything, kinds)] = self._ground.run("tending", "paused")
+            if everything or standing.kind in kinds:
+                raise moves.paused(standing, whole=everything)
             uses = self._looking.get(standing.id).task.uses
             for resource, id, _ in self._ground.run("claims", "holder", {"uses": uses}) if uses else ():
                 raise moves.in_use(standing, resource, self._looking.stand(id))
@@ -167,9 +141,3 @@ class Claims:
         }  # fmt: skip
         found = self._ground.run("claims", "renew", values)
         return found[0][0] if found else None
-
-
-@functools.cache
-def _statement(head: str) -> str:
-    text = queries.load("claims")
-    return f"WITH {text[head]},\n{text['claim']}"

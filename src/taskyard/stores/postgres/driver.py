@@ -6,6 +6,7 @@ from taskyard.errors import Invalid, TaskyardError, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from psycopg import Connection
@@ -67,6 +68,17 @@ def rows(connection: Connection[Any], statement: str, values: dict[str, Any], pr
     cursor = say(connection, statement, values, prepare)
     # Not `description`, which makes an object for every column: a tenth of what a claim costs here.
     return cursor.fetchall() if cursor.pgresult.nfields else []
+
+
+def array(items: Iterable[object]) -> str:
+    """A list as PostgreSQL writes it; the driver's own way costs as much as sending the statement."""
+    return "{" + ",".join(["NULL" if item is None else _quoted(str(item)) for item in items]) + "}"
+
+
+def _quoted(text: str) -> str:
+    if '"' in text or "\\" in text:
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
 
 
 def module() -> Any:

@@ -40,31 +40,21 @@ class Shifts:
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool) -> bool:
         """Make the move if the task still stands exactly there, and write down how its claim ended."""
         values = self._values(standing, move, by)
-        if move.event == "done" and not lapsed and self._dones.ask(values):
-            return True
+        if move.event == "done":
+            return self._dones.ask(values) or self._end_followed(values)
         if standing.state.ended:
             return self._revive(standing, move, values)
         if not move.to.ended:
             name = "back lapsed" if lapsed else "back"
             return bool(self._run(name, values))
         name = "end lapsed" if lapsed else "end"
-        values["followed"] = move.to is not State.DONE
-        if self._run(name, values):
-            return True
-        return move.to is State.DONE and self._end_followed(values)
+        return bool(self._run(name, values))
 
     def _end_several(self, endings: list[dict[str, Any]]) -> list[bool]:
-        """Which of these dones were made with one statement; the others, and a single one, are made alone."""
-        if len(endings) == 1:
-            return [False]
-        values = {
-            "ages": [each["age"] for each in endings],
-            "ids": [each["id"] for each in endings],
-            "fences": [each["fence"] for each in endings],
-            "nonces": [each["nonce"] for each in endings],
-            "results": [each["result"] for each in endings],
-            "by": endings[0]["by"],
-        }
+        """Which of these dones were made with one statement; the others are to be made alone."""
+        names = {"ages": "age", "ids": "id", "fences": "fence", "nonces": "nonce", "results": "result"}
+        values = {many: driver.array(each[one] for each in endings) for many, one in names.items()}
+        values["by"] = endings[0]["by"]
         made = {row[0] for row in self._ground.run("moves", "done", values)}
         return [each["id"] in made for each in endings]
 
@@ -106,7 +96,7 @@ class Shifts:
 
         def once(connection: Connection[Any]) -> bool:
             with connection.transaction():
-                if not driver.say(connection, self._statements["end"], {**values, "followed": True}).fetchall():
+                if not driver.say(connection, self._statements["end"], values).fetchall():
                     return False
                 self._let_go(connection, values["id"], values["by"])
                 return True

@@ -38,11 +38,11 @@ told AS (
 SELECT due, taskyard.ring(%(project)s) FROM moved
 
 -- name: end
--- From an open state to an ending. One that others come after is left to a transaction that looks for them (`followed`).
+-- From an open state to an ending. A done that others wait for is said in a transaction that looks for them.
 WITH gone AS (
     DELETE FROM taskyard.task
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state::text = %(state)s
-      AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s AND (%(followed)s OR NOT followed) {lapsed}
+      AND fence = %(fence)s AND nonce IS NOT DISTINCT FROM %(nonce)s {lapsed}
     RETURNING *
 ),
 content AS (
@@ -76,49 +76,9 @@ told AS (
 SELECT id, taskyard.ring(%(project)s) FROM gone
 
 -- name: done
--- Several that are done at once, each guarded by itself. One that is locked, or that others come after, is left out: it is
--- ended alone, so that nobody has to wait for another's sake.
-WITH ending AS MATERIALIZED (
-    SELECT * FROM unnest(%(ages)s::text[], %(ids)s::text[], %(fences)s::int[], %(nonces)s::text[], %(results)s::text[])
-    AS ending (age, id, fence, nonce, result)
-),
-free AS MATERIALIZED (
-    SELECT locked.age
-    FROM (SELECT * FROM ending ORDER BY age) AS next, LATERAL (
-        SELECT task.age FROM taskyard.task
-        WHERE task.project = %(project)s AND task.age = next.age AND task.id = next.id AND task.state::text = 'processing'
-          AND task.fence = next.fence AND task.nonce = next.nonce AND NOT task.followed
-        FOR UPDATE SKIP LOCKED
-    ) AS locked
-),
-gone AS (
-    DELETE FROM taskyard.task USING free
-    WHERE task.project = %(project)s AND task.age = free.age AND task.age = ANY (%(ages)s::text[])
-    RETURNING task.*
-),
-content AS (
-    DELETE FROM taskyard.body USING gone
-    WHERE body.project = %(project)s AND body.id = gone.id AND body.id = ANY (%(ids)s::text[])
-    RETURNING body.*
-),
-kept AS (
-    INSERT INTO taskyard.ended (
-        project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, followed,
-        worker, nonce, ended_at, title, mission, key, after, verify, not_before, data, error, result)
-    SELECT gone.project, gone.age, gone.id, 'done', kind, priority, assignee, gone.fence, errors, crashes, max_attempts, own_lease, uses,
-           followed, worker, gone.nonce, taskyard.now(), title, mission, key, after, verify, not_before, data, error, ending.result
-    FROM gone JOIN content ON content.id = gone.id JOIN ending ON ending.age = gone.age
-),
-freed AS (
-    DELETE FROM taskyard.used USING gone
-    WHERE used.project = %(project)s AND used.age = gone.age AND used.resource = ANY (gone.uses)
-),
-told AS (
-    INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by)
-    SELECT %(project)s, 'done', id, kind, fence, worker, %(by)s FROM gone ORDER BY age
-),
-rung AS MATERIALIZED (SELECT taskyard.ring(%(project)s) FROM gone LIMIT 1)
-SELECT id, (SELECT true FROM rung) FROM gone
+-- Several that are done at once, each guarded by itself.
+SELECT * FROM taskyard.finish(
+    %(project)s, %(ages)s::text[], %(ids)s::text[], %(fences)s::int[], %(nonces)s::text[], %(results)s::text[], %(by)s)
 
 -- name: revive
 -- From an ending back to todo, or to blocked.

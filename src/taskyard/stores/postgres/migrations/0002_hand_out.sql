@@ -1,0 +1,206 @@
+-- min_client: 1
+-- Claims and dones as functions: as one statement each they had a dozen steps to be set up, and were planned anew for most
+-- calls. Plans are generic here, and can only be those that look up a few rows by an index: one that is made before the
+-- tables were first analyzed takes them for nearly empty, and would rather read all.
+
+-- The kinds of which something is in todo for this worker, by hopping from one to the next in the index: as many steps as
+-- there are kinds.
+CREATE FUNCTION taskyard.ready_kinds(yard int, taker text) RETURNS SETOF text LANGUAGE plpgsql STABLE
+SET enable_sort = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    last text COLLATE "C" := '';
+BEGIN
+    LOOP
+        SELECT kind INTO last FROM taskyard.task
+        WHERE project = yard AND state = 'todo' AND assignee IS NULL AND kind > last ORDER BY kind LIMIT 1;
+        EXIT WHEN last IS NULL;
+        RETURN NEXT last;
+    END LOOP;
+    last := '';
+    LOOP
+        SELECT kind INTO last FROM taskyard.task
+        WHERE project = yard AND state = 'todo' AND assignee = taker AND kind > last ORDER BY kind LIMIT 1;
+        EXIT WHEN last IS NULL;
+        RETURN NEXT last;
+    END LOOP;
+END $$;
+
+-- Whether a task that uses something may be handed out as one of so many: it must be nobody's, and only one at a time can
+-- see to that.
+CREATE FUNCTION taskyard.is_free(project int, uses text[], number int) RETURNS boolean LANGUAGE sql STABLE AS
+$$ SELECT number = 1 AND NOT EXISTS (
+       SELECT FROM taskyard.used WHERE used.project = $1 AND used.resource = ANY ($2)) $$;
+
+-- Lock the most urgent, oldest of several kinds, or of everybody's tasks and this worker's own; null kinds are all. The heads
+-- are looked at without a lock and locked in their order. More are looked at while others hold all of them: what is locked
+-- for somebody else's sake must not look like "nothing ready" to a third.
+CREATE FUNCTION taskyard.pick(yard int, taker text, kinds text[], number int) RETURNS text[] LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    picked text[] COLLATE "C" := '{}';
+    width int := greatest(8, number + number / 4);
+    next text COLLATE "C";
+    seen boolean;
+BEGIN
+    LOOP
+        seen := false;
+        FOR next IN
+            SELECT head.age FROM (
+                SELECT * FROM taskyard.head_of_all(yard, taker, width) WHERE kinds IS NULL
+                UNION ALL
+                SELECT * FROM taskyard.head_of_kinds(yard, taker, kinds, width) WHERE kinds IS NOT NULL
+            ) AS head ORDER BY head.priority, head.age
+        LOOP
+            seen := true;
+            PERFORM FROM taskyard.task
+            WHERE project = yard AND age = next AND state::text = 'todo' AND coalesce(assignee, taker) = taker
+              AND (uses IS NULL OR taskyard.is_free(project, uses, number))
+            FOR NO KEY UPDATE SKIP LOCKED;
+            IF FOUND THEN
+                picked := picked || next;
+                EXIT WHEN cardinality(picked) = number;
+            END IF;
+        END LOOP;
+        EXIT WHEN NOT seen OR cardinality(picked) > 0 OR width > 4096;
+        width := width * 8;
+    END LOOP;
+    RETURN picked;
+END $$;
+
+-- Hand out the most urgent, oldest tasks that serve, one for each nonce as far as there are any; or the one that is named, if
+-- it is as expected. Wanted kinds that are null are all. What uses something is handed out only if it is asked for alone.
+CREATE FUNCTION taskyard.claim(
+    yard int, taker text, wanted text[], named text, expected int, nonces text[],
+    asked double precision, usual double precision, fallback double precision)
+RETURNS TABLE (
+    id text, kind text, priority smallint, assignee text, state taskyard.state, fence int, errors int, crashes int, max_attempts smallint,
+    own_lease double precision, worker text, nonce text, lease double precision, lease_ends bigint, progress double precision, due bigint,
+    uses text[], ended_at bigint, title text, mission text, key text, after text[], verify text, not_before bigint, data text, error text,
+    result text)
+LANGUAGE plpgsql
+SET enable_sort = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    number int := cardinality(nonces);
+    kinds text[] COLLATE "C" := wanted;
+    whole boolean;
+    part text[] COLLATE "C";
+    picked text[] COLLATE "C";
+    used text[] COLLATE "C";
+BEGIN
+    SELECT paused, paused_kinds INTO whole, part FROM taskyard.project WHERE id = yard;
+    IF whole THEN
+        RETURN;
+    END IF;
+    IF cardinality(part) > 0 AND named IS NULL THEN
+        -- What is paused must not be waded through: the kinds that are left are asked for by name.
+        kinds := ARRAY(
+            SELECT DISTINCT kind FROM unnest(coalesce(wanted, ARRAY(SELECT taskyard.ready_kinds(yard, taker)))) AS kind
+            WHERE kind <> ALL (part));
+    END IF;
+
+    -- Each of these locks what it picks, and passes over what is locked.
+    IF named IS NOT NULL THEN
+        SELECT ARRAY[age], uses INTO picked, used FROM taskyard.task
+        WHERE project = yard AND age = named AND state::text = 'todo' AND fence = expected AND kind <> ALL (part)
+          AND (uses IS NULL OR taskyard.is_free(project, uses, 1))
+        FOR NO KEY UPDATE SKIP LOCKED;
+    ELSIF cardinality(kinds) <> 1
+        OR EXISTS (SELECT FROM taskyard.task WHERE project = yard AND state = 'todo' AND assignee = taker) THEN
+        picked := taskyard.pick(yard, taker, kinds, number);
+        IF number = 1 THEN
+            SELECT uses INTO used FROM taskyard.task WHERE project = yard AND age = picked[1];
+        END IF;
+    ELSIF kinds IS NULL THEN
+        SELECT array_agg(age), min(uses) INTO picked, used FROM (
+            SELECT age, uses FROM taskyard.task
+            WHERE project = yard AND state = 'todo' AND assignee IS NULL AND (uses IS NULL OR taskyard.is_free(project, uses, number))
+            ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
+        ) AS first;
+    ELSE
+        SELECT array_agg(age), min(uses) INTO picked, used FROM (
+            SELECT age, uses FROM taskyard.task
+            WHERE project = yard AND state = 'todo' AND assignee IS NULL AND kind = kinds[1]
+              AND (uses IS NULL OR taskyard.is_free(project, uses, number))
+            ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
+        ) AS first;
+    END IF;
+    IF picked IS NULL OR cardinality(picked) = 0 THEN
+        RETURN;
+    END IF;
+    IF used IS NOT NULL THEN
+        INSERT INTO taskyard.used (project, resource, age) SELECT yard, resource, picked[1] FROM unnest(used) AS resource ORDER BY resource;
+    END IF;
+
+    -- What they say is read after they were locked: so it is what goes with their fence.
+    RETURN QUERY
+    WITH claimed AS (
+        UPDATE taskyard.task
+        SET state = 'processing', fence = task.fence + 1, worker = taker, nonce = handed.nonce, progress = NULL, due = NULL,
+            lease = coalesce(asked, task.own_lease, usual, fallback),
+            lease_ends = taskyard.now() + (coalesce(asked, task.own_lease, usual, fallback) * 1000)::bigint
+        FROM unnest(picked, nonces[1:cardinality(picked)]) AS handed (age, nonce)
+        WHERE task.project = yard AND task.age = handed.age
+        RETURNING task.*
+    ),
+    told AS (
+        INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by)
+        SELECT yard, 'claimed', id, kind, fence, taker, taker FROM claimed
+    )
+    SELECT task.id, task.kind, task.priority, task.assignee, task.state, task.fence, task.errors, task.crashes, task.max_attempts,
+           task.own_lease, task.worker, task.nonce, task.lease, task.lease_ends, task.progress, task.due, task.uses, NULL::bigint,
+           title, mission, key, after, verify, not_before, data, error, NULL::text
+    FROM claimed AS task JOIN taskyard.body ON body.project = yard AND body.id = task.id;
+    PERFORM taskyard.ring(yard);
+END $$;
+
+-- End tasks as done, each only if this claim still holds it; gives the ids of those that were. Left out are tasks that others
+-- come after or that had something to themselves: those take a transaction that sees to it. Among several, one that is locked
+-- is left out as well: nobody waits for another's sake.
+CREATE FUNCTION taskyard.finish(yard int, ages text[], ids text[], fences int[], nonces text[], results text[], teller text)
+RETURNS SETOF text LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    free text[] COLLATE "C" := ages;
+BEGIN
+    IF cardinality(ages) > 1 THEN
+        free := ARRAY(
+            SELECT locked.age
+            FROM unnest(ages) AS next, LATERAL (
+                SELECT age FROM taskyard.task WHERE project = yard AND age = next FOR UPDATE SKIP LOCKED
+            ) AS locked);
+    END IF;
+    RETURN QUERY
+    WITH gone AS (
+        DELETE FROM taskyard.task USING unnest(ages, ids, fences, nonces, results) AS ending (age, id, fence, nonce, result)
+        WHERE task.project = yard AND task.age = ending.age AND ending.age = ANY (free) AND task.id = ending.id
+          AND task.state::text = 'processing' AND task.fence = ending.fence AND task.nonce = ending.nonce
+          AND NOT task.followed AND task.uses IS NULL
+        RETURNING task.*, ending.result
+    ),
+    content AS (
+        DELETE FROM taskyard.body USING gone WHERE body.project = yard AND body.id = gone.id
+        RETURNING gone.*, title, mission, key, after, verify, not_before, data, error
+    ),
+    kept AS (
+        INSERT INTO taskyard.ended (
+            project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, followed,
+            worker, nonce, ended_at, title, mission, key, after, verify, not_before, data, error, result)
+        SELECT project, age, id, 'done', kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, followed,
+               worker, nonce, taskyard.now(), title, mission, key, after, verify, not_before, data, error, result
+        FROM content
+    ),
+    told AS (
+        INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by)
+        SELECT yard, 'done', id, kind, fence, worker, teller FROM gone
+    )
+    SELECT id FROM gone;
+    IF FOUND THEN
+        PERFORM taskyard.ring(yard);
+    END IF;
+END $$;
