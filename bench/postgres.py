@@ -17,7 +17,7 @@ RIVALS = {
     "ours": 1,
     "procrastinating": 1,
     "pgqueueing": 5,
-    "ours_slots": 5,
+    "ours_slots": 20,
     "bare_batches": 20,
 }
 NEEDS = {"procrastinating": "procrastinate", "pgqueueing": "pgqueuer"}

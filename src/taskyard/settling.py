@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from taskyard import draft, times
+from taskyard import draft, moves, times
 from taskyard.errors import ClaimLost, Conflict
 from taskyard.task import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from taskyard.claim import Claim
@@ -52,6 +52,21 @@ def settle(yard: Yard, claim: Claim, verb: str, decide: Callable[[Standing], Mov
             yard._tend()  # after the ending, for the same reason; a worker in a loop does its share when it claims
         return None
     return _repeat(yard, store, claim._parsed(), store.stand(standing.id), verb, decide)
+
+
+def finish(yard: Yard, ended: Sequence[tuple[Claim, Any]]) -> list[bool]:
+    """Which of these claims are done now with these results; to say it of the others alone tells why they are not."""
+    shifts = []
+    for claim, result in ended:
+        assert claim._standing is not None  # it was won here
+        shifts.append((claim._standing, moves.done(claim._standing, result)))
+    made = yard._store.shift_many(shifts, yard.worker)
+    for (claim, _), done in zip(ended, made, strict=True):
+        if done:
+            claim._over = True
+            if claim._has_workdir:
+                yard._store.tidy(claim._parsed())
+    return made
 
 
 def _repeat(

@@ -167,6 +167,8 @@ class Store(Protocol):
     """The same for people: no secret is in it."""
     policy: Policy
     checks: dict[str, list[str]]
+    batch: int
+    """How many claims or endings at a time cost less than one by one; 1 where each is a move of its own."""
 
     def within(self, connection: Any) -> Store:
         """The same yard, whose moves are part of the transaction that the caller has on this connection.
@@ -192,6 +194,9 @@ class Store(Protocol):
         The nonce is the caller's and used for one claim at most.
         """
 
+    def claim_many(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
+        """Hand out as many of the most urgent, oldest tasks that serve as there are nonces, or tasks."""
+
     def stand(self, id: str) -> Standing:
         """Where the task of this id, or of this unique prefix, stands now."""
 
@@ -201,6 +206,9 @@ class Store(Protocol):
         Where a claim ends, its outcome is written down first, so that a move that came too late leaves a stale result.
         With `lapsed` the claim must also still be overdue.
         """
+
+    def shift_many(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
+        """Which of these moves were made, each guarded by itself as with `shift`."""
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Write down that a verb came too late, and put its output, if any, aside for a person to read."""
@@ -300,6 +308,26 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of what the store holds open."""
+
+
+class OneByOne:
+    """What many moves at a time are to a store where each is one of its own."""
+
+    batch = 1
+
+    def claim_many(self: Store, want: Want, nonces: Sequence[str]) -> list[Grant]:
+        """Hand out as many of the most urgent, oldest tasks that serve as there are nonces, or tasks."""
+        grants = []
+        for nonce in nonces:
+            grant = self.claim(want, nonce)
+            if grant is None:
+                break
+            grants.append(grant)
+        return grants
+
+    def shift_many(self: Store, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
+        """Which of these moves were made."""
+        return [self.shift(standing, move, by) for standing, move in shifts]
 
 
 def foreign(label: str) -> Invalid:

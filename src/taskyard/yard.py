@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _TRIES = 20  # times that a decision is made anew because the task moved meanwhile
 _LOOK_EVERY = 1.0  # seconds between two looks at whether a sweep is due: cheaper than the look itself
 _SWEEP_ALL = 1_000_000
+CLAIMS_MOST = 10_000  # at once
 _WAIT_PAUSE = 1.0  # seconds between two looks in vain at many tasks, at the most
 
 
@@ -127,14 +128,7 @@ class Yard:
         if id is None and kinds is None and worker is None and lease is None:
             want = self._anything
         else:
-            want = Want(
-                self.worker if worker is None else words.worker(worker),
-                None if kinds is None else asking.kinds(kinds),
-                None if lease is None else draft.lease(lease),
-                None if id is None else asking.task_id(id),
-                self._usual,
-                self._vouched and worker is None,
-            )
+            want = self._want(id, kinds, worker, lease)
         nonce = f"{self._incarnation}{next(self._count)}"
         if time.monotonic() >= self._look_at:
             self._tend()
@@ -147,6 +141,36 @@ class Yard:
         if grant is None:
             grant = self._claim_patiently(want, nonce, wait)
         return None if grant is None else Claim(self, grant)
+
+    def claim_many(
+        self,
+        number: int,
+        *,
+        kinds: Iterable[str] | str | None = None,
+        worker: str | None = None,
+        lease: float | None = None,
+    ) -> list[Claim]:
+        """Take up to so many tasks at once, the most urgent and oldest that serve: on PostgreSQL with one statement."""
+        if self._forks != forks.count:
+            self._identify()
+        want = self._want(None, kinds, worker, lease)
+        nonces = [self._nonce() for _ in range(draft.integer(number, "number", 1, CLAIMS_MOST))]
+        self._tend()
+        grants = self._store.claim_many(want, nonces)
+        if not grants:
+            janitor.sweep(self._store, self.worker)
+            grants = self._store.claim_many(want, nonces)
+        return [Claim(self, grant) for grant in grants]
+
+    def _want(self, id: str | None, kinds: Iterable[str] | str | None, worker: str | None, lease: float | None) -> Want:
+        return Want(
+            self.worker if worker is None else words.worker(worker),
+            None if kinds is None else asking.kinds(kinds),
+            None if lease is None else draft.lease(lease),
+            None if id is None else asking.task_id(id),
+            self._usual,
+            self._vouched and worker is None,
+        )
 
     def _nonce(self) -> str:
         return f"{self._incarnation}{next(self._count)}"

@@ -36,13 +36,13 @@ def test_a_claim_outlives_its_lease_while_it_is_held_and_no_longer(yard: Yard, k
     beats = ThreadBeats() if kind == "thread" else CompanionBeats(yard.url, "ada")
     job = Job(taken(yard.claim(lease=LEASE)))
     try:
-        beats.hold(job)
+        beats.hold([job])
         end = time.monotonic() + 2 * LEASE
         with taskyard.open(yard.url) as other:
             while time.monotonic() < end:
                 assert not other.sweep().reaped
                 time.sleep(0.02)
-            beats.drop(job)
+            beats.drop([job])
             wait_until(lambda: other.sweep().reaped)
     finally:
         beats.close()
@@ -54,8 +54,8 @@ def test_a_claim_that_is_gone_is_told_and_one_that_its_holder_ended_is_not(yard:
     yard.add("build")
     ended, cancelled = (Job(taken(yard.claim(lease=LEASE))) for _ in range(2))
     try:
-        beats.hold(ended)
-        beats.hold(cancelled)
+        beats.hold([ended])
+        beats.hold([cancelled])
         with taskyard.open(yard.url) as other:
             other.held(ended.handle).done()
             other.cancel(cancelled.id)
@@ -118,7 +118,7 @@ def test_a_companion_that_finds_no_yard_waits_for_it_in_silence(
     job = Job(taken(yard.claim(lease=60)))
     (tmp_path / "yard").rename(tmp_path / "away")
     try:
-        beats.hold(job)
+        beats.hold([job])
         assert beats._process is not None
         first = beats._process.pid
         with pytest.raises(subprocess.TimeoutExpired):
@@ -137,6 +137,6 @@ def test_a_companion_that_waits_for_its_yard_does_not_keep_the_worker(yard: Yard
     beats = CompanionBeats(yard.url, "ada")
     job = Job(taken(yard.claim(lease=60)))
     (tmp_path / "yard").rename(tmp_path / "away")
-    beats.hold(job)
+    beats.hold([job])
     beats.close()
     (tmp_path / "away").rename(tmp_path / "yard")

@@ -43,7 +43,8 @@ class Says:
 
 def ran(job: Job, ended: Outcome | Exception, patience: Callable[[Unavailable], bool] = lambda _: False) -> Ending:
     """How the run of a handler that says this ended."""
-    return Runner(lambda _: Says(ended), {}, Guarded(None), patience).run(job).ending
+    runner = Runner(lambda _: Says(ended), {}, Guarded(None), patience)
+    return runner.conclude(job, runner.perform(job)).ending
 
 
 def test_a_result_that_cannot_be_stored_is_stored_as_soon_as_it_can(

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from taskyard import draft, moves, times
 from taskyard.errors import Conflict, Invalid, NotFound, Unavailable
 from taskyard.retry import Policy
-from taskyard.store import STALE_MOST, Grant, Report, foreign
+from taskyard.store import STALE_MOST, Grant, OneByOne, Report, foreign
 from taskyard.stores.shelf import Record, Shelf
 from taskyard.task import State, Task
 
@@ -33,7 +33,7 @@ def system_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-class MemoryStore:
+class MemoryStore(OneByOne):
     """A yard that lives as long as somebody in this process has it open."""
 
     def __init__(self, name: str = "", clock: Callable[[], int] = system_clock, shelf: Shelf | None = None) -> None:

@@ -18,6 +18,8 @@ from taskyard.errors import TaskyardError
 from taskyard.worker.pulse import Pulse, lose
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from taskyard.worker.job import Job
     from taskyard.yard import Yard
 
@@ -39,20 +41,22 @@ class CompanionBeats:
         self._process: subprocess.Popen[str] | None = None
         self._over = False
 
-    def hold(self, job: Job) -> None:
-        """Beat for this job from now on."""
+    def hold(self, jobs: Sequence[Job]) -> None:
+        """Beat for these jobs from now on."""
         with self._lock:
-            self._jobs[job.handle] = job
+            for job in jobs:
+                self._jobs[job.handle] = job
             if self._process is None:
                 self._start()
             else:
-                self._say(f"+{job.handle} {job.claim.lease}\n")
+                self._say(_held(jobs))
 
-    def drop(self, job: Job) -> None:
-        """It has ended."""
+    def drop(self, jobs: Sequence[Job]) -> None:
+        """They have ended."""
         with self._lock:
-            self._jobs.pop(job.handle, None)
-            self._say(f"-{job.handle}\n")
+            for job in jobs:
+                self._jobs.pop(job.handle, None)
+            self._say("".join([f"-{job.handle}\n" for job in jobs]))
 
     def _start(self) -> None:
         """With the lock held: a new companion, told of all that is held."""
@@ -71,14 +75,13 @@ class CompanionBeats:
         )
         self._process = process
         threading.Thread(target=self._listen, args=(process,), name="companion", daemon=True).start()
-        for job in self._jobs.values():
-            self._say(f"+{job.handle} {job.claim.lease}\n")
+        self._say(_held(self._jobs.values()))
 
-    def _say(self, line: str) -> None:
+    def _say(self, lines: str) -> None:
         if self._process is None or self._process.stdin is None:
             return
         try:
-            self._process.stdin.write(line)
+            self._process.stdin.write(lines)
             self._process.stdin.flush()
         except (OSError, ValueError):
             return  # it was killed; whoever listens to it starts another, and tells it all
@@ -109,6 +112,10 @@ class CompanionBeats:
             except subprocess.TimeoutExpired:
                 process.kill()  # it waits for a yard or a disk that is away, and has nothing to lose
                 process.wait()
+
+
+def _held(jobs: Iterable[Job]) -> str:
+    return "".join([f"+{job.handle} {job.claim.lease}\n" for job in jobs])
 
 
 def _close(stream: object) -> None:

@@ -32,6 +32,8 @@ class Job:
         """The command of the check that the task asks for."""
         self.noticed = False
         """Whether the handler was told to stop: what it returns after that is no result."""
+        self.began = 0.0
+        """When a slot took it, by the monotonic clock."""
         self._lock = threading.Lock()
         self._stopper: Callable[[float], None] | None = None
         self._grace: float | None = None

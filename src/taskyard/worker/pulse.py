@@ -15,7 +15,7 @@ from taskyard.claim import BEATS
 from taskyard.errors import ClaimLost, NotFound, TaskyardError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from taskyard.claim import Claim
     from taskyard.worker.job import Job
@@ -27,11 +27,11 @@ STOP_GRACE = 1e9  # seconds that work gets to stop after its claim was lost: as 
 class Beats(Protocol):
     """Keeps claims alive, and stops the work on those that are gone."""
 
-    def hold(self, job: Job) -> None:
-        """Beat for this job from now on."""
+    def hold(self, jobs: Sequence[Job]) -> None:
+        """Beat for these jobs from now on."""
 
-    def drop(self, job: Job) -> None:
-        """It has ended."""
+    def drop(self, jobs: Sequence[Job]) -> None:
+        """They have ended."""
 
     def close(self) -> None:
         """Beat no more."""
@@ -138,15 +138,17 @@ class ThreadBeats:
         self._thread = threading.Thread(target=self._pulse.run, name="heartbeats", daemon=True)
         self._thread.start()
 
-    def hold(self, job: Job) -> None:
-        """Beat for this job from now on."""
-        self._jobs[job.handle] = job
-        self._pulse.add(job.claim, job.claim.lease)
+    def hold(self, jobs: Sequence[Job]) -> None:
+        """Beat for these jobs from now on."""
+        for job in jobs:
+            self._jobs[job.handle] = job
+            self._pulse.add(job.claim, job.claim.lease)
 
-    def drop(self, job: Job) -> None:
-        """It has ended."""
-        self._jobs.pop(job.handle, None)
-        self._pulse.remove(job.handle)
+    def drop(self, jobs: Sequence[Job]) -> None:
+        """They have ended."""
+        for job in jobs:
+            self._jobs.pop(job.handle, None)
+            self._pulse.remove(job.handle)
 
     def close(self) -> None:
         """Beat no more."""

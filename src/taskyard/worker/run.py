@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from taskyard import janitor
@@ -20,6 +21,7 @@ from taskyard.worker.guarded import Guarded
 from taskyard.worker.job import Job
 from taskyard.worker.news import News
 from taskyard.worker.options import Tally
+from taskyard.worker.outbox import Outbox
 from taskyard.worker.runner import Runner
 from taskyard.worker.trouble import Trouble
 
@@ -58,6 +60,7 @@ class Run:
     ) -> None:
         self._runs_commands = runs_commands
         self._yard = yard
+        self._store = yard._store
         self._options = options
         self._performer = performer
         self._checks = checks
@@ -70,7 +73,12 @@ class Run:
         self.news = News()
         self._stops = 0
         self._door = threading.Lock()
-        self._running: dict[str, Job] = {}
+        self._held: dict[str, Job] = {}
+        """What was claimed and has not ended: no more than there are slots."""
+        self._ready: deque[Job] = deque()
+        """The part of it that no slot has taken yet."""
+        self._publishes_together = self._store.batch > 1
+        self._outbox = Outbox(yard, self._over_with, self._wait_out)
         self._claimed = 0
         self._busy_until = time.monotonic()
         self._quiet: str | None = None
@@ -90,9 +98,12 @@ class Run:
         self._take_over()
         for number in range(1, self._options.concurrency + 1):
             threading.Thread(target=self._work, args=(Guarded(lock),), name=f"slot {number}", daemon=True).start()
+        if self._publishes_together:
+            threading.Thread(target=self._publish, name="outbox", daemon=True).start()
         try:
             self._wait()
         finally:
+            self._outbox.close()
             self._beats.close()
         if self._failure is not None:
             raise self._failure
@@ -116,11 +127,11 @@ class Run:
         self._join(lambda: self._stops > 1 or time.monotonic() >= grace_ends, grace_ends)
         self._given_up.set()
         at_once = self._stops > 1
-        for job in list(self._running.values()):
+        for job in list(self._held.values()):
             job.stop(0.0 if at_once else min(LAST_GRACE, self._options.grace), lost=False)
         last = time.monotonic() + LAST_GRACE + UNHEARD
         self._join(lambda: time.monotonic() >= last, last)
-        for job in list(self._running.values()):
+        for job in list(self._held.values()):
             self._hand_back(job)
 
     def _join(self, enough: Callable[[], bool], until: float) -> None:
@@ -133,9 +144,9 @@ class Run:
 
         A command that is still there is left to its guard: the task is free when its last process is gone, not before.
         """
-        if job.is_guarded or self._running.pop(job.handle, None) is None:
+        if job.is_guarded or self._held.pop(job.handle, None) is None:
             return
-        self._beats.drop(job)
+        self._beats.drop([job])
         try:
             job.claim.release()
         except TaskyardError:
@@ -146,7 +157,7 @@ class Run:
         """A worker that was started again under its name looks after what its dead incarnations held, and nobody else's."""
         if self._yard.named is None:
             return
-        store = self._yard._store
+        store = self._store
         try:
             for standing in store.held(self._yard.named):
                 if standing.dead and janitor.reap(store, standing, self._yard.worker):
@@ -161,69 +172,110 @@ class Run:
         try:
             if self._runs_commands:
                 guarded.start()
-            while (claim := self._next()) is not None:
-                self._run(Job(claim), runner)
+            while (job := self._next()) is not None:
+                self._run(job, runner)
         except BaseException as error:
-            self._failure = error
-            self.stop()
+            self._fail(error)
         finally:
             guarded.close()
             with self._counting:
                 self._at_work -= 1
             self.news.tell()
 
-    def _run(self, job: Job, runner: Runner) -> None:
-        started = time.monotonic()
-        self._running[job.handle] = job
+    def _publish(self) -> None:
         try:
-            self._beats.hold(job)
+            self._outbox.run()
+        except BaseException as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = error
+        self.stop()
+
+    def _run(self, job: Job, runner: Runner) -> None:
+        job.began = time.monotonic()
+        ended = outcome.LOST
+        try:
             if self._stopping.is_set():
                 job.released = True  # claimed in the moment of the stop, and not begun
                 ended = runner.give_back(job)
             else:
-                ended = runner.run(job)
-        finally:
-            mine = self._running.pop(job.handle, None)
-            self._beats.drop(job)
-            self._busy_until = time.monotonic()
-        if mine is not None:
-            self._end(job, ended, time.monotonic() - started)
+                ended = runner.perform(job)
+                if self._publishes_together and self._outbox.takes(job, ended):
+                    self._outbox.put(job, ended, runner)
+                    return
+                ended = runner.conclude(job, ended)
+        except BaseException:
+            self._let_go([job])
+            raise
+        self._over_with([(job, ended)])
+
+    def _over_with(self, ended: list[tuple[Job, Outcome]]) -> None:
+        """These have ended so, and are nobody's concern any more; what was handed back over our heads was told of then."""
+        mine = self._let_go([job for job, _ in ended])
+        for job, how in ended:
+            if job in mine:
+                self._end(job, how, time.monotonic() - job.began)
+
+    def _let_go(self, jobs: list[Job]) -> list[Job]:
+        mine = [job for job in jobs if self._held.pop(job.handle, None) is not None]
+        self._beats.drop(jobs)
+        self._busy_until = time.monotonic()
+        return mine
 
     def _end(self, job: Job, ended: Outcome, seconds: float) -> None:
-        self.tally.add(ended.ending)
+        with self._counting:
+            self.tally.add(ended.ending)
         self._report(job, ended, seconds)
 
-    def _next(self) -> Claim | None:
-        """The next claim, however long that takes; None when there is to be no other."""
+    def _next(self) -> Job | None:
+        """The next task, however long that takes; None when there is to be no other."""
+        try:
+            return self._ready.popleft()  # without the door: whoever is quick takes several, and nobody has to be woken
+        except IndexError:
+            self._outbox.flush()
         patience = None
-        with self._door:  # one slot waits for all of them
-            while not self._is_over():
+        with self._door:  # one slot asks, and waits, for all of them
+            while not self._ready and not self._is_over():
                 try:
-                    claim = self._claim()
+                    found = self._claim()
                     self._trouble.over()
-                    if claim is not None:
-                        self._claimed += 1
-                        return claim
-                    if self._is_idle_for_good():
+                    if found:
+                        self._take(found)
+                    elif self._is_idle_for_good():
                         return None
-                    if patience is None:
-                        patience = Patience(self._yard._store, None, self._stopping.is_set)
+                    elif patience is None:
+                        patience = Patience(self._store, None, self._stopping.is_set)
                     else:
                         patience.nap(self._soonest())
                 except Unavailable as error:
                     self._stopping.wait(self._trouble.met(error))
-        return None
+            return self._ready.popleft() if self._ready else None
 
-    def _claim(self) -> Claim | None:
+    def _take(self, claims: list[Claim]) -> None:
+        jobs = [Job(claim) for claim in claims]
+        self._claimed += len(jobs)
+        for job in jobs:
+            self._held[job.handle] = job
+        self._beats.hold(jobs)
+        self._ready.extend(jobs)
+
+    def _claim(self) -> list[Claim]:
+        """A task for each slot that has none, where that is asked for with one breath; else one."""
         kinds = self._options.kinds
         while self._own:
             id = self._own.pop(0)
             try:
-                if kinds is None or self._yard._store.stand(id).kind in kinds:
-                    return self._yard.claim(id)
+                if kinds is None or self._store.stand(id).kind in kinds:
+                    claim = self._yard.claim(id)
+                    if claim is not None:
+                        return [claim]
             except (Conflict, NotFound):
                 continue  # not due yet, or somebody else's by now
-        return self._yard.claim(kinds=kinds)
+        number = min(self._options.concurrency - len(self._held), self._store.batch)
+        if self._options.max_tasks is not None:
+            number = min(number, self._options.max_tasks - self._claimed)
+        return self._yard.claim_many(max(number, 1), kinds=kinds)
 
     def _is_over(self) -> bool:
         most = self._options.max_tasks
@@ -234,7 +286,7 @@ class Run:
         options = self._options
         if options.once:
             return True
-        if options.idle_exit is not None and not self._running:
+        if options.idle_exit is not None and not self._held:
             return time.monotonic() - self._busy_until >= options.idle_exit
         return options.drain and self._is_drained()
 
@@ -243,16 +295,16 @@ class Run:
 
         One look may miss a task that moves against its order, or that is about to be let go by what was just done.
         """
-        log = self._yard._store.latest()
+        log = self._store.latest()
         if self._anything_left():
             self._quiet = None
             return False
         before, self._quiet = self._quiet, log
-        return before is not None and not self._yard._store.events(Trail(cursor=before, limit=1))[0]
+        return before is not None and not self._store.events(Trail(cursor=before, limit=1))[0]
 
     def _anything_left(self) -> bool:
         """Whether a task of ours is in todo or in somebody's hands, or comes back after a backoff."""
-        store, kinds = self._yard._store, self._options.kinds
+        store, kinds = self._store, self._options.kinds
         for states in ((State.PROCESSING,), (State.TODO,), (State.WAITING,)):
             cursor = None
             while True:
@@ -270,10 +322,10 @@ class Run:
 
     def _soonest(self) -> float | None:
         """Seconds until something is to be done even if nothing happens."""
-        alarm = self._yard._store.alarm()
+        alarm = self._store.alarm()
         if self._quiet is not None:
             return _LOOK_AGAIN
-        if self._options.idle_exit is None or self._running:
+        if self._options.idle_exit is None or self._held:
             return alarm
         left = max(0.0, self._busy_until + self._options.idle_exit - time.monotonic())
         return left if alarm is None else min(left, alarm)

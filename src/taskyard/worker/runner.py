@@ -1,4 +1,4 @@
-"""Run one claim to its end, as a pipeline: perform, see whether it was settled, verify, publish."""
+"""Run one claim to its end, as a pipeline: perform; then see whether it was settled, verify, publish."""
 
 from __future__ import annotations
 
@@ -40,9 +40,12 @@ class Runner:
         self._guarded = guarded
         self._patience = patience
 
-    def run(self, job: Job) -> Outcome:
-        """Do the task, and publish how it ended."""
-        result = self._refused(job) or self._performed(job)
+    def perform(self, job: Job) -> Outcome:
+        """Do the task."""
+        return self._refused(job) or self._performed(job)
+
+    def conclude(self, job: Job, result: Outcome) -> Outcome:
+        """Publish how it ended, unless that was said already or does not stand."""
         result = self._settled(job, result)
         result = self._verified(job, result)
         return self._published(job, result)

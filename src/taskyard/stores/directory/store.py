@@ -10,6 +10,7 @@ import functools
 import os
 
 from taskyard.settings import refuse_unfinished
+from taskyard.store import OneByOne
 from taskyard.stores.directory import names
 from taskyard.stores.directory.claims import Claims
 from taskyard.stores.directory.ground import Ground
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from taskyard.task import Handle, Standing, Task
 
 
-class DirectoryStore:
+class DirectoryStore(OneByOne):
     """One yard in one directory, shared by any number of processes."""
 
     def __init__(

@@ -7,11 +7,12 @@ import time
 from taskyard import draft, ids, moves
 from taskyard.errors import Conflict
 from taskyard.stores.postgres import driver, queries, rows
-from taskyard.stores.postgres.combining import Combiner
+from taskyard.stores.postgres.combining import BATCH, Combiner
 from taskyard.stores.postgres.ground import place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -50,46 +51,36 @@ class Claims:
         grant: Grant | None = combiner.ask(nonce)
         return grant
 
+    def claim_many(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
+        """Hand out as many of the most urgent, oldest tasks that serve as there are nonces, or tasks."""
+        grants: list[Grant] = []
+        for start in range(0, len(nonces), BATCH):
+            some = nonces[start : start + BATCH]
+            found = self._serve(self._values(want, some))
+            grants.extend(found)
+            if len(found) < len(some):
+                break
+        return grants
+
     def _several(self, want: Want, nonces: list[str]) -> list[Grant | None]:
-        """A task for each of these, as far as there are any: with one statement, if it can be."""
-        found: dict[str | None, Grant] = {}
-        if len(nonces) > 1:
-            found = {grant.standing.nonce: grant for grant in self._serve(want, nonces)}
-        for nonce in nonces:
-            if nonce not in found:
-                single = self._serve(want, [nonce])  # what uses something is handed out one by one
-                if not single:
-                    break
-                found[nonce] = single[0]
+        """A task for each of these, as far as there are any."""
+        found = {grant.standing.nonce: grant for grant in self._serve(self._values(want, nonces))}
         return [found.get(nonce) for nonce in nonces]
 
-    def _serve(self, want: Want, nonces: list[str]) -> list[Grant]:
-        values = self._values(want, nonces)
-        for _ in range(_TRIES):
-            answer = self._try(values)
-            if answer is not None:
-                return [rows.grant(row, self._ground.policy) for row in answer]
-        return []
+    def _serve(self, values: dict[str, Any]) -> list[Grant]:
+        def mine(connection: Connection[Any]) -> Rows | None:
+            held = {"worker": values["worker"], "nonces": values["nonces"]}
+            return self._ground.on(connection, "claims", "mine", held) or None
 
-    def _values(self, want: Want, nonces: list[str]) -> dict[str, Any]:
+        claimed = self._ground.pool.run(queries.load("claims")["claim"], values, mine)
+        return [rows.grant(row, self._ground.policy) for row in claimed]
+
+    def _values(self, want: Want, nonces: Sequence[str]) -> dict[str, Any]:
         worker, lease, usual, _ = want.terms
         return {
             "project": self._ground.project, "worker": worker, "kinds": None if want.kinds is None else driver.array(sorted(want.kinds)),
             "age": None, "fence": None, "nonces": driver.array(nonces), "lease": lease, "usual": usual, "default": self._ground.policy.lease,
         }  # fmt: skip
-
-    def _try(self, values: dict[str, Any]) -> Rows | None:
-        """The answer; None if another claim has taken, in this moment, what the task uses."""
-
-        def mine(connection: Connection[Any]) -> Rows | None:
-            held = {"worker": values["worker"], "nonces": values["nonces"]}
-            return self._ground.on(connection, "claims", "mine", held) or None
-
-        try:
-            return self._ground.pool.run(queries.load("claims")["claim"], values, mine)
-        except driver.module().errors.UniqueViolation:
-            self.lost_races += 1
-            return None
 
     def _named(self, want: Want, nonce: str) -> Grant:
         """The very task that is named, or the reason why not."""
@@ -99,11 +90,9 @@ class Claims:
             standing = self._looking.stand(want.id)
             moves.claimed(standing, want.worker)
             values |= {"age": ids.age_key(standing.id), "fence": standing.fence}
-            answer = self._try(values)
-            if answer is None:
-                continue
-            if answer:
-                return rows.grant(answer[0], self._ground.policy)
+            grants = self._serve(values)
+            if grants:
+                return grants[0]
             [(everything, kinds)] = self._ground.run("tending", "paused")
             if everything or standing.kind in kinds:
                 raise moves.paused(standing, whole=everything)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-MOST = 100  # in one statement
+BATCH = 100  # in one statement
 
 
 class _Ticket:
@@ -64,7 +64,7 @@ class Combiner:
     def _lead(self) -> None:
         """Serve those who wait, this thread among them; then let the next one lead, if somebody has come."""
         with self._lock:
-            batch, self._queue = self._queue[:MOST], self._queue[MOST:]
+            batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
         try:
             for ticket, answer in zip(batch, self._serve([ticket.wish for ticket in batch]), strict=True):
                 ticket.answer = answer

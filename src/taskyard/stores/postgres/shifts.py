@@ -6,12 +6,13 @@ from taskyard import draft as drafts
 from taskyard import ids
 from taskyard.store import STALE_MOST
 from taskyard.stores.postgres import driver, queries
-from taskyard.stores.postgres.combining import Combiner
+from taskyard.stores.postgres.combining import BATCH, Combiner
 from taskyard.stores.postgres.ground import place
 from taskyard.task import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -49,6 +50,20 @@ class Shifts:
             return bool(self._run(name, values))
         name = "end lapsed" if lapsed else "end"
         return bool(self._run(name, values))
+
+    def shift_many(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
+        """Which of these moves were made: dones with one statement, as far as that can be."""
+        values = [self._values(standing, move, by) for standing, move in shifts]
+        dones = [number for number, (_, move) in enumerate(shifts) if move.event == "done"]
+        made = [False] * len(shifts)
+        for start in range(0, len(dones), BATCH):
+            some = dones[start : start + BATCH]
+            for number, done in zip(some, self._end_several([values[each] for each in some]), strict=True):
+                made[number] = done or self._end_followed(values[number])
+        for number, (standing, move) in enumerate(shifts):
+            if move.event != "done":
+                made[number] = self.shift(standing, move, by, lapsed=False)
+        return made
 
     def _end_several(self, endings: list[dict[str, Any]]) -> list[bool]:
         """Which of these dones were made with one statement; the others are to be made alone."""

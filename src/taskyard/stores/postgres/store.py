@@ -10,6 +10,7 @@ from taskyard.stores.postgres.adding import Adder
 from taskyard.stores.postgres.address import Address
 from taskyard.stores.postgres.bell import Bell
 from taskyard.stores.postgres.claims import Claims
+from taskyard.stores.postgres.combining import BATCH
 from taskyard.stores.postgres.ground import Ground
 from taskyard.stores.postgres.looking import Looking
 from taskyard.stores.postgres.shifts import Shifts
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 class PostgresStore:
     """One project in one database, shared by any number of processes on any number of machines."""
+
+    batch = BATCH
 
     def __init__(self, url: str, durability: str | None = None) -> None:
         self._put_together(Ground(Address(url), durability))
@@ -77,6 +80,10 @@ class PostgresStore:
         """Hand out the most urgent, oldest task that serves, or the one that is named."""
         return self._claims.claim(want, nonce)
 
+    def claim_many(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
+        """Hand out as many of the most urgent, oldest tasks that serve as there are nonces, or tasks."""
+        return self._claims.claim_many(want, nonces)
+
     def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
         """The same claim under the move's fence and a new nonce, or None if it is over."""
         return self._claims.take_over(standing, move, nonce, by)
@@ -115,6 +122,10 @@ class PostgresStore:
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:
         """Make the move if the task still stands exactly there."""
         return self._shifts.shift(standing, move, by, lapsed=lapsed)
+
+    def shift_many(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
+        """Which of these moves were made: many dones are one statement."""
+        return self._shifts.shift_many(shifts, by)
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Write down that a verb came too late, and put its output, if any, aside."""

@@ -26,11 +26,37 @@ BEGIN
     END LOOP;
 END $$;
 
--- Whether a task that uses something may be handed out as one of so many: it must be nobody's, and only one at a time can
--- see to that.
-CREATE FUNCTION taskyard.is_free(project int, uses text[], number int) RETURNS boolean LANGUAGE sql STABLE AS
-$$ SELECT number = 1 AND NOT EXISTS (
-       SELECT FROM taskyard.used WHERE used.project = $1 AND used.resource = ANY ($2)) $$;
+-- Whether nobody has what a task uses.
+CREATE FUNCTION taskyard.is_free(project int, uses text[]) RETURNS boolean LANGUAGE sql STABLE AS
+$$ SELECT NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = $1 AND used.resource = ANY ($2)) $$;
+
+-- Let tasks that are picked have what they use to themselves; gives those that got all of it. Two of them may want the same,
+-- and others may have taken it in this moment: whoever comes later waits for their commit, and goes without.
+CREATE FUNCTION taskyard.reserve(yard int, picked text[]) RETURNS text[] LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    kept text[] COLLATE "C";
+BEGIN
+    -- In the order of names, so that no two claims wait for one another.
+    INSERT INTO taskyard.used (project, resource, age)
+    SELECT DISTINCT ON (resource) yard, resource, next.age
+    FROM unnest(picked) WITH ORDINALITY AS next (age, place), taskyard.task, unnest(task.uses) AS resource
+    WHERE task.project = yard AND task.age = next.age
+    ORDER BY resource, next.place
+    ON CONFLICT DO NOTHING;
+    kept := ARRAY(
+        SELECT next.age FROM unnest(picked) WITH ORDINALITY AS next (age, place), taskyard.task
+        WHERE task.project = yard AND task.age = next.age AND NOT EXISTS (
+            SELECT FROM unnest(task.uses) AS resource WHERE NOT EXISTS (
+                SELECT FROM taskyard.used WHERE used.project = yard AND used.resource = resource.resource AND used.age = next.age))
+        ORDER BY next.place);
+    DELETE FROM taskyard.used USING taskyard.task
+    WHERE task.project = yard AND task.age = ANY (picked) AND task.age <> ALL (kept)
+      AND used.project = yard AND used.resource = ANY (task.uses) AND used.age = task.age;
+    RETURN kept;
+END $$;
 
 -- Lock the most urgent, oldest of several kinds, or of everybody's tasks and this worker's own; null kinds are all. The heads
 -- are looked at without a lock and locked in their order. More are looked at while others hold all of them: what is locked
@@ -56,7 +82,7 @@ BEGIN
             seen := true;
             PERFORM FROM taskyard.task
             WHERE project = yard AND age = next AND state::text = 'todo' AND coalesce(assignee, taker) = taker
-              AND (uses IS NULL OR taskyard.is_free(project, uses, number))
+              AND (uses IS NULL OR taskyard.is_free(project, uses))
             FOR NO KEY UPDATE SKIP LOCKED;
             IF FOUND THEN
                 picked := picked || next;
@@ -70,7 +96,7 @@ BEGIN
 END $$;
 
 -- Hand out the most urgent, oldest tasks that serve, one for each nonce as far as there are any; or the one that is named, if
--- it is as expected. Wanted kinds that are null are all. What uses something is handed out only if it is asked for alone.
+-- it is as expected. Wanted kinds that are null are all.
 CREATE FUNCTION taskyard.claim(
     yard int, taker text, wanted text[], named text, expected int, nonces text[],
     asked double precision, usual double precision, fallback double precision)
@@ -89,7 +115,8 @@ DECLARE
     whole boolean;
     part text[] COLLATE "C";
     picked text[] COLLATE "C";
-    used text[] COLLATE "C";
+    found int;
+    some_use boolean;
 BEGIN
     SELECT paused, paused_kinds INTO whole, part FROM taskyard.project WHERE id = yard;
     IF whole THEN
@@ -102,37 +129,39 @@ BEGIN
             WHERE kind <> ALL (part));
     END IF;
 
-    -- Each of these locks what it picks, and passes over what is locked.
-    IF named IS NOT NULL THEN
-        SELECT ARRAY[age], uses INTO picked, used FROM taskyard.task
-        WHERE project = yard AND age = named AND state::text = 'todo' AND fence = expected AND kind <> ALL (part)
-          AND (uses IS NULL OR taskyard.is_free(project, uses, 1))
-        FOR NO KEY UPDATE SKIP LOCKED;
-    ELSIF cardinality(kinds) <> 1
-        OR EXISTS (SELECT FROM taskyard.task WHERE project = yard AND state = 'todo' AND assignee = taker) THEN
-        picked := taskyard.pick(yard, taker, kinds, number);
-        IF number = 1 THEN
-            SELECT uses INTO used FROM taskyard.task WHERE project = yard AND age = picked[1];
+    LOOP
+        -- Each of these locks what it picks, and passes over what is locked.
+        IF named IS NOT NULL THEN
+            SELECT ARRAY[age], uses IS NOT NULL INTO picked, some_use FROM taskyard.task
+            WHERE project = yard AND age = named AND state::text = 'todo' AND fence = expected AND kind <> ALL (part)
+              AND (uses IS NULL OR taskyard.is_free(project, uses))
+            FOR NO KEY UPDATE SKIP LOCKED;
+        ELSIF cardinality(kinds) <> 1
+            OR EXISTS (SELECT FROM taskyard.task WHERE project = yard AND state = 'todo' AND assignee = taker) THEN
+            picked := taskyard.pick(yard, taker, kinds, number);
+            some_use := EXISTS (SELECT FROM taskyard.task WHERE project = yard AND age = ANY (picked) AND uses IS NOT NULL);
+        ELSIF kinds IS NULL THEN
+            SELECT array_agg(age), bool_or(uses IS NOT NULL) INTO picked, some_use FROM (
+                SELECT age, uses FROM taskyard.task
+                WHERE project = yard AND state = 'todo' AND assignee IS NULL AND (uses IS NULL OR taskyard.is_free(project, uses))
+                ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
+            ) AS first;
+        ELSE
+            SELECT array_agg(age), bool_or(uses IS NOT NULL) INTO picked, some_use FROM (
+                SELECT age, uses FROM taskyard.task
+                WHERE project = yard AND state = 'todo' AND assignee IS NULL AND kind = kinds[1]
+                  AND (uses IS NULL OR taskyard.is_free(project, uses))
+                ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
+            ) AS first;
         END IF;
-    ELSIF kinds IS NULL THEN
-        SELECT array_agg(age), min(uses) INTO picked, used FROM (
-            SELECT age, uses FROM taskyard.task
-            WHERE project = yard AND state = 'todo' AND assignee IS NULL AND (uses IS NULL OR taskyard.is_free(project, uses, number))
-            ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
-        ) AS first;
-    ELSE
-        SELECT array_agg(age), min(uses) INTO picked, used FROM (
-            SELECT age, uses FROM taskyard.task
-            WHERE project = yard AND state = 'todo' AND assignee IS NULL AND kind = kinds[1]
-              AND (uses IS NULL OR taskyard.is_free(project, uses, number))
-            ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
-        ) AS first;
-    END IF;
-    IF picked IS NULL OR cardinality(picked) = 0 THEN
+        found := coalesce(cardinality(picked), 0);
+        IF some_use THEN
+            picked := taskyard.reserve(yard, picked);
+        END IF;
+        EXIT WHEN found = 0 OR cardinality(picked) > 0;  -- else all that was found went to others: look again
+    END LOOP;
+    IF found = 0 THEN
         RETURN;
-    END IF;
-    IF used IS NOT NULL THEN
-        INSERT INTO taskyard.used (project, resource, age) SELECT yard, resource, picked[1] FROM unnest(used) AS resource ORDER BY resource;
     END IF;
 
     -- What they say is read after they were locked: so it is what goes with their fence.
