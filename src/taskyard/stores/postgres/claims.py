@@ -57,7 +57,7 @@ class Claims:
         for start in range(0, len(nonces), BATCH):
             some = nonces[start : start + BATCH]
             found = self._serve(self._values(want, some))
-            grants.extend(found)
+            grants.extend(sorted(found, key=lambda grant: (grant.task.priority, ids.age_key(grant.task.id))))
             if len(found) < len(some):
                 break
         return grants

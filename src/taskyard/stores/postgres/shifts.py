@@ -98,7 +98,7 @@ class Shifts:
             "delay": round(move.delay * 1000),
             "outcome": move.outcome,
             "reason": None if move.reason is None else drafts.compact(move.reason),
-            "result": drafts.payload(move.result, "result") if move.outcome == "done" else None,
+            "result": None if move.result is None else drafts.payload(move.result, "result"),
             "keeps": move.keeps_claim,
             "event": move.event,
             "by": by,
