@@ -105,9 +105,7 @@ class Claim:
 
     def holds(self) -> bool:
         """Whether this claim still holds its task; a look only, which renews nothing and is not logged."""
-        handle = self._parsed()
-        standing = self._yard._store.stand(handle.id)
-        return standing.is_under(handle) and standing.state is State.PROCESSING
+        return self._yard._store.holding([self._parsed()])[0]
 
     def was_settled(self) -> bool:
         """Whether this claim is over because its own holder ended it or gave it up; a look only."""

@@ -6,7 +6,8 @@ Time is the store's own. A store is right when it passes the contract suite.
 
 from __future__ import annotations
 
-from taskyard.errors import Invalid, Unavailable
+from taskyard.errors import Invalid, NotFound, Unavailable
+from taskyard.task import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from taskyard.draft import Draft
     from taskyard.moves import Move
     from taskyard.retry import Policy
-    from taskyard.task import Handle, Standing, State, Task
+    from taskyard.task import Handle, Standing, Task
 
     Heard = tuple[int, int]
     """What a waiter has heard so far, for its next `wait`; only ever compared."""
@@ -247,6 +248,9 @@ class Store(Protocol):
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
         """Begin the lease anew and give its end, or None if the claim is over."""
 
+    def holding(self, handles: Sequence[Handle]) -> list[bool]:
+        """Which of these claims still hold their tasks; a look only, which renews nothing and is not logged."""
+
     def workdir(self, handle: Handle) -> str | None:
         """A folder for what this claim alone leaves behind, made if need be; None where the store has no files."""
 
@@ -325,9 +329,21 @@ class OneByOne:
             grants.append(grant)
         return grants
 
+    def holding(self: Store, handles: Sequence[Handle]) -> list[bool]:
+        """Which of these claims still hold their tasks."""
+        return [_holds(self, handle) for handle in handles]
+
     def shift_many(self: Store, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
         """Which of these moves were made."""
         return [self.shift(standing, move, by) for standing, move in shifts]
+
+
+def _holds(store: Store, handle: Handle) -> bool:
+    try:
+        standing = store.stand(handle.id)
+    except NotFound:
+        return False
+    return standing.is_under(handle) and standing.state is State.PROCESSING
 
 
 def foreign(label: str) -> Invalid:

@@ -67,6 +67,7 @@ HOT: dict[str, tuple[str, dict[str, Any]]] = {
     "claim two kinds": (CLAIM, {**WANT, "kinds": ["kind7", "kind9"]}),
     "claim one": (CLAIM, {**WANT, "age": "00000000000000003", "fence": 0}),
     "renew": (queries.load("claims")["renew"], {**GUARD, "progress": None, "note": None, "more": None}),
+    "holding": (queries.load("claims")["holding"], {"project": 1, "ages": [AGE]}),
     "end": (moves["end"].replace("{lapsed}", ""), MOVE),
     "end several": (moves["done"], DONE),
     "back": (moves["back"].replace("{lapsed}", ""), {**MOVE, "to": "todo", "outcome": "released"}),

@@ -96,11 +96,12 @@ def test_a_store_that_is_away_loses_no_claim(yard: Yard, monkeypatch: pytest.Mon
     pulse.add(claim, 0.05)
     asked: list[int] = []
 
-    def away(claim: object) -> bool:
+    def away(*_: object) -> None:
         asked.append(1)
         raise Unavailable
 
-    monkeypatch.setattr(taskyard.Claim, "holds", away)
+    monkeypatch.setattr(yard._store, "holding", away)
+    monkeypatch.setattr(yard._store, "renew", away)
 
     def looked() -> bool:
         pulse.turn()

@@ -108,17 +108,16 @@ class Pulse:
         now = time.monotonic()
         with self._lock:
             due = [(handle, one) for handle, one in self._held.items() if one.look_at <= now]
-        for handle, one in due:
-            if self._is_alive(one):
+        for (handle, one), held in zip(due, _holding([one.claim for _, one in due]), strict=True):
+            if held and self._has_beaten(one):
                 one.look_again()
             else:
                 self.remove(handle)
                 self._lost(handle)
 
-    def _is_alive(self, one: Held) -> bool:
+    def _has_beaten(self, one: Held) -> bool:
+        """Whether the claim is alive after this; it beats if that is due."""
         try:
-            if not one.claim.holds():  # looked at first: a claim that its own command has ended is no late verb to log
-                return False
             if time.monotonic() + min(LOOK_EVERY, one.every) / 2 >= one.beat_at and self._may_beat():
                 one.claim.heartbeat()
                 one.beat_at = time.monotonic() + one.every
@@ -127,6 +126,16 @@ class Pulse:
         except TaskyardError:
             pass  # a store that is away may be back before the lease ends: the next look tries again
         return True
+
+
+def _holding(claims: list[Claim]) -> list[bool]:
+    """Which of these hold: looked at before they beat, since a claim that its own command has ended is no late verb to log."""
+    if not claims:
+        return []
+    try:
+        return claims[0].yard._store.holding([claim._parsed() for claim in claims])
+    except TaskyardError:
+        return [True] * len(claims)  # away, for all that can be known
 
 
 class ThreadBeats:

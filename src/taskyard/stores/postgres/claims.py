@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.ground import Ground
     from taskyard.stores.postgres.looking import Looking
     from taskyard.stores.postgres.pool import Rows
-    from taskyard.task import Standing
+    from taskyard.task import Handle, Standing
 
 _TRIES = 50
 _PAUSE = 0.02  # seconds before another look at a task that somebody has locked
@@ -130,3 +130,9 @@ class Claims:
         }  # fmt: skip
         found = self._ground.run("claims", "renew", values)
         return found[0][0] if found else None
+
+    def holding(self, handles: Sequence[Handle]) -> list[bool]:
+        """Which of these claims still hold their tasks."""
+        ages = driver.array(ids.age_key(handle.id) for handle in handles)
+        held = set(self._ground.run("claims", "holding", {"ages": ages}))
+        return [(handle.id, handle.fence, handle.nonce) in held for handle in handles]

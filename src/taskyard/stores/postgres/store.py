@@ -92,6 +92,10 @@ class PostgresStore:
         """Begin the lease anew and give its end, or None if the claim is over."""
         return self._claims.renew(standing, progress, note)
 
+    def holding(self, handles: Sequence[Handle]) -> list[bool]:
+        """Which of these claims still hold their tasks; one statement."""
+        return self._claims.holding(handles)
+
     def vouch(self, worker: str, incarnation: str) -> int | None:
         """Leases alone tell: a connection may end while its worker lives, and behind a pooler it is nobody's."""
 

@@ -78,3 +78,7 @@ told AS (
 SELECT coalesce((SELECT lease_ends FROM beat), known.lease_ends),
        CASE WHEN %(note)s::text IS NOT NULL THEN taskyard.ring(%(project)s) END
 FROM known
+
+-- name: holding
+SELECT id, fence, nonce FROM taskyard.task
+WHERE project = %(project)s AND age = ANY (%(ages)s::text[]) AND state::text = 'processing'
