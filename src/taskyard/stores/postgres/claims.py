@@ -57,7 +57,7 @@ class Claims:
         for start in range(0, len(nonces), BATCH):
             some = nonces[start : start + BATCH]
             found = self._serve(self._values(want, some))
-            grants.extend(sorted(found, key=lambda grant: (grant.task.priority, ids.age_key(grant.task.id))))
+            grants.extend(sorted(found, key=lambda grant: (grant.standing.priority, ids.age_key(grant.standing.id))))
             if len(found) < len(some):
                 break
         return grants
@@ -73,7 +73,7 @@ class Claims:
             return self._ground.on(connection, "claims", "mine", held) or None
 
         claimed = self._ground.pool.run(queries.load("claims")["claim"], values, mine)
-        return [rows.grant(row, self._ground.policy) for row in claimed]
+        return [rows.Won(row, self._ground.policy) for row in claimed]
 
     def _values(self, want: Want, nonces: Sequence[str]) -> dict[str, Any]:
         worker, lease, usual, _ = want.terms
@@ -119,7 +119,7 @@ class Claims:
             values,
             lambda connection: self._ground.on(connection, "claims", "mine", mine) or None,
         )
-        return rows.grant(found[0], self._ground.policy) if found else None
+        return rows.Won(found[0], self._ground.policy) if found else None
 
     def renew(self, standing: Standing, progress: float | None, note: str | None) -> int | None:
         """Begin the lease anew and give its end, or None if the claim is over."""

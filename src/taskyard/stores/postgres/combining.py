@@ -49,12 +49,17 @@ class Combiner:
 
     def ask(self, wish: Any) -> Any:
         """The answer to this wish, which may have been served with others."""
-        ticket = _Ticket(wish)
         with self._lock:
-            ticket.leads, self._busy = not self._busy, True
-            self._queue.append(ticket)
-        if not ticket.leads:
-            ticket.gate.acquire()
+            alone, self._busy = not self._busy, True
+            if not alone:
+                ticket = _Ticket(wish)
+                self._queue.append(ticket)
+        if alone:
+            try:
+                return self._serve([wish])[0]
+            finally:
+                self._pass_on()
+        ticket.gate.acquire()
         if ticket.leads:
             self._lead()
         if ticket.error is not None:
@@ -62,7 +67,7 @@ class Combiner:
         return ticket.answer
 
     def _lead(self) -> None:
-        """Serve those who wait, this thread among them; then let the next one lead, if somebody has come."""
+        """Serve those who wait, this thread among them."""
         with self._lock:
             batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
         try:
@@ -72,11 +77,15 @@ class Combiner:
             shared = error if isinstance(error, Exception) else Unavailable("it was interrupted", hint="try again")
             for ticket in batch:
                 ticket.error = error if ticket.leads else shared
+        self._pass_on()
+        for ticket in batch:
+            if not ticket.leads:
+                ticket.gate.release()
+
+    def _pass_on(self) -> None:
+        """Let the next one lead, if somebody has come."""
         with self._lock:
             self._busy = bool(self._queue)
             if self._queue:
                 self._queue[0].leads = True
                 self._queue[0].gate.release()
-        for ticket in batch:
-            if not ticket.leads:
-                ticket.gate.release()

@@ -30,7 +30,7 @@ def standing(row: Row, policy: Policy) -> Standing:
 
 
 def task(row: Row, policy: Policy) -> Task:
-    """The whole task, from a wide row; its data is parsed here, because the row is not kept."""
+    """The whole task, from a wide row."""
     (
         id, kind, priority, assignee, state, fence, errors, crashes, most, _, worker, _, _, lease_ends, progress, due, uses, _,
         title, mission, key, after, verify, not_before, data, error, result,
@@ -61,9 +61,24 @@ def task(row: Row, policy: Policy) -> Task:
     )
 
 
-def grant(row: Row, policy: Policy) -> Grant:
-    """A claim that was won, from a wide row."""
-    return Grant(standing(row, policy), task(row, policy), row[13])
+class Won(Grant):
+    """A claim that was won, from a wide row; its task is made when it is first asked for."""
+
+    __slots__ = ("_policy", "_row", "_task")
+
+    def __init__(self, row: Row, policy: Policy) -> None:
+        self.standing = standing(row, policy)
+        self.lease_until = row[13]
+        self._row = row
+        self._policy = policy
+        self._task: Task | None = None
+
+    @property
+    def task(self) -> Task:  # type: ignore[override]
+        """The task, as it was when it was claimed."""
+        if self._task is None:
+            self._task = task(self._row, self._policy)
+        return self._task
 
 
 def report(row: Row, policy: Policy) -> Report:

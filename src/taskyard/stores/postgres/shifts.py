@@ -40,9 +40,9 @@ class Shifts:
 
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool) -> bool:
         """Make the move if the task still stands exactly there, and write down how its claim ended."""
-        values = self._values(standing, move, by)
         if move.event == "done":
-            return self._dones.ask(values) or self._end_followed(values)
+            return self._dones.ask((standing, move, by)) or self._end_followed(standing, move, by)
+        values = self._values(standing, move, by)
         if standing.state.ended:
             return self._revive(standing, move, values)
         if not move.to.ended:
@@ -53,25 +53,29 @@ class Shifts:
 
     def shift_many(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
         """Which of these moves were made: dones with one statement, as far as that can be."""
-        values = [self._values(standing, move, by) for standing, move in shifts]
         dones = [number for number, (_, move) in enumerate(shifts) if move.event == "done"]
         made = [False] * len(shifts)
         for start in range(0, len(dones), BATCH):
             some = dones[start : start + BATCH]
-            for number, done in zip(some, self._end_several([values[each] for each in some]), strict=True):
-                made[number] = done or self._end_followed(values[number])
+            for number, done in zip(some, self._end_several([(*shifts[each], by) for each in some]), strict=True):
+                made[number] = done or self._end_followed(*shifts[number], by)
         for number, (standing, move) in enumerate(shifts):
             if move.event != "done":
                 made[number] = self.shift(standing, move, by, lapsed=False)
         return made
 
-    def _end_several(self, endings: list[dict[str, Any]]) -> list[bool]:
+    def _end_several(self, endings: list[tuple[Standing, Move, str]]) -> list[bool]:
         """Which of these dones were made with one statement; the others are to be made alone."""
-        names = {"ages": "age", "ids": "id", "fences": "fence", "nonces": "nonce", "results": "result"}
-        values = {many: driver.array(each[one] for each in endings) for many, one in names.items()}
-        values["by"] = endings[0]["by"]
+        values = {
+            "ages": driver.array([ids.age_key(standing.id) for standing, _, _ in endings]),
+            "ids": driver.array([standing.id for standing, _, _ in endings]),
+            "fences": driver.array([standing.fence for standing, _, _ in endings]),
+            "nonces": driver.array([standing.nonce for standing, _, _ in endings]),
+            "results": driver.array([_result(move) for _, move, _ in endings]),
+            "by": endings[0][2],
+        }
         made = {row[0] for row in self._ground.run("moves", "done", values)}
-        return [each["id"] in made for each in endings]
+        return [standing.id in made for standing, _, _ in endings]
 
     def _run(self, name: str, values: dict[str, Any]) -> Rows:
         return self._ground.pool.run(
@@ -98,7 +102,7 @@ class Shifts:
             "delay": round(move.delay * 1000),
             "outcome": move.outcome,
             "reason": None if move.reason is None else drafts.compact(move.reason),
-            "result": None if move.result is None else drafts.payload(move.result, "result"),
+            "result": _result(move),
             "keeps": move.keeps_claim,
             "event": move.event,
             "by": by,
@@ -106,8 +110,9 @@ class Shifts:
             "tells_due": move.event in ("failed", "reaped"),
         }
 
-    def _end_followed(self, values: dict[str, Any]) -> bool:
+    def _end_followed(self, standing: Standing, move: Move, by: str) -> bool:
         """A done that others wait for: they are let go in the same transaction, if nothing else holds them up."""
+        values = self._values(standing, move, by)
 
         def once(connection: Connection[Any]) -> bool:
             with connection.transaction():
@@ -221,3 +226,7 @@ def _details(move: Move) -> str | None:
     if move.event in ("failed", "reaped"):
         return drafts.compact({"final": move.to is State.FAILED, "reason": move.reason})
     return None if move.reason is None else drafts.compact({"reason": move.reason})
+
+
+def _result(move: Move) -> str | None:
+    return None if move.result is None else drafts.payload(move.result, "result")
