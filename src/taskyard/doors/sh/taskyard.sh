@@ -1463,14 +1463,12 @@ _ty_aim() { # errors crashes delay
 # ---- add ----------------------------------------------------------------------------------------------------------------
 
 _ty_marker() { # segment -> _ty_marked, its lane, and _ty_count
-    local dots=''
+    local path=$_ty_root/segments/$1 size='' opened=''
     _ty_marked='' _ty_count=0
-    [ -f "$_ty_root/segments/$1" ] || return 1
-    {
-        read -r _ _ty_marked
-        IFS= read -r dots
-    } 2>/dev/null <"$_ty_root/segments/$1"
-    _ty_count=${#dots}
+    [ -f "$path" ] && [ ! -L "$path" ] || return 1
+    size=$(stat -c %s -- "$path" 2>/dev/null) && [ "$size" -le 65536 ] || return 1 # a shell would read for minutes
+    { read -r opened _ty_marked; } 2>/dev/null <"$path"
+    _ty_count=$((size - ${#opened} - ${#_ty_marked} - 2))
 }
 
 _ty_room() { # segment lane: has it room for one more of this lane? Then it is taken.
@@ -1480,9 +1478,8 @@ _ty_room() { # segment lane: has it room for one more of this lane? Then it is t
     return 0
 }
 
-_ty_highest() { # how many, then folders -> _ty_text, that many segments, the highest first
-    local many=$1 path=''
-    shift
+_ty_segments() { # paths -> _ty_text, those that name segments, the highest first
+    local path=''
     _ty_text=
     for path; do
         case ${path##*/} in
@@ -1490,52 +1487,80 @@ _ty_highest() { # how many, then folders -> _ty_text, that many segments, the hi
             ????) _ty_text="${path##*/} $_ty_text" ;;
         esac
     done
-    # shellcheck disable=SC2086  # segments
-    set -- $_ty_text
-    _ty_text=
-    while [ $# -gt 0 ] && [ "$many" -gt 0 ]; do
-        _ty_text="$_ty_text $1" many=$((many - 1))
-        shift
+}
+
+_ty_number() { # segment -> _ty_nth
+    local rest=$1 digits=''
+    _ty_nth=0
+    while [ -n "$rest" ]; do
+        digits=0123456789abcdefghjkmnpqrstvwxyz
+        digits=${digits%%"${rest%"${rest#?}"}"*}
+        _ty_nth=$((_ty_nth * 32 + ${#digits})) rest=${rest#?}
     done
 }
 
-_ty_successor() { # segment -> _ty_text
-    local head=${1%?} last=${1#"${1%?}"} all=0123456789abcdefghjkmnpqrstvwxyz
-    if [ "$last" = z ]; then
-        [ -n "$head" ] || return 1
-        _ty_successor "$head" || return
-        _ty_text=${_ty_text}0
-    else
-        all=${all#*"$last"}
-        _ty_text=$head${all%"${all#?}"}
+# The number after the highest, unless somebody took one near the end: then the highest with 1024 free ones in a row, because
+# numbers do not come to an end while most of them are free. -> _ty_text, nothing where all are taken, and _ty_newest,
+# the segments below it
+_ty_next() { # segments, the highest first
+    local above=1048576 less='' number=''
+    _ty_newest='' _ty_text=
+    while [ $# -gt 0 ]; do
+        _ty_number "$1"
+        [ $((above - _ty_nth)) -le 1024 ] || break
+        if [ $((above - _ty_nth)) -gt 1 ] && [ -z "$number" ]; then
+            less=$* number=$((_ty_nth + 1))
+        fi
+        above=$_ty_nth
+        shift
+    done
+    if [ $# -gt 0 ]; then
+        _ty_newest=$* number=$((_ty_nth + 1))
+    elif [ $above -ge 1024 ]; then
+        number=0
+    elif [ -n "$number" ]; then
+        _ty_newest=$less
+    elif [ $above -gt 0 ]; then
+        number=0
     fi
+    [ -z "$number" ] || _ty_base32 "$number" 4
 }
 
 _ty_segment() { # lane -> _ty_seg, with a byte of ours in its marker
-    local segment='' newest='' code=''
-    _ty_highest 8 "$_ty_root/todo/$1"/????
+    local segment='' many=8 next='' code=''
+    _ty_segments "$_ty_root/todo/$1"/????
     for segment in $_ty_text; do
         _ty_room "$segment" "$1" && return
-        [ "$_ty_marked" != "$1" ] || break
+        [ "$_ty_marked" != "$1" ] && [ $((many -= 1)) -gt 0 ] || break
     done
-    _ty_highest 16 "$_ty_root"/segments/????
-    for segment in $_ty_text; do
-        newest=${newest:-$segment}
+    _ty_segments "$_ty_root"/segments/????
+    # shellcheck disable=SC2086  # segments
+    _ty_next $_ty_text
+    next=$_ty_text many=16
+    for segment in $_ty_newest; do
         _ty_room "$segment" "$1" && return
+        [ $((many -= 1)) -gt 0 ] || break
     done
-    _ty_text=0000
-    [ -z "$newest" ] || _ty_successor "$newest" || return 7
-    segment=$_ty_text
     while :; do
+        [ -n "$next" ] || {
+            _ty_say "this yard has used up all its segments, a thousand million tasks; begin a new yard"
+            return 7
+        }
         _ty_draft && _ty_write "$_ty_now $1" || return
         _ty_sync_draft || return
         code=0
-        _ty_publish "$_ty_root/segments" "$segment" || code=$?
+        _ty_publish "$_ty_root/segments" "$next" || code=$?
         [ $code -le 1 ] || return $code
         [ $code -ne 0 ] || _ty_sync "$_ty_root/segments"
-        _ty_room "$segment" "$1" && return # ours, or a twin's of the same lane
-        _ty_successor "$segment" || return 7
-        segment=$_ty_text
+        _ty_room "$next" "$1" && return # ours, or a twin's of the same lane
+        [ $code -ne 0 ] || {
+            _ty_trouble "the new segment $next cannot be used"
+            return
+        }
+        _ty_segments "$_ty_root"/segments/????
+        # shellcheck disable=SC2086  # segments
+        _ty_next $_ty_text
+        next=$_ty_text
     done
 }
 

@@ -6,22 +6,41 @@ from taskyard import ids
 from taskyard.errors import NotFound
 from taskyard.stores.directory.lookup import NO_FOLDER
 from taskyard.stores.directory.names import Lane, Token
+from taskyard.stores.directory.segments import RECENT, next_number
 from taskyard.task import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from taskyard.stores.directory.disk import Disk
     from taskyard.stores.directory.ground import Ground
     from taskyard.stores.directory.lookup import Found
 
 PATIENCE = 600_000  # milliseconds that something must have been left alone before it counts as left behind
 _PER_ROUND = 5_000  # milliseconds: the next segment's turn comes with the next sweep
-_NEWEST = 16  # segments that may still be filled
 
 
 def retire(ground: Ground, segment: str, segments: list[str]) -> None:
     """Remove the marker of a segment that has no tasks any more and takes no new ones."""
-    if segment in segments[:-_NEWEST] and not ground.lookup.matching(segment):
-        ground.disk.remove(f"{ground.root}/segments/{segment}")
+    there = segments[::-1]
+    newest = next_number(there)[0]
+    path = f"{ground.root}/segments/{segment}"
+    if segment in there[newest : newest + RECENT] or ground.disk.is_folder(path):
+        return
+    # One above the newest is either nobody's, or was filled until a moment ago.
+    if segment in there[:newest] and not is_left(ground.disk, path, ground.clock.now()):
+        return
+    if not ground.lookup.matching(segment):
+        ground.disk.remove(path)
+
+
+def is_left(disk: Disk, path: str, now: int) -> bool:
+    """Whether this has been left alone for so long that nobody is at work on it."""
+    try:
+        return now - disk.changed_at(path) > PATIENCE
+    except OSError as error:
+        if error.errno not in NO_FOLDER:
+            raise
+        return False
 
 
 class Patrol:
@@ -53,7 +72,7 @@ class Patrol:
             for name in self._ground.lookup.names(folder):
                 if not ids.is_id(name[: ids.LENGTH]) or self._belongs(place, name, tasks):
                     continue  # in use, or nothing of ours
-                if not self._is_left(f"{folder}/{name}", now):
+                if not is_left(self._disk, f"{folder}/{name}", now):
                     continue
                 if self._belongs(place, name, self._looked_up(name[: ids.LENGTH])):
                     continue  # missed by the first look, because it was on the move
@@ -73,14 +92,6 @@ class Patrol:
         if place == "edits":
             return found is not None and found.token.body == name[ids.LENGTH + 1 : -5]
         return found is not None
-
-    def _is_left(self, path: str, now: int) -> bool:
-        try:
-            return now - self._disk.changed_at(path) > PATIENCE
-        except OSError as error:
-            if error.errno not in NO_FOLDER:
-                raise
-            return False
 
     def twins(self, segment: str) -> int:
         """Two names of one file, as a power cut may bring back: the older name goes.
@@ -127,14 +138,14 @@ class Patrol:
     def _drop_empty(self, segment: str, now: int) -> None:
         """Folders of this segment that have been empty for a while, and lanes without a segment."""
         for folder, lane in self._folders(segment):
-            if folder != self._ground.processing and self._is_left(folder, now):
+            if folder != self._ground.processing and is_left(self._disk, folder, now):
                 self._ground.mover.drop(folder)
                 if lane is not None:
                     self._ground.mover.drop(folder.rpartition("/")[0])
         attempts = f"{self._root}/attempts/{segment}"
         for task in self._ground.lookup.names(attempts):
             for claim in self._ground.lookup.names(f"{attempts}/{task}"):
-                if self._is_left(f"{attempts}/{task}/{claim}", now):
+                if is_left(self._disk, f"{attempts}/{task}/{claim}", now):
                     self._ground.mover.drop(f"{attempts}/{task}/{claim}")
             self._ground.mover.drop(f"{attempts}/{task}")
         for place in ("results", "edits", "attempts"):

@@ -15,8 +15,30 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.ground import Ground
 
 SIZE = 1024
-_RECENT = 16  # markers that are looked at before another segment is opened
-_LAST = 32**ids.SEGMENT - 1
+RECENT = 16  # markers that are looked at before another segment is opened
+_NUMBERS = 32**ids.SEGMENT
+_AHEAD = 1024  # free numbers that there must be in a row, so that whoever goes on there stays in order for a while
+_LINE = 512  # bytes of a marker's first line, at the most
+
+
+def next_number(taken: list[str]) -> tuple[int, int | None]:
+    """Where the newest segment stands among all, the highest first, and the number that follows it; None if all are taken.
+
+    That is the highest, unless somebody took a number near the end: what stands there is passed over, because numbers do
+    not come to an end while most of them are free. Segments of a lane are handed out from the lowest on, so numbers go up
+    from where they were, and not from whatever is free.
+    """
+    above, room_left = _NUMBERS, None
+    for place, segment in enumerate(taken):
+        number = ids.number(segment)
+        if above - number > _AHEAD:
+            return place, number + 1
+        if above - number > 1 and room_left is None:
+            room_left = place, number + 1
+        above = number
+    if above >= _AHEAD or (above and room_left is None):
+        return len(taken), 0
+    return room_left or (0, None)
 
 
 class Segments:
@@ -72,12 +94,14 @@ class Segments:
     def _open(self, lane: str, full: str) -> str:
         """A segment of this lane with room in it, other than the full one: a recent one, or a new one."""
         taken = sorted(filter(ids.is_segment, self._disk.listdir(f"{self._root}/segments")), reverse=True)
-        for segment in taken[:_RECENT]:
+        newest, number = next_number(taken)
+        for segment in taken[newest : newest + RECENT]:
             # The lane's newest may have no folder in todo/: its tasks are waiting, or all were claimed.
             if self._marker(segment)[1] == lane and segment != full and self._has_room(segment):
                 return segment
-        number = ids.number(taken[0]) + 1 if taken else 0
-        while number <= _LAST:
+        if number is None:
+            raise Conflict("this yard has used up all its segments, a thousand million tasks", hint="begin a new yard")
+        while number < _NUMBERS:
             segment = ids.base32(number, ids.SEGMENT)
             draft = self._ground.draft()
             self._disk.create(draft, f"{self._ground.clock.now()} {lane}\n".encode(), self._ground.durable)
@@ -88,7 +112,7 @@ class Segments:
             if self._marker(segment)[1] == lane:
                 return segment  # a twin opened it for the same lane a moment ago
             number += 1
-        raise Conflict("this yard has used up all its segments, a thousand million tasks", hint="begin a new yard")
+        return self._open(lane, full)  # others have taken all that there was above: there is more below
 
     def _has_room(self, segment: str) -> bool:
         return self._disk.size(self._path(segment)) - self._marker(segment)[2] < SIZE
@@ -96,14 +120,10 @@ class Segments:
     def _marker(self, segment: str) -> tuple[int, str, int]:
         """When the segment was opened, its lane, and the length of that line."""
         try:
-            line = self._disk.read(self._path(segment)).split(b"\n", 1)[0]
+            line, end, _ = self._disk.read_at(self._path(segment), 0, _LINE).partition(b"\n")
             opened, _, lane = line.decode().partition(" ")
-            return int(opened), lane, len(line) + 1
+            return (int(opened), lane, len(line) + 1) if end else (0, "", 0)
         except ValueError:
-            return 0, "", 0
-        except OSError as error:
-            if error.errno not in UNREADABLE:
-                raise
             return 0, "", 0
 
     def _path(self, segment: str) -> str:
