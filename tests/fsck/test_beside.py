@@ -6,7 +6,9 @@ import gzip
 import json
 import os
 import shutil
+import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,11 +18,11 @@ from taskyard.stores.directory import safety
 from taskyard.stores.directory.disk import Disk
 from taskyard.stores.directory.fsck import audit
 from tests.conftest import crash, retried, taken
-from tests.fsck.proving import Yardful, moved
+from tests.fsck.proving import PASSING, Yardful, moved
 from tests.processes import tools
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -500,15 +502,76 @@ def test_another_mount_in_the_yard_is_told(yard: Yardful, monkeypatch: pytest.Mo
     assert "another mount" in entry["what"]
 
 
-@pytest.mark.parametrize("content", ["", "{", '{"taskyard": 2}', '{"taskyard": 1, "features": ["holes"]}', "[]"])
-def test_a_yard_of_another_format_or_with_a_broken_yard_json_is_refused_with_a_hint(
-    yard: Yardful, content: str
-) -> None:
+@pytest.mark.parametrize("content", ['{"taskyard": 2}', '{"taskyard": 1, "features": ["holes"]}'])
+def test_a_yard_of_another_format_is_refused_with_a_hint(yard: Yardful, content: str) -> None:
     (yard.root / "yard.json").write_text(content)
     answer = tools.taskyard(yard.place, "fsck", "--repair")
     assert answer.code == 8
     assert answer.error["code"] == "unavailable"
     assert answer.error["hint"]
+
+
+def in_its_place(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    def replaced(path: Path) -> None:
+        path.rename(path.parent / "moved.json")
+        make(path)
+
+    return replaced
+
+
+BROKEN_SETTINGS: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_text(""),
+    "cut off": lambda path: path.write_text('{"taskyard": 1, "sett'),
+    "zeros": lambda path: path.write_bytes(bytes(100)),
+    "a list": lambda path: path.write_text("[]"),
+    "without a format": lambda path: path.write_text("{}"),
+    "an odd format": lambda path: path.write_text('{"taskyard": NaN}'),
+    "no UTF-8": lambda path: path.write_bytes(b'{"taskyard": 1, "x": "\xff"}'),
+    "an odd setting": lambda path: path.write_text('{"taskyard": 1, "settings": {"lease": "long"}}'),
+    "deep": lambda path: path.write_text("[" * 100_000),
+    "many digits": lambda path: path.write_text('{"taskyard": 1, "settings": {"lease": ' + "9" * 100_000 + "}}"),
+    "huge": lambda path: os.truncate(path, 1 << 33),
+    "gone": Path.unlink,
+    "a folder": in_its_place(Path.mkdir),
+    "a pipe": in_its_place(os.mkfifo),
+    "a link": in_its_place(lambda path: path.symlink_to("moved.json")),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN_SETTINGS)
+def test_settings_that_are_broken_are_a_finding_and_nothing_is_healed_by_guesses(yard: Yardful, how: str) -> None:
+    (yard.root / "README").write_text("mine")
+    Path(yard.found("second").path).write_bytes(b"")  # damage that a repair would see to
+    BROKEN_SETTINGS[how](yard.root / "yard.json")
+    before = sorted(str(path) for path in yard.root.rglob("*") if path.parent.name not in PASSING)
+    for words in (["fsck"], ["fsck", "--repair"]):
+        answer = tools.taskyard(yard.place, *words)
+        assert (answer.code, answer.envelope["ok"]) == (1, True), answer.out
+        told = answer.envelope["data"]
+        assert told["verdict"] == "damaged"
+        assert told["checked"]["tasks"] == len(yard.ids)
+        by_code = {entry["code"]: entry for entry in told["findings"]}
+        assert {"settings_broken", "broken"} <= by_code.keys()
+        assert by_code["settings_broken"]["where"] == "yard.json"
+        assert "taskyard init" in by_code["settings_broken"]["hint"]
+        assert not any(entry["repaired"] for entry in told["findings"])
+    assert sorted(str(path) for path in yard.root.rglob("*") if path.parent.name not in PASSING) == before
+    if how not in ("huge", "deep", "many digits"):
+        said = subprocess.run(
+            [*tools.COMMAND, "--yard", yard.place, "fsck"], capture_output=True, text=True, check=False
+        )
+        assert (said.returncode, said.stderr) == (1, "")
+        assert "settings_broken" in said.stdout
+
+
+def test_the_way_out_of_broken_settings_leaves_all_tasks_as_they_are(yard: Yardful, tmp_path: Path) -> None:
+    (yard.root / "yard.json").write_text("{")
+    assert tools.taskyard(yard.place, "list").code == 8
+    (yard.root / "yard.json").rename(tmp_path / "broken.json")
+    assert tools.taskyard(None, "init", yard.place).code == 0
+    assert yard.audit()["findings"] == []
+    with taskyard.open(yard.place) as opened:
+        assert sum(opened.counts().values()) == len(yard.ids)
 
 
 def test_things_beside_the_folders_are_worth_a_word(yard: Yardful) -> None:

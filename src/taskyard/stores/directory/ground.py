@@ -32,7 +32,7 @@ class Ground:
     """Shared by the parts of one open store."""
 
     def __init__(self, root: str, durability: str | None, disk: Disk | None, links: bool) -> None:
-        settings = layout.load(root, links=links)
+        settings, self.unsettled = layout.examined(root) if links else (layout.load(root), None)
         self.root = root
         self.processing = f"{root}/processing"
         self.policy = settings.policy

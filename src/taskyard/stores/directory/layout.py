@@ -29,6 +29,8 @@ BY_HAND = frozenset(("todo", "processing", "done", "failed"))  # a queue's folde
 _SETTINGS_MOST = 1 << 20  # bytes
 DOCTORS = ".doctor%."  # what the names of a doctor's own files begin with, which are nobody's
 _FIRST_TURN = "0"
+_OWN = BY_HAND | {"segments", "turns", "writers", "events"}  # folders that no queue made by hand has together
+AGAIN = "put it right by hand; nothing else in the yard is touched"
 
 
 class Made:
@@ -70,7 +72,8 @@ def make(
         _refuse_links(path)
         warnings = _looked_at(path)
         disk = SharedDisk(path) if together else Disk()
-        _write_once(disk, os.path.join(path, "turns", _FIRST_TURN), b"", path)
+        if not os.listdir(os.path.join(path, "turns")):
+            _write_once(disk, os.path.join(path, "turns", _FIRST_TURN), b"", path)
         if others:
             warnings.append(
                 f"{path} has other files in it ({_some(others)}): they stay, and the yard has no use for them"
@@ -112,16 +115,16 @@ def _looked_at(path: str) -> list[str]:
     return quick(path)
 
 
-def load(path: str, *, links: bool = False) -> Settings:
-    """The settings of the yard at this path; `Unavailable` if there is none, or none that this version can keep to.
+class Broken(Unavailable):
+    """The yard's settings cannot be read."""
 
-    With `links` also of one with links in place of its folders: for whoever only looks what is wrong with it.
-    """
+
+def load(path: str) -> Settings:
+    """The settings of the yard at this path; `Unavailable` if there is none, or none that this version can keep to."""
     file = os.path.join(path, SETTINGS)
     try:
-        content = json.loads(_read(file))
-        if not links:
-            _refuse_links(path)
+        found = _parsed(file)
+        _refuse_links(path)
     except FileNotFoundError:
         raise Unavailable(
             f"there is no yard at {path}", hint=f"check the path, or make one there with: taskyard init {path}"
@@ -131,20 +134,49 @@ def load(path: str, *, links: bool = False) -> Settings:
             f"the yard at {path} cannot be read: {error.strerror or error}",
             hint="check its permissions and that its disk is mounted",
         ) from None
+    return found
+
+
+def examined(path: str) -> tuple[Settings, str | None]:
+    """The same for whoever only looks what is wrong; the defaults, and what is wrong, where the settings are broken or gone.
+
+    Links in place of its folders are no reason to refuse it.
+    """
+    try:
+        return _parsed(os.path.join(path, SETTINGS)), None
+    except Broken as error:
+        return parse({}, SETTINGS), error.message
+    except OSError as error:
+        if not _is_yard(path):
+            return load(path), None  # which tells why not
+        gone = isinstance(error, FileNotFoundError)
+        return parse({}, SETTINGS), "it is not there" if gone else f"it cannot be read: {error.strerror or error}"
+
+
+def _is_yard(path: str) -> bool:
+    """Whether somebody has made a yard here, by the folders that nobody makes by hand."""
+    try:
+        return _OWN.issubset(os.listdir(path))
+    except OSError:
+        return False
+
+
+def _parsed(file: str) -> Settings:
+    try:
+        content = json.loads(_read(file))
     except (ValueError, RecursionError) as error:
-        raise Unavailable(
-            f"{file} is not JSON: {error}", hint="put it right by hand; nothing else in the yard is touched"
-        ) from None
-    if (
-        not isinstance(content, dict)
-        or content.get("taskyard") != FORMAT
-        or content.get("features") not in (None, [], [UNFINISHED])
-    ):
+        raise Broken(f"{file} is not JSON: {error}", hint=AGAIN) from None
+    if not isinstance(content, dict) or type(content.get("taskyard")) is not int:
+        raise Broken(f"{file} is no yard's settings: it does not tell its format", hint=AGAIN)
+    if content["taskyard"] != FORMAT or content.get("features") not in (None, [], [UNFINISHED]):
         raise Unavailable(
             f"{file} is of a format or has features that this version does not know",
             hint="use the version of Taskyard that made it, or a newer one",
         )
-    found = parse(content.get("settings", {}), file)
+    try:
+        found = parse(content.get("settings", {}), file)
+    except Unavailable as error:
+        raise Broken(error.message, hint=AGAIN) from None
     found.checks = _trusted(file, found.checks, found.shared)
     return found
 
@@ -174,7 +206,7 @@ def _read(file: str) -> bytes:
     """The settings' file, which must be one: no link that leads elsewhere, no pipe that never ends."""
     look = Disk().examine(file, _SETTINGS_MOST)
     if look.oddity or look.is_folder:
-        raise Unavailable(
+        raise Broken(
             f"{file} cannot be taken for a yard's settings: {look.oddity or 'it is a folder'}",
             hint="put an ordinary file there; nothing else in the yard is touched",
         )

@@ -40,7 +40,9 @@ class Place:
         self.durability = settings.DURABILITY
         if self.is_yard:
             try:
-                self.durability = layout.load(self.root, links=True).durability
+                found, wrong = layout.examined(self.root)
+                self.durability = found.durability
+                self.broken = None if wrong is None else layout.Broken(wrong, hint=layout.AGAIN)
             except TaskyardError as error:
                 self.broken = error
         self.folders = [

@@ -22,6 +22,12 @@ class Meaning:
 
 MEANINGS: dict[str, Meaning] = {
     # The place itself
+    "settings_broken": Meaning(
+        DAMAGE,
+        "yard.json is gone, cannot be read, or has a setting that cannot be: nobody works here until it is put right, and all else is judged by the default settings",
+        "left alone; nothing else is healed either",
+        "put a copy of it back; or move it out of the yard, and 'taskyard init' for this path writes one with the default settings and leaves all tasks as they are",
+    ),
     "folder_missing": Meaning(DAMAGE, "one of the yard's own folders is not there", "made, empty", BY_HAND),
     "folder_odd": Meaning(
         DAMAGE,

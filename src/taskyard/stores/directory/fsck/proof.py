@@ -41,7 +41,9 @@ class Proof:
         began = time.monotonic()
         last = self._look(progress)
         every = {suspect.spot: suspect for suspect in last}
-        if sweep is not None and last:
+        if sweep is not None and self._ground.unsettled is not None:
+            _leave(last)
+        elif sweep is not None and last:
             last = self._heal(every, last, sweep, progress)
         left = {suspect.key for suspect in last}
         for suspect in every.values():
@@ -90,3 +92,10 @@ class Proof:
             "counts": counts,
             "findings": [suspect.as_dict(self._ground.root) for suspect in findings[:_TOLD]],
         }
+
+
+def _leave(suspects: list[Suspect]) -> None:
+    """Leave all to a person: by which rules a yard is kept is not known without its settings."""
+    for suspect in suspects:
+        if suspect.severity == DAMAGE and suspect.code != "settings_broken":
+            suspect.left = "put yard.json right first, then run 'taskyard fsck --repair' again"

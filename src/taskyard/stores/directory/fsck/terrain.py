@@ -59,6 +59,10 @@ class Terrain:
         return sorted(known)
 
     def _top(self) -> None:
+        unsettled = self._scene.ground.unsettled
+        if unsettled is not None:
+            place = (self._root, layout.SETTINGS)
+            self._scene.suspect("settings_broken", place, unsettled, lambda: layout.examined(self._root)[1] is not None)
         for name in layout.FOLDERS:
             path = f"{self._root}/{name}"
             if not self._scene.has(path):
