@@ -1,15 +1,16 @@
-"""Measure this machine: `make bench`, or `python -m bench operations processes flat day waking crew shell postgres` for some of it."""
+"""Measure this machine: `make bench`, or `python -m bench operations processes seam flat day waking crew shell postgres` for some of it."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import crew, day, flat, operations, postgres, processes, shell, waking
+from bench import crew, day, flat, operations, postgres, processes, seam, shell, waking
 from bench.yards import scratch
 
 PARTS = {
     "operations": operations.report,
     "processes": processes.report,
+    "seam": seam.report,
     "flat": flat.report,
     "day": day.report,
     "waking": waking.report,
