@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 BOX = ".drop"
 _STEM_MOST = 190  # bytes: room for the endings within a file name
 
+_REASON_MOST = 1 << 14  # bytes of a reason that are told; ours are a line
+
 
 class Aside:
     """Sets files aside, lists them and gives them back."""
@@ -112,7 +114,8 @@ class Aside:
 
     def _reason(self, stem: str) -> str | None:
         try:
-            return self._disk.read(f"{self._root}/failed/{stem}.reason").decode("utf-8", "replace").strip()
+            kept = self._disk.inspect(f"{self._root}/failed/{stem}.reason", _REASON_MOST)[1]
+            return kept.decode("utf-8", "replace").strip()
         except OSError:
             return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 import time
 
 TYPE_CHECKING = False
@@ -97,8 +98,7 @@ class Disk:
             content = os.read(descriptor, _PAGE)
             if len(content) == _PAGE:
                 _refuse_endless(os.fstat(descriptor), path)
-                while more := os.read(descriptor, 1 << 20):
-                    content += more
+                content += _rest(descriptor)
         finally:
             os.close(descriptor)
         return content
@@ -388,8 +388,9 @@ class Disk:
         return True
 
     def length(self, descriptor: int) -> int:
-        """How many bytes an open file has."""
-        return os.fstat(descriptor).st_size
+        """How many bytes an open file has; more than any file, if it is none."""
+        status = os.fstat(descriptor)
+        return status.st_size if stat.S_ISREG(status.st_mode) else sys.maxsize
 
     def append(self, path: str, content: bytes, create: bool = True) -> int:
         """Add to the end of a file in one write, and tell where it landed: how much stood before it."""
@@ -449,10 +450,7 @@ class Disk:
                 return Look(oddity="it is not an ordinary file")
             if status.st_size > most:
                 return Look(oddity=f"it has {status.st_size} bytes, and a task has at most {most}")
-            content = b""
-            while more := os.read(descriptor, 1 << 20):
-                content += more
-            return Look(content)
+            return Look(_rest(descriptor))
         finally:
             os.close(descriptor)
 
@@ -531,6 +529,14 @@ class Disk:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.inotify_add_watch(watcher, os.fsencode(folder), happenings | _ONLY_FOLDERS) < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), folder)
+
+
+def _rest(descriptor: int) -> bytes:
+    """All that is left to read."""
+    pieces = []
+    while piece := os.read(descriptor, 1 << 20):
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _refuse_endless(status: os.stat_result, path: str) -> None:

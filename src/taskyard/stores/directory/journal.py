@@ -17,6 +17,7 @@ import time
 
 from taskyard import forks
 from taskyard.ids import created
+from taskyard.stores.directory.names import NO_FILE
 from taskyard.stores.directory.writers import ROOM
 from taskyard.times import rfc3339
 
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.writers import Writer
 
 PAGE = 1 << 20  # bytes, about 8,000 events
+PAGE_DIGITS = 6  # of a page's number: a terabyte an hour
 _SPELL = 10_000  # milliseconds after which somebody else may have filled the page
+_TRIES = 100  # pages that are tried where somebody has put something else in their places
 _LEAST = 1 << 14  # bytes between two looks at how full it is
 SUFFIX = ".jsonl"
 
@@ -37,7 +40,8 @@ def page_number(name: str) -> tuple[str, int]:
     """The hour and log that a file belongs to, and which of its pages it is."""
     stem = name.removesuffix(SUFFIX)
     log, _, number = stem.rpartition(".")
-    return (log, int(number)) if log.count(".") == 1 and number.isascii() and number.isdigit() else (stem, 0)
+    legal = number.isascii() and number.isdigit() and len(number) <= PAGE_DIGITS and number[0] != "0"
+    return (log, int(number)) if legal and log.count(".") == 1 else (stem, 0)
 
 
 def page_name(log: str, number: int) -> str:
@@ -169,17 +173,35 @@ class Journal:
     def _find_page(self, at: int) -> None:
         """Go on in a page of this hour that has room."""
         log = f"{time.strftime('%Y-%m-%dT%H', time.gmtime(at // 1000))}.{self._name}"
-        if page_number(self._page)[0] != log:
-            self._go_to(page_name(log, 0))
-        while (size := self._disk.length(self._descriptor)) >= PAGE:
+        number = page_number(self._page)[1] if page_number(self._page)[0] == log else 0
+        for _ in range(_TRIES):
+            size = self._enter(page_name(log, number))
+            if size < PAGE:
+                self._left = max((PAGE - size) // 2, _LEAST)
+                self._spell = at // _SPELL
+                return
             last = self._last(log)
-            if self._disk.size(f"{self._folder}/{page_name(log, last)}") >= PAGE:
+            if last == number or self._fullness(page_name(log, last)) >= PAGE:
                 last += 1
             self._writer.hold(self._page, page_name(log, last))
             if self._last(log) <= last:
-                self._go_to(page_name(log, last))
-        self._left = max((PAGE - size) // 2, _LEAST)
-        self._spell = at // _SPELL
+                number = last
+        raise OSError("no page of the log can be written to")
+
+    def _enter(self, page: str) -> int:
+        """How full the page is that is written to from now on; one that cannot be written to is as good as full."""
+        if page != self._page:
+            try:
+                self._go_to(page)
+            except OSError as error:
+                if error.errno not in NO_FILE:
+                    raise
+                return PAGE
+        return self._disk.length(self._descriptor)
+
+    def _fullness(self, page: str) -> int:
+        path = f"{self._folder}/{page}"
+        return self._disk.size(path) if self._disk.is_file(path) else PAGE
 
     def _go_to(self, page: str) -> None:
         # Held together with the one before: another thread's write to that may be under way.

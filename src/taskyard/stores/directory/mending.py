@@ -13,6 +13,7 @@ from taskyard.errors import Conflict, Invalid, NotFound
 from taskyard.stores.directory import dropped
 from taskyard.stores.directory.aside import BOX, stem_of
 from taskyard.stores.directory.ingest import FILE_MOST, own_key
+from taskyard.stores.directory.lines import pieces
 from taskyard.stores.directory.liveness import INCARNATION
 from taskyard.stores.directory.names import SUFFIX, UNREADABLE, Token
 from taskyard.stores.directory.patrol import PATIENCE, Patrol
@@ -39,6 +40,7 @@ DRAFT = re.compile(
 _LAST_LOOK = 10_000  # milliseconds in dead/ before a file is removed: whoever put it there may still look at it
 _SHARE = 500  # leftovers that one mend puts right
 _HOUR = len("2026-01-31T12")
+_PIECE = 1 << 20  # bytes of the log that are searched at once
 
 
 class Mending:
@@ -193,12 +195,11 @@ class Mending:
         for name in self._disk.listdir(folder):
             if name[:_HOUR] < since:
                 continue
-            offset, tail = 0, b""
-            while chunk := self._disk.read_at(f"{folder}/{name}", offset):
-                text = tail + chunk
+            tail = b""
+            for piece in pieces(self._disk, f"{folder}/{name}", _PIECE):
+                text = tail + piece
                 logged |= {position for mark, position in marks.items() if position not in logged and mark in text}
-                offset += len(chunk)
-                tail = chunk[-200:]
+                tail = piece[-200:]
         return logged
 
     # Files on their way in

@@ -303,6 +303,7 @@ _HEAD = (
 )
 _ID = r"[0-9a-hjkmnp-tv-z]{21}"
 is_ready = re.compile(_ID + r"\.[0-9]{1,8}" + _HEAD + r"\.json").fullmatch  # whether this is a task's name in todo/
+is_turn = re.compile(r"0|[1-9][0-9]{0,17}").fullmatch  # whether this is a number as turns/ has them
 _TASK = re.compile(
     _ID
     + r"\.[0-9]{1,9}"

@@ -7,14 +7,18 @@ import time
 
 from taskyard.stores.directory.archive import keep
 from taskyard.stores.directory.journal import page_number
+from taskyard.stores.directory.lines import is_huge, pieces
 from taskyard.stores.directory.writers import Writers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from taskyard.stores.directory.ground import Ground
 
-PAGE_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\.[^.]+(?:\.[0-9]+)?\.jsonl")
+PAGE_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\.[^.]+(?:\.[1-9][0-9]{0,5})?\.jsonl")
 _HOUR = len("2026-01-31T12")
+_PIECE = 1 << 20
 
 
 class Pages:
@@ -38,21 +42,19 @@ class Pages:
             if number and end is not None and time.monotonic() > end:
                 return number
             try:
-                if not self._disk.is_file(f"{self._folder}/{name}"):
+                path = f"{self._folder}/{name}"
+                if not self._disk.is_file(path) or is_huge(self._disk, path):
                     continue  # nothing of ours
-                keep(self._ground, f"events-{name}.gz", self._content(f"{self._folder}/{name}"))
+                keep(self._ground, f"events-{name}.gz", self._content(path))
                 self._disk.unlink(f"{self._folder}/{name}")
             except (FileNotFoundError, PermissionError):
                 continue  # another janitor was quicker; or it is not ours to read
         return len(old)
 
-    def _content(self, path: str) -> bytes:
+    def _content(self, path: str) -> Iterator[bytes]:
         """The page as it is, however long the shell client has made it."""
-        content = self._disk.read_at(path, 0)
-        while more := self._disk.read_at(path, len(content)):
-            content += more
+        yield from pieces(self._disk, path, _PIECE)
         self._disk.size(path)  # raises if it is gone: what was read of it then may be a part, or nothing
-        return content
 
     def _before(self, horizon: float) -> list[str]:
         names = sorted(name for name in self._ground.lookup.names(self._folder) if PAGE_NAME.fullmatch(name))

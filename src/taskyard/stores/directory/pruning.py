@@ -158,7 +158,7 @@ class Pruning:
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime(self._ground.clock.now() // 1000))
         name = f"tasks-{stamp}-{ids.base32(ids.chance(20), 4)}.jsonl.gz"
         if lines:
-            keep(self._ground, name, ("\n".join(lines) + "\n").encode())
+            keep(self._ground, name, [("\n".join(lines) + "\n").encode()])
         return name, written, number
 
     def _remove(self, found: Found, papers: Papers) -> bool:

@@ -11,6 +11,7 @@ that claim's `done` record: a late worker can write one, but never publish it.
 from __future__ import annotations
 
 import json
+from io import BytesIO
 
 from taskyard import ids
 from taskyard.store import STALE_MOST
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     Written = tuple[Handle, str, dict[str, Any]]
 
 _TRIES = 100
+_NOTE_LEAST = len('{"claim":"","text":"","at":""}')  # bytes of a line that can be a note
 _BY_HOLDER = ("done", "error", "released")
 _OUTPUT = ("done", "error")
 _BARE = "bare"
@@ -144,7 +146,8 @@ class Records:
         notes: list[dict[str, Any]] = []
         for claim in sorted(self._list(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}"), key=_fence):
             content = self._content(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}/{claim}/notes.jsonl")
-            notes += [note for line in (content or b"").splitlines() if (note := _parsed(line)) and _is_note(note)]
+            lines = BytesIO(content or b"")  # one by one: there may be millions that are none
+            notes += [note for line in lines if len(line) > _NOTE_LEAST and (note := _parsed(line)) and _is_note(note)]
         return notes
 
     def progress_of(self, token: Token) -> float | None:

@@ -111,9 +111,7 @@ class Sweeps:
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep; the turn is taken by a rename, so one caller gets it."""
         folder = f"{self._ground.root}/turns"
-        last = max(
-            (int(name) for name in self._ground.lookup.names(folder) if name.isascii() and name.isdigit()), default=None
-        )
+        last = max(map(int, filter(names.is_turn, self._ground.lookup.names(folder))), default=None)
         if last is None:
             self._disk.append(f"{folder}/0", b"")  # somebody tidied too well: begin anew
             return False

@@ -8,7 +8,7 @@ from heapq import merge
 from taskyard import ids
 from taskyard.cargo import in_order
 from taskyard.errors import Invalid
-from taskyard.stores.directory import literal
+from taskyard.stores.directory import lines, literal
 from taskyard.stores.directory.journal import SUFFIX, page_name, page_number
 from taskyard.stores.directory.writers import is_event
 from taskyard.times import rfc3339
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.disk import Disk
 
 _HOUR = len("2026-01-31T12")
+_LEAST = len('{"at":"2026-01-31T12:05:00.000Z"}')  # bytes of a line that can be an event
 _CHUNK = 1 << 16  # bytes of each page that are read at a time: all pages of an hour are read together
 
 Line = tuple[str, str, int, "dict[str, Any]"]
@@ -77,17 +78,15 @@ class Trails:
 
     def _lines(self, name: str, offset: int) -> Iterator[Line]:
         """Whole lines from here on, each with where it ends; what is no event is passed over."""
-        rest = b""
-        while chunk := self._disk.read_at(f"{self._folder}/{name}", offset + len(rest), _CHUNK):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                offset += len(line) + 1
-                try:
-                    event = literal.read(line)
-                except (ValueError, RecursionError):
-                    continue  # torn by a full disk; the next line is whole again
-                if is_event(event):
-                    yield event["at"], name, offset, event
+        for _, line, end in lines.whole(self._disk, f"{self._folder}/{name}", _CHUNK, offset):
+            if len(line) < _LEAST or len(line) > lines.LINE_MOST:
+                continue
+            try:
+                event = literal.read(line)
+            except (ValueError, RecursionError):
+                continue  # torn by a full disk; the next line is whole again
+            if is_event(event):
+                yield event["at"], name, end, event
 
 
 def _hours(there: list[str], trail: Trail, offsets: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
@@ -120,13 +119,11 @@ def _cursor(offsets: dict[str, int], hour: str) -> str:
     from base64 import urlsafe_b64encode
 
     hours = sorted({name[:_HOUR] for name in offsets if name[:_HOUR] <= hour})[-2:]
-    logs: dict[str, list[int]] = {}
+    logs: dict[str, dict[int, int]] = {}
     for name, offset in offsets.items():
         if name[:_HOUR] in hours:
             log, number = page_number(name)
-            pages = logs.setdefault(log, [])
-            pages += [0] * (number + 1 - len(pages))
-            pages[number] = offset
+            logs.setdefault(log, {})[number] = offset
     return urlsafe_b64encode(json.dumps(logs, separators=(",", ":")).encode()).decode()
 
 
@@ -138,9 +135,9 @@ def _offsets(cursor: str | None) -> dict[str, int]:
     try:
         logs = json.loads(urlsafe_b64decode(cursor.encode()))
         return {
-            page_name(str(log), number): max(0, int(offset))
+            page_name(str(log), int(number)): max(0, int(offset))
             for log, pages in logs.items()
-            for number, offset in enumerate(pages)
+            for number, offset in pages.items()
         }
     except (ValueError, AttributeError, TypeError, RecursionError, OverflowError):
         raise Invalid("not a cursor of the log", hint="give the 'cursor' of the answer before") from None

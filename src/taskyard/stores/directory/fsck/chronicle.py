@@ -10,8 +10,10 @@ import json
 import re
 import time
 import zlib
+from itertools import pairwise
 
 from taskyard import ids
+from taskyard.stores.directory import lines
 from taskyard.stores.directory.adding import TAKEN_BACK
 from taskyard.stores.directory.fsck import grammar
 from taskyard.stores.directory.journal import page_name, page_number
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 _HOUR = len("2026-01-31T12")
 _CHUNK = 1 << 20
+_BAD_MOST = 1000  # lines of one page that are no events and are told one by one: a page of others is no log at all
+_PACKED = "events-"  # what the name of a page in the archive begins with
 _MARK = b'"task":"'
 _BEGIN = b'{"at":"'
 _OPEN = frozenset((State.TODO, State.WAITING, State.BLOCKED))
@@ -147,22 +151,33 @@ class Chronicle:
     def _page(self, name: str) -> None:
         offset = self._offsets.get(name, 0)
         path = f"{self._folder}/{name}"
-        rest = b""
-        while chunk := self._disk.read_at(path, offset + len(rest), _CHUNK):
-            self._scene.tell("reading the log")
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                if line and not self._line(line) and not self._judged:
-                    self._bad(name, offset, line)
-                offset += len(line) + 1
+        if lines.is_huge(self._disk, path):
             if not self._judged:
-                self._scene.count("events", len(lines))
-        if rest and not self._judged:
-            self._bad(name, offset, rest)
+                what = "it is larger than any page of the log, and not read"
+                self._scene.suspect(
+                    "event_garbage", (self._folder, name), what, lambda: lines.is_huge(self._disk, path)
+                )
+            return
+        bad = 0
+        for begin, line, end in lines.whole(self._disk, path, _CHUNK, offset):
+            self._scene.tell("reading the log")
+            if not self._line(line) and not self._judged:
+                bad += 1
+                self._bad(name, begin, line, bad)
+            if not self._judged:
+                self._scene.count("events")
+            offset = end
+        if not self._judged:
+            rest = self._disk.read_at(path, offset, _CHUNK)
+            torn = rest.lstrip(b"\n")
+            if torn and b"\n" not in torn:
+                self._bad(name, offset + len(rest) - len(torn), torn, bad + 1)
         self._offsets[name] = offset
 
     def _line(self, line: bytes) -> bool:
         """Whether this is an event; one of another round's tasks is taken as it is once it was judged."""
+        if len(line) < len(_BEGIN) or len(line) > lines.LINE_MOST:
+            return False
         at = line.find(_MARK) + len(_MARK)
         wanted = line[at : at + ids.SEGMENT] in self._segments
         if self._judged and not wanted:
@@ -185,30 +200,38 @@ class Chronicle:
             story.tell(_told(name, event), fence)
         return True
 
-    def _bad(self, name: str, offset: int, line: bytes) -> None:
+    def _bad(self, name: str, offset: int, line: bytes, number: int) -> None:
         path = f"{self._folder}/{name}"
         torn = line.startswith(_BEGIN[: len(line)])
-        self._scene.suspect(
-            "event_torn" if torn else "event_garbage",
-            (self._folder, name),
-            f"at byte {offset}: {line[:60].decode('utf-8', 'replace')!a}",
-            lambda: self._disk.read_at(path, offset, len(line) + 1).split(b"\n")[0] == line,
-        )
+
+        def again() -> bool:
+            there = self._disk.read_at(path, offset, len(line) + 1)
+            return there.startswith(line) if len(line) >= _CHUNK else there.split(b"\n")[0] == line
+
+        if number <= _BAD_MOST:
+            rest = "; of the lines after it no more is told" if number == _BAD_MOST else ""
+            what = f"at byte {offset}: {line[:60].decode('utf-8', 'replace')!a}{rest}"
+            self._scene.suspect("event_torn" if torn else "event_garbage", (self._folder, name), what, again)
 
     def gaps(self) -> None:
         """Pages that are missing between others; those that were pruned are in the archive."""
+        kept: dict[str, set[int]] = {}
+        for name in self._scene.names(f"{self._scene.root}/archive"):
+            if name.startswith(_PACKED):
+                log, number = page_number(name[len(_PACKED) :].removesuffix(".gz"))
+                kept.setdefault(log, set()).add(number)
         for log, numbers in self._logs().items():
-            for number in sorted(set(range(max(numbers))) - numbers):
-                page = page_name(log, number)
-                kept = f"{self._scene.root}/archive/events-{page}.gz"
-                if not self._scene.has(kept):
-                    path = f"{self._folder}/{page}"
-                    self._scene.suspect(
-                        "page_missing",
-                        (self._folder, page),
-                        "neither here nor in the archive",
-                        self._scene.lacks(path, kept),
-                    )
+            there = sorted(number for number in numbers | kept.get(log, set()) if number <= max(numbers))
+            for before, after in pairwise((-1, *there)):
+                if after > before + 1:
+                    self._gap(log, before + 1, after - before - 1)
+
+    def _gap(self, log: str, first: int, missing: int) -> None:
+        page = page_name(log, first)
+        packed = f"{self._scene.root}/archive/{_PACKED}{page}.gz"
+        what = "neither here nor in the archive" + (f", nor are the {missing - 1} after it" if missing > 1 else "")
+        again = self._scene.lacks(f"{self._folder}/{page}", packed)
+        self._scene.suspect("page_missing", (self._folder, page), what, again)
 
     # What else tells of moves
 

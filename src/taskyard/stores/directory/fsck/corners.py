@@ -37,7 +37,7 @@ class Corners:
         self._on_the_way()
         self._writers()
         self._workers()
-        for name in self._scene.folders(f"{self._root}/turns", lambda name: name.isascii() and name.isdigit()):
+        for name in self._scene.folders(f"{self._root}/turns", names.is_turn):
             self._scene.count("turns", self._scene.is_plain(f"{self._root}/turns", name))
         self._paused()
         self._archives()
