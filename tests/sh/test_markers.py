@@ -1,4 +1,4 @@
-"""The client finds a segment whatever lies in segments/, and always the one that Python would."""
+"""The client finds a segment and a page of the log whatever lies there, and always the segment that Python would."""
 
 from __future__ import annotations
 
@@ -54,3 +54,14 @@ def test_both_go_on_with_the_same_number(sh: Shell) -> None:
         assert number is not None
         said = sh.script('_ty_next "$@"; printf "%s,%s\\n" "$_ty_text" "$_ty_newest"', *there)
         assert said.line == f"{ids.base32(number, 4)},{' '.join(there[place:])}"
+
+
+@pytest.mark.parametrize("plant", ["a folder", "a pipe", "a link to nowhere", "a link to a device"])
+def test_a_plant_in_the_place_of_its_log_keeps_nobody_waiting(sh: Shell, place: str, plant: str) -> None:
+    sh.run("add_task", "build")
+    (page,) = Path(place, "events").iterdir()
+    page.unlink()
+    PLANTS[plant](page)
+    id = sh.run("add_task", "build").line
+    with taskyard.open(place) as yard:
+        assert [event["event"] for event in yard.events(task=id)] == ["added"]

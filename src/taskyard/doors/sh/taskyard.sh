@@ -527,6 +527,11 @@ _ty_log_line() { # _ty_line, at _ty_now; within a process time never goes back
         [ -n "$_ty_own_log" ] || { _ty_draw && _ty_own_log=$_ty_boot-$$-$_ty_word; }
         log=$_ty_own_log
     fi
+    # Whoever writes to a pipe waits for its reader, and a link leads elsewhere: beside those the process has a log of its own.
+    if [ -e "$_ty_root/events/$_ty_hour.$log.jsonl" ] && [ ! -f "$_ty_root/events/$_ty_hour.$log.jsonl" ] || [ -L "$_ty_root/events/$_ty_hour.$log.jsonl" ]; then
+        [ -n "$_ty_own_log" ] || { _ty_draw && _ty_own_log=$_ty_boot-$$-$_ty_word; }
+        log=$_ty_own_log
+    fi
     { printf '%s{"at":"%s",%s\n' "$_ty_torn" "$_ty_stamp" "$_ty_line" >>"$_ty_root/events/$_ty_hour.$log.jsonl"; } 2>/dev/null && _ty_torn= && return
     # The move counts; a line that was torn by a full disk must not spoil the next one.
     _ty_torn='
