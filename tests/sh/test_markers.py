@@ -65,3 +65,13 @@ def test_a_plant_in_the_place_of_its_log_keeps_nobody_waiting(sh: Shell, place: 
     id = sh.run("add_task", "build").line
     with taskyard.open(place) as yard:
         assert [event["event"] for event in yard.events(task=id)] == ["added"]
+
+
+@pytest.mark.parametrize("plant", ["a folder", "a pipe", "a link to a device"])
+def test_settings_that_are_no_file_are_refused_at_once(sh: Shell, place: str, plant: str) -> None:
+    settings = Path(place, "yard.json")
+    settings.unlink()
+    PLANTS[plant](settings)
+    said = sh.run("add_task", "build")
+    assert said.code == 8
+    assert "yard.json" in said.err

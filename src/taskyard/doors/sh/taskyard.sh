@@ -258,6 +258,10 @@ _ty_enter() { # folder -> _ty_root, where it really is; a process of our own may
         _ty_say "there is no yard at $1, or it cannot be read"
         return 8
     }
+    [ -f "$_ty_root/yard.json" ] && [ ! -L "$_ty_root/yard.json" ] || {
+        _ty_say "$_ty_root/yard.json is no ordinary file; put one there"
+        return 8
+    }
     for here in todo waiting processing 'done' failed tmp results attempts; do
         _ty_is_folder "$_ty_root/$here" || return
     done
