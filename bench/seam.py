@@ -55,7 +55,7 @@ def report(folder: str) -> None:
             extra = f", {more[name] * 1e6:+.2f} us each" if name in more else ""
             say(f"  {name}, calls of each", f"{number / TASKS:.2f}{extra}")
     total = sum(cost * counted.calls[name] / TASKS for name, cost in more.items())
-    say("more than the same calls without it", f"{total * 1e6:.2f} us, {total / whole:.1%}")
+    say("read and listdir, more than the bare calls in them", f"{total * 1e6:.2f} us, {total / whole:.1%}")
 
 
 def _cost(yard: Yard) -> float:
