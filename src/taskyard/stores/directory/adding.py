@@ -246,7 +246,10 @@ class Adder:
             for new in set(batch) - set(moved):
                 self._must_be_there(new)
             lines = self._ground.journal.lines_added([(new.id, new.lane.kind) for new in moved], by, blocked)
-        self.announce(moved, lines)
+        if moved:
+            self.announce(moved, lines)
+        else:
+            self._ground.journal.forget()  # whoever has put them in their place logs it
 
     def _must_be_there(self, new: New) -> None:
         """Slower than the janitor's patience: a file with a key was put in its place, and logged, for us; any other was removed."""

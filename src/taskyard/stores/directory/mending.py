@@ -18,7 +18,7 @@ from taskyard.stores.directory.liveness import INCARNATION
 from taskyard.stores.directory.names import SUFFIX, UNREADABLE, Token
 from taskyard.stores.directory.patrol import PATIENCE, Patrol
 from taskyard.stores.directory.untangling import Untangling
-from taskyard.stores.directory.writers import Writers
+from taskyard.stores.directory.writers import Writers, is_ending, moves
 from taskyard.task import State
 from taskyard.times import rfc3339
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.ingest import Ingest
     from taskyard.stores.directory.lookup import Found
     from taskyard.stores.directory.pruning import Pruning
+    from taskyard.stores.directory.writers import Move
 
 DRAFT = re.compile(
     r"(?:[0-9]+-[0-9a-hjkmnp-tv-z]{8}\.[0-9]+|(?:init|made)-[0-9a-hjkmnp-tv-z]{8})"
@@ -109,6 +110,13 @@ class Mending:
 
     def _log_for(self, tag: str, intent: dict[str, Any] | None, now: int, by: str) -> int:
         missing = [] if intent is None else self._missing(intent)
+        if missing:
+            # The move may be that of another who had the same in mind, and is about to log it. Whoever is not is gone, or
+            # has logged it: so those are asked first, and then the log once more.
+            living = self._writers.noted(_moves(missing), tag, now, PATIENCE)
+            missing = self._unlogged(missing)
+            if _moves(missing) & living:
+                return 0  # left for a later sweep
         for event in missing:
             self._ground.journal.log_again(event, now)
         if intent is not None:
@@ -158,11 +166,11 @@ class Mending:
             return False
         token, fence = found.token, int(event["fence"])
         if token.fence != fence:
-            return token.fence > fence and (not _is_ending(event) or self._has_failed(found, event))
+            return token.fence > fence and (not is_ending(event) or self._has_failed(found, event))
         if event["event"] == "claimed":
             return bool(token.worker == event["worker"])
         # A claim's own ending keeps the number that the claim has, so only the place tells whether it was made.
-        return not _is_ending(event) or not self._is_processing(token)
+        return not is_ending(event) or not self._is_processing(token)
 
     def _has_failed(self, found: Found, event: dict[str, Any]) -> bool:
         """Whether a claim's own ending was made in spite of the moves after it: none follows a done, and a retry a failure."""
@@ -302,15 +310,15 @@ class Mending:
             self._disk.unlink(path)
 
 
-def _is_ending(event: dict[str, Any]) -> bool:
-    return bool(event["event"] == "done" or (event["event"] == "failed" and event.get("final")))
+def _moves(events: list[dict[str, Any]]) -> set[Move]:
+    return {move for event in events for move in moves(event)}
 
 
 def _alike(event: dict[str, Any]) -> tuple[str, ...]:
     """The events that can stand for the same move."""
     if event["event"] == "blocked":
         return ("blocked",)
-    if _is_ending(event):
+    if is_ending(event):
         return ("done", "failed")
     others = ("added", "released", "reaped", "due", "unblocked", "cancelled", "retried", "edited", "set_aside")
     # A claim's final failure has the claim's own number, so a failure says nothing of whether the claim was logged.

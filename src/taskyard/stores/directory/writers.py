@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from taskyard.stores.directory.disk import Disk, Shared
 
+    Move = tuple[str, int, bool]
+
 SIZE = 16_384
 SHELL, LOOK = ".sh", ".look"
 ROOM = SIZE - 256  # for the event; behind it stand the pages of the log that the process writes to
@@ -51,6 +53,18 @@ def _is_batch(value: Any) -> bool:
         and isinstance(value.get("tasks"), list)
         and all(isinstance(id, str) and ids.is_id(id) for id in value["tasks"])
     )
+
+
+def is_ending(event: dict[str, Any]) -> bool:
+    """Whether this is of a claim's own ending, which keeps the claim's number."""
+    return bool(event["event"] == "done" or (event["event"] == "failed" and event.get("final")))
+
+
+def moves(event: dict[str, Any]) -> set[Move]:
+    """The moves that an event, or the note of an add, tells of: which task, to which number, and whether it ends a claim."""
+    if "tasks" in event:
+        return {(id, 0, False) for id in event["tasks"]}
+    return {(event["task"], event["fence"], is_ending(event))}
 
 
 class Writer:
@@ -175,6 +189,19 @@ class Writers:
                 raise
             return None
         return event if is_event(event) or _is_batch(event) else None
+
+    def noted(self, wanted: set[Move], but: str, now: int, patience: int) -> set[Move]:
+        """Those of these moves that others, who live, have noted: they may have made them and not logged them yet."""
+        found: set[Move] = set()
+        for tag in self._disk.listdir(self._folder):
+            intent = None if tag == but or tag.endswith(LOOK) else self.intent(tag)
+            same = set() if intent is None else wanted & moves(intent)
+            if same and self._lives(tag, now, patience):
+                found |= same
+        return found
+
+    def _lives(self, tag: str, now: int, patience: int) -> bool:
+        return not self.is_left(tag, True, now, patience) if tag.endswith(SHELL) else self.is_alive(tag, now, patience)
 
     def pages(self) -> set[str]:
         """The pages of the log that any process may be writing to."""
