@@ -15,8 +15,8 @@ import sys
 import time
 
 from .crowd import Crowd
-from .explorer import Found
 from .extent import CUT, EXPLORED
+from .found import Found
 from .modes import MODES
 from .package import Package
 from .plants import PLANTS
@@ -41,7 +41,7 @@ def main() -> int:
     asked = parser.parse_args()
     try:
         if asked.seed is not None and asked.scene is None:
-            print(f"crowd {asked.seed}: {len(Crowd(Package(), asked.seed).run().trace)} calls")
+            print(f"crowd {asked.seed}: {len(Crowd(Package(), asked.seed).run().trace or ())} calls")
         elif asked.scene is not None and asked.schedule is not None:
             replayed(staged(asked.scene, asked.mode, asked.plant), asked.schedule, stale=asked.mode == "stale")
             print("the promise holds in this run")

@@ -1,22 +1,20 @@
-"""Processes that take turns: each runs the real code, and stands still before every call that others could notice."""
+"""Processes that take turns on one disk: each stands before a call, and whoever is on makes it."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
-
-from .kernel import CHANGING, LISTING_ENDS, NETWORK_ROOT, ROOT, SECOND, Descriptors
-from .watch import Violation, Watch
+from .kernel import CHANGING, LISTING_ENDS, NETWORK_ROOT, ROOT, SECOND, Descriptors, is_silent
+from .watch import Violation, Watch, task_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .files import Files
     from .package import Package
+    from .program import Call, Node, Program
 
 BEGIN = 1_769_860_800 * SECOND  # 2026-01-31T12:00:00Z: an hour's beginning, so that its log has one page
 VIEW = 30 * SECOND  # how long a client of a file server goes on believing what it has seen
@@ -25,77 +23,76 @@ BEFORE = "before"  # marks a call of somebody who gets ready, or cleans up after
 FAULTS = ("ENOSPC", "EIO", "EMFILE", "ESTALE")
 
 
-class Gone(BaseException):
-    """The process was killed: nothing of it runs any more."""
+Trail = tuple[Any, int, str] | None
 
 
 class Actor:
-    """One process: what it does, what it has open, what it was told."""
+    """One process as the model knows it: where its code stands, what it has open, what it has seen."""
 
-    def __init__(self, world: World, number: int, name: str) -> None:
-        self.world = world
+    def __init__(self, number: int, name: str) -> None:
         self.number = number
         self.name = name
+        self.node: Node | None = None
+        self.half: Call | None = None
+        """A call that has begun and is not over."""
         self.opened = Descriptors()
         self.paths: dict[int, str] = {}
         self.view: dict[str, int | None] = {}
         """What it has seen of names by itself, and believes still; None for a name that was not there."""
-        self.drawn = 0
         self.is_racing = False
         """Whether others may go between its calls: not while it gets ready."""
-        self.is_dead = False
         self.was_killed = False
-        self.pending: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None
-        self.history = 0
+        self.budget = 0
+        """How many more times something may go wrong for it."""
         self._made = 0
-        self._green: greenlet | None = None
+        self._numbered = 0
+
+    def fork(self) -> Actor:
+        """The same, to go on from."""
+        twin = Actor.__new__(Actor)
+        twin.__dict__.update(self.__dict__)
+        twin.opened = Descriptors(self.opened)
+        twin.paths = self.paths.copy()
+        twin.view = self.view.copy()
+        return twin
 
     def fresh(self) -> int:
         """A number for a new file: its own, so that it is the same whoever else makes one."""
         self._made += 1
         return (self.number + 1) * 1_000_000 + self._made
 
-    def begin(self, work: Callable[[], object]) -> None:
-        """Start, get ready, and stand still before the first call after that: a script gets ready up to its `yield`."""
+    def numbered(self) -> int:
+        """A number for what it opens."""
+        self._numbered += 1
+        return (self.number + 1) * 1_000_000 + self._numbered
 
-        def run(_: None) -> None:
-            try:
-                script = work()
-                if isinstance(script, Generator):
-                    next(script)
-                    self.is_racing = True
-                    for _never in script:
-                        raise AssertionError("a script gets ready once")
-            except Gone:
-                return
+    @property
+    def pending(self) -> Call | None:
+        """The call that it stands before; None if it is gone."""
+        return self.half or (None if self.node is None else self.node.call)
 
-        self._green = greenlet(run)
-        self.resume(None)
 
-    def resume(self, answer: Any) -> None:
-        """Go on with this answer, up to the next call or the end."""
-        assert self._green is not None
-        self.pending = None
-        self.world.me = self
-        self._green.switch(answer)
-        if self._green.dead and not self.is_dead:
-            self.end()
+class Sole(Actor):
+    """A process that has the disk for itself: whoever sets the stage, and the janitor afterwards."""
+
+    def __init__(self, world: World, number: int, name: str) -> None:
+        super().__init__(number, name)
+        self._world = world
+        self.seed = world.seed
+        self.drawn = 0
+        self.folders: dict[int, str] = {}
+
+    def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Make the call, now."""
+        answer = self._world.made(self, name, args, options)
+        self._world.files.seen.clear()
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
 
     def end(self) -> None:
-        """Killed, or at its end without a word: the kernel closes what it has open, and its locks are free."""
-        self.is_dead = True
-        self.pending = None
-        for opened in self.opened.values():
-            if opened.number in opened.node.locks:
-                self.world.files.locked(opened.node, opened.number, None)
-        self.opened.clear()
-
-    def bury(self) -> None:
-        """Let go of its frames; whatever they do at their end is not done."""
-        self.is_dead = True
-        if self._green is not None and not self._green.dead:
-            self.world.me = self
-            self._green.throw(Gone)
+        """At its end without a word."""
+        self._world.package.kernel.closed(self)
 
 
 class World:
@@ -109,65 +106,40 @@ class World:
         self.stale = stale
         self.seed = seed
         self.actors: list[Actor] = []
-        self.me: Actor = Actor(self, 90, "stage")
-        self.trace: list[tuple[Actor, str, tuple[Any, ...], str, str]] = []
-        """Who called what, with which answer, and what was done to the call."""
-        self.contended: set[object] | None = None
-        """Names and files that several processes look at or change; None for all: there everybody stands still."""
-        self.used: dict[object, dict[str, set[int]]] = {}
+        self.trace: list[tuple[Actor, str, tuple[Any, ...], str, str]] | None = []
+        """Who called what, with which answer, and what was done to the call; None where nobody wants to know."""
+        self.trail: Trail = None
+        """The turns so far, the last first."""
         self.deviations: Callable[[World, Actor], Sequence[str]] = lambda _world, _actor: ()
-        self.budget = 0
-        """How many more times something may go wrong in this run."""
-        self.moving = 0
-        """How often time is still to pass as somebody's step."""
+        self.minded: Callable[[World, Actor, object], bool] = lambda _world, _actor, _what: True
+        """Whether others may change this while the actor looks at it."""
         self.watch: Watch | None = None
+        self._owns_watch = True
         self.broken: Violation | None = None
         self.told: list[dict[str, Any]] = []
-        self._scheduler = getcurrent()
+        self.programs: list[Program] = []
         package.kernel.world = self
+
+    def fork(self) -> World:
+        """The same run, to go on from in another way."""
+        twin = World.__new__(World)
+        twin.__dict__.update(self.__dict__)
+        twin.files = self.files.fork()
+        twin.actors = [actor.fork() for actor in self.actors]
+        twin.told = list(self.told)
+        self._owns_watch = twin._owns_watch = False
+        return twin
+
+    def alone(self, number: int, name: str) -> Sole:
+        """Somebody who has the disk for itself from now on."""
+        actor = Sole(self, number, name)
+        self.package.kernel.world, self.package.kernel.me = self, actor
+        return actor
 
     @property
     def pruned(self) -> set[str]:
         """Tasks that were let go on purpose."""
         return set() if self.watch is None else self.watch.left
-
-    # What actors call
-
-    def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Make a call, after standing still if others could notice, or if something could go wrong."""
-        me = self.me
-        if me.is_dead:
-            raise Gone
-        if not me.is_racing or self._is_private(me, name, args):
-            return self._answered(self._made(me, name, args, options, ""))
-        me.pending = (name, args, options)
-        answer = self._scheduler.switch()
-        if me.is_dead:
-            raise Gone
-        return self._answered(answer)
-
-    def _is_private(self, me: Actor, name: str, args: tuple[Any, ...]) -> bool:
-        if self.contended is None:
-            return False
-        if not self.contended.isdisjoint(self.package.kernel.about(me, name, args)):
-            return False
-        return not (self.budget and self._wrong(me, name, args))
-
-    def _wrong(self, me: Actor, name: str, args: tuple[Any, ...]) -> Sequence[str]:
-        me.pending = (name, args, {})
-        possible = self.deviations(self, me)
-        me.pending = None
-        return possible
-
-    @staticmethod
-    def _answered(answer: Any) -> Any:
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
-
-    def heard(self, fact: object) -> None:
-        """Somebody has learned something without a call."""
-        self.me.history = hash((self.me.history, fact))
 
     def advance(self, seconds: float) -> None:
         """Time passes, for everybody."""
@@ -178,95 +150,131 @@ class World:
 
     # Making calls
 
-    def _made(self, actor: Actor, name: str, args: tuple[Any, ...], options: dict[str, Any], wrong: str) -> Any:
+    def begin(self, programs: list[Program]) -> None:
+        """Everybody starts, gets ready, and stands still before the first call after that."""
+        self.programs = programs
+        for actor, program in zip(self.actors, programs, strict=True):
+            actor.node = program.root
+            self._on(actor)
+
+    def made(self, actor: Actor, name: str, args: tuple[Any, ...], options: dict[str, Any], wrong: str = "") -> Any:
         """Make the call for this actor, with this gone wrong; its answer, or its error."""
         kernel = self.package.kernel
-        self.files.seen.clear()
+        kernel.world = self
+        silent = is_silent(actor, name, args)
         answer: Any
         try:
             if wrong in FAULTS:
                 number = getattr(errno, wrong)
                 raise OSError(number, os.strerror(number), args[0] if args and isinstance(args[0], str) else None)
-            if name == "advance":
-                self.moving -= 1
-                self.advance(*args)
-                answer = None
-            elif name == LISTING_ENDS:
+            if name == LISTING_ENDS:
                 answer = kernel.do_listdir(actor, args[0])
-                before = set(args[1])
-                now = set(answer)
+                before, now = set(args[1]), set(answer)
                 answer = sorted(before | now if args[2] == TWICE else before & now)
             else:
                 answer = getattr(kernel, f"do_{name}")(actor, *args, **options)
             if wrong == LOST:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), args[0])
         except OSError as error:
-            answer = error
-        self.account(actor)
-        shown = _shown(answer)
-        actor.history = hash((actor.history, name, args, shown))
-        self.trace.append((actor, name, args, shown, wrong if actor.is_racing else BEFORE))
-        if self.watch is not None and name in CHANGING:
-            try:
-                self.watch.after(name, args, isinstance(answer, OSError) and wrong != LOST)
-            except Violation as violation:
-                self.broken = self.broken or violation
+            answer = error.with_traceback(None)
+        if not silent:
+            self._noted(actor, name, args, answer, wrong)
         return answer
 
-    def account(self, actor: Actor | None = None) -> None:
-        """Note who looks at or changes what, so that it is known what is contended."""
-        actor = actor or self.me
-        for how, what in self.files.seen if actor.is_racing else ():
-            self.used.setdefault(what, {}).setdefault(how, set()).add(actor.number)
-        self.files.seen.clear()
+    def _noted(self, actor: Actor, name: str, args: tuple[Any, ...], answer: Any, wrong: str) -> None:
+        if actor.is_racing:
+            self.trail = (self.trail, actor.number, wrong)
+        if self.trace is not None:
+            self.trace.append((actor, name, args, _shown(answer), wrong if actor.is_racing else BEFORE))
+        if self.watch is None or name not in CHANGING:
+            return
+        for arg in args:
+            task = task_at(self.root, arg) if isinstance(arg, str) else None
+            if task is not None:
+                self.files.seen.append(("w", ("task", task[0])))
+        if not self._owns_watch:
+            self.watch, self._owns_watch = self.watch.copy(self.files), True
+        try:
+            self.watch.after(name, args, isinstance(answer, OSError) and wrong != LOST)
+        except Violation as violation:
+            self.broken = self.broken or violation
 
     def step(self, actor: Actor, wrong: str = "") -> None:
         """Let this actor make the call that it stands before, and go on to the next."""
-        assert actor.pending is not None
-        name, args, options = actor.pending
+        pending = actor.pending
+        assert pending is not None
+        name, args, options = pending
+        self.files.seen.clear()
         if wrong:
-            self.budget -= 1
+            actor.budget -= 1
         if wrong == KILL:
-            self.trace.append((actor, name, args, "", KILL))
+            self.trail = (self.trail, actor.number, wrong)
+            if self.trace is not None:
+                self.trace.append((actor, name, args, "", KILL))
             actor.was_killed = True
-            actor.end()
+            self._ends(actor)
             return
-        if wrong in (MISSED, TWICE):
-            names = self._made(actor, name, args, options, wrong)
-            if not isinstance(names, OSError):
-                actor.pending = (LISTING_ENDS, (args[0], tuple(names), wrong), {})
+        answer = self.made(actor, name, args, options, wrong)
+        if wrong in (MISSED, TWICE) and not isinstance(answer, OSError):
+            actor.half = (LISTING_ENDS, (args[0], tuple(answer), wrong), {})
+            return
+        actor.half = None
+        assert actor.node is not None
+        actor.node = actor.node.told(answer)
+        self._on(actor)
+
+    def _on(self, actor: Actor) -> None:
+        """Up to the next call that others could come before."""
+        node = actor.node
+        assert node is not None
+        while node.call is not None:
+            name, args, options = node.call
+            if actor.is_racing and not is_silent(actor, name, args):
+                actor.node = node
                 return
-            answer = names
-        else:
-            answer = self._made(actor, name, args, options, wrong)
-        actor.resume(answer)
+            node = node.told(self.made(actor, name, args, options))
+        self._ends(actor)
+
+    def _ends(self, actor: Actor) -> None:
+        """Killed, or at its end without a word: the kernel closes what it has open, and its locks are free."""
+        actor.node = actor.half = None
+        self.package.kernel.world = self
+        self.package.kernel.closed(actor)
+
+    def ways(self, actor: Actor) -> list[str]:
+        """How its next call may come out: as it should, or with something gone wrong."""
+        return ["", *(self.deviations(self, actor) if actor.budget else ())]
+
+    def live(self) -> list[Actor]:
+        """Who is still on its way."""
+        return [actor for actor in self.actors if actor.pending is not None]
 
     def options(self) -> list[tuple[Actor, str]]:
         """Who may go next, and what may go wrong then."""
-        live = [actor for actor in self.actors if actor.pending is not None]
-        if self.contended is not None:
-            for actor in live:
-                name, args, _ = actor.pending or ("", (), {})
-                if self.contended.isdisjoint(self.package.kernel.about(actor, name, args)):
-                    live = [actor]  # nobody else could notice: there is no point in waiting
-                    break
-        choices = [(actor, "") for actor in live]
-        if self.budget:
-            choices += [(actor, wrong) for actor in live for wrong in self.deviations(self, actor)]
-        return choices
+        return [(actor, wrong) for actor in self.live() for wrong in self.ways(actor)]
 
     def key(self) -> object:
         """What decides all that can follow: the disk, and all that every process has been told."""
-        parts = tuple((actor.history, actor.is_dead, actor.was_killed) for actor in self.actors)
-        return self.files.mark, self.files.now, parts, self.budget
+        seen = tuple(frozenset(actor.view.items()) for actor in self.actors) if self.stale else ()
+        parts = tuple(map(self._part, self.actors))
+        return self.files.mark, self.files.now, parts, seen, self.watch and self.watch.mark()
+
+    def _part(self, actor: Actor) -> object:
+        """What counts of this process: all that it was told, or all that it has said and was answered once it is gone."""
+        if actor.node is None:
+            return actor.was_killed, repr([note for note in self.told if note["by"] == actor.name])
+        return actor.node, actor.half and actor.half[1], actor.budget
 
     def schedule(self) -> str:
         """The order of this run, to be repeated."""
+        turns = []
+        trail = self.trail
+        while trail is not None:
+            turns.append(trail[1:])
+            trail = trail[0]
         words: list[list[Any]] = []
-        for actor, _, _, _, wrong in self.trace:
-            if wrong == BEFORE or actor not in self.actors:
-                continue
-            letter = "abcdefghijklmnopqrstuvwxyz"[actor.number]
+        for number, wrong in reversed(turns):
+            letter = "abcdefghijklmnopqrstuvwxyz"[number]
             if not wrong and words and words[-1][0] == letter and words[-1][2] == "":
                 words[-1][1] += 1
             else:
@@ -275,8 +283,8 @@ class World:
 
     def over(self) -> None:
         """Let go of all that is left of the actors."""
-        for actor in self.actors:
-            actor.bury()
+        for program in self.programs:
+            program.close()
 
 
 def _shown(answer: Any) -> str:

@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from .actors import KILL, World
-from .explorer import Found
+from .found import Found
 from .modes import crash, fault, lost_reply, torn_listing
 from .stage import LEASE, Scene, Stage
 from .watch import Violation
@@ -47,8 +47,8 @@ def somebody(seed: int, number: int) -> Any:
                 claim = mine.pop(0)
                 ending = chance.choice(("done", "done", "done", "fail", "release"))
                 if ending == "done":
-                    hand.done(claim, {"by": hand.world.me.name, "n": step})
-                    hand.done(claim, {"by": hand.world.me.name, "n": step})
+                    hand.done(claim, {"by": hand.name, "n": step})
+                    hand.done(claim, {"by": hand.name, "n": step})
                 else:
                     getattr(hand, ending)(claim)
             elif verb == "beat" and mine:
@@ -84,7 +84,7 @@ class Crowd:
         parts = [(names[number % 5], somebody(seed, number)) for number in range(PROCESSES)]
         self.network = seed % 3 == 2
         self.faults = seed % 2
-        scene = Scene("crowd", some_tasks, parts, pauses=1_000, durability=chance.choice(("fast", "durable", "strict")))
+        scene = Scene("crowd", some_tasks, parts, durability=chance.choice(("fast", "durable", "strict")))
         self.stage = Stage(package, scene, network=self.network)
         self._seed = seed
 
@@ -92,13 +92,16 @@ class Crowd:
         """Play it to its end and judge it; `Found` if the promise is broken."""
         chance = random.Random(self._seed)
         world = self.stage.play(stale=self.network, seed=self._seed)
-        world.contended = None
-        world.budget = 3 if self.faults else 0
         world.deviations = wrong
-        self.stage.begin(world)
+        left = 3 if self.faults else 0
         last = None
         try:
-            while options := world.options():
+            while True:
+                for actor in world.actors:
+                    actor.budget = left
+                options = world.options()
+                if not options:
+                    break
                 if world.broken is not None:
                     raise world.broken
                 calm = [option for option in options if not option[1]]
@@ -112,8 +115,11 @@ class Crowd:
                         else chance.choice(rough)
                     )
                 last = pick[0]
+                left -= bool(pick[1])
                 world.step(*pick)
             self.stage.judge(world, logged=not (self.faults or self.network))
         except Violation as violation:
             raise Found(violation, world, self.stage) from violation
+        finally:
+            world.over()
         return world

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from random import Random
 
 MASK = (1 << 64) - 1
+CLOCK = "the clock"
 ROUND = 1 << 16  # a log's size is told in steps of this: whether its page is full is all that anybody asks
 
 
 class Node:
     """A file or a folder."""
 
-    __slots__ = ("content", "ctime", "folder", "ino", "is_log", "locks", "mtime", "nlink", "synced")
+    __slots__ = ("content", "ctime", "folder", "ino", "is_log", "locks", "mark", "mtime", "nlink", "synced")
 
     def __init__(self, ino: int, folder: bool, now: int) -> None:
         self.ino = ino
@@ -41,18 +42,21 @@ class Node:
         self.locks: dict[int, bool] = {}
         """Open files that hold a lock, each with whether it is exclusive."""
         self.is_log = False
+        self.mark = 0
+        """The number for all that can be seen of it, when it was last counted."""
 
     def copy(self) -> Node:
         twin = Node.__new__(Node)
         twin.ino, twin.folder, twin.content, twin.synced = self.ino, self.folder, self.content, self.synced
         twin.ctime, twin.mtime, twin.nlink, twin.is_log = self.ctime, self.mtime, self.nlink, self.is_log
-        twin.locks = dict(self.locks)
+        twin.locks, twin.mark = dict(self.locks), self.mark
         return twin
 
-    def mark(self) -> int:
+    def counted(self) -> int:
         """A number for all that can be seen of it; the lines of a log count in any order."""
         content = sum(map(hash, self.content.split(b"\n"))) if self.is_log else hash(self.content)
-        return hash((self.ino, content, self.ctime, self.nlink, tuple(sorted(self.locks.items()))))
+        self.mark = hash((self.ino, content, self.ctime, self.nlink, tuple(sorted(self.locks.items()))))
+        return self.mark
 
 
 Versions = list[tuple[int, int | None]]
@@ -73,29 +77,52 @@ class Files:
         self._versions: dict[tuple[str, str], Versions] = {}
         self._renames: list[tuple[int, tuple[str, str], tuple[str, str], int]] = []
         self._changes = itertools.count(1)
+        self._own_nodes = {0}
+        self._own_folders = {""}
+        """What no other copy of this disk has as well: it can be changed where it is."""
         self.nodes[0] = Node(0, True, 0)
 
     def copy(self) -> Files:
         """The same, to go on from; as if all of it were synced."""
+        for ino in self.nodes:
+            node = self._own(ino)
+            node.synced = node.content
+        return self.fork()
+
+    def fork(self) -> Files:
+        """The same, to go on from; but for what a power cut could undo. What neither changes they have in common."""
         twin = Files.__new__(Files)
         twin.now, twin.mark = self.now, self.mark
-        twin.names = {folder: dict(names) for folder, names in self.names.items()}
-        twin.nodes = {ino: node.copy() for ino, node in self.nodes.items()}
+        twin.names, twin.nodes = self.names.copy(), self.nodes.copy()
         twin.seen, twin.overwritten = [], None
         twin._versions, twin._renames, twin._changes = {}, [], itertools.count(1)
-        for node in twin.nodes.values():
-            node.synced = node.content
+        self._own_nodes, self._own_folders = set(), set()
+        twin._own_nodes, twin._own_folders = set(), set()
         return twin
+
+    def _own(self, ino: int) -> Node:
+        """The file, to be changed here and nowhere else."""
+        if ino not in self._own_nodes:
+            self._own_nodes.add(ino)
+            self.nodes[ino] = self.nodes[ino].copy()
+        return self.nodes[ino]
+
+    def _names(self, folder: str) -> dict[str, int]:
+        """The names in a folder, to be changed here and nowhere else."""
+        if folder not in self._own_folders:
+            self._own_folders.add(folder)
+            self.names[folder] = self.names[folder].copy()
+        return self.names[folder]
 
     # Looking
 
     def split(self, path: str) -> tuple[str, str]:
         """The folder, which must be there, and the name in it."""
         folder, _, name = path.rpartition("/")
+        self.seen.append(("r", ("name", folder)))
         if folder not in self.names:
             over, _, last = folder.rpartition("/")
             is_file = last in self.names.get(over, ())
-            self.seen.append(("r", ("name", folder)))
             raise OSError(ENOTDIR if is_file else ENOENT, strerror(ENOTDIR if is_file else ENOENT), path)
         return folder, name
 
@@ -127,13 +154,25 @@ class Files:
         self.seen.append(("r", ("list", path)))
         return sorted(self.names[path])
 
+    def picture(self) -> object:
+        """All that can be seen of it, whatever numbers its files have."""
+        numbers: dict[int, int] = {}
+        seen = []
+        for folder in sorted(self.names):
+            for name, ino in sorted(self.names[folder].items()):
+                node = self.nodes[ino]
+                content = tuple(sorted(node.content.split(b"\n"))) if node.is_log else node.content
+                seen.append((folder, name, numbers.setdefault(ino, len(numbers)), content, node.mtime, node.ctime))
+        return hash(tuple(seen))
+
     # Changing
 
     def touched(self, node: Node, content: bytes | None = None, how: str = "w") -> None:
         """Something was done to the file: its time is now; perhaps with this new content."""
+        self.seen.append(("r", CLOCK))
         if content is None and node.ctime == self.now:
             return
-        self._forget(node)
+        node = self._own(node.ino)
         if content is not None:
             node.content = content
             node.mtime = self.now
@@ -147,7 +186,7 @@ class Files:
         others = [kind for other, kind in node.locks.items() if other != holder]
         if exclusive is not None and (any(others) or (exclusive and others)):
             return False
-        self._forget(node)
+        node = self._own(node.ino)
         if exclusive is None:
             if node.locks.pop(holder, None) is not None:
                 self.seen.append(("w", ("file", node.ino)))
@@ -163,10 +202,12 @@ class Files:
         if self.look(path) is not None:
             raise FileExistsError(EEXIST, strerror(EEXIST), path)
         node = self.nodes[ino] = Node(ino, folder, self.now)
+        self._own_nodes.add(ino)
         node.is_log = "/events/" in path
         self._note(node)
         if folder:
             self.names[path] = {}
+            self._own_folders.add(path)
         self._enter(at, name, ino)
         return node
 
@@ -195,7 +236,7 @@ class Files:
         self._enter(at, name, node.ino, change)
         self._leave(*source, change)
         self._renames.append((change, source, (at, name), node.ino))
-        self.touched(node)
+        self.touched(self.nodes[node.ino])
 
     def unlinked(self, path: str) -> None:
         """The name is gone."""
@@ -216,24 +257,23 @@ class Files:
         del self.names[path]
 
     def _enter(self, folder: str, name: str, ino: int, change: int = 0) -> None:
-        node = self.nodes[ino]
-        self._forget(node)
+        node = self._own(ino)
         node.nlink += 1
         node.ctime = self.now
         self._note(node)
-        self.names[folder][name] = ino
+        self._names(folder)[name] = ino
         self._changed(folder, name, ino, change)
 
     def _leave(self, folder: str, name: str, change: int = 0) -> None:
-        ino = self.names[folder].pop(name)
-        node = self.nodes[ino]
-        self._forget(node)
+        ino = self._names(folder).pop(name)
+        node = self._own(ino)
         node.nlink -= 1
         node.ctime = self.now
         self._note(node)
         self._changed(folder, name, None, change, ino)
 
     def _changed(self, folder: str, name: str, ino: int | None, change: int, old: int | None = None) -> None:
+        self.seen.append(("r", CLOCK))
         entry = hash((folder, name, ino if ino is not None else old))
         self.mark = (self.mark + (entry if ino is not None else -entry)) & MASK
         kept = self._versions.setdefault((folder, name), [(0, None if old is None else old)])
@@ -248,16 +288,15 @@ class Files:
             above, _, last = folder.rpartition("/")
             node = self.nodes[self.names[above][last]]
             if node.ctime != self.now:
-                self._forget(node)
+                node = self._own(node.ino)
                 node.mtime = node.ctime = self.now
                 self._note(node)
                 self.seen.append(("a", ("file", node.ino)))
 
-    def _forget(self, node: Node) -> None:
-        self.mark = (self.mark - node.mark()) & MASK
-
     def _note(self, node: Node) -> None:
-        self.mark = (self.mark + node.mark()) & MASK
+        """The file was changed: its number counts anew."""
+        before = node.mark
+        self.mark = (self.mark + node.counted() - before) & MASK
 
     # Power
 
@@ -267,6 +306,7 @@ class Files:
             for slot in [slot for slot in self._versions if slot[0] == path]:
                 self._versions[slot] = self._versions[slot][-1:]
             return
+        node = self._own(node.ino)
         node.synced = node.content
         for change, source, target, ino in self._renames:
             if ino == node.ino:
@@ -277,7 +317,8 @@ class Files:
         """Everything."""
         self._versions.clear()
         self._renames.clear()
-        for node in self.nodes.values():
+        for ino in self.nodes:
+            node = self._own(ino)
             node.synced = node.content
 
     def _keep(self, slot: tuple[str, str], change: int) -> None:
@@ -343,6 +384,7 @@ class Files:
         left = Files()
         left.now = self.now
         left.nodes[0] = self.nodes[0].copy()
+        left.nodes[0].mark = 0
         slots: dict[str, dict[str, int]] = {folder: dict(names) for folder, names in self.names.items()}
         for (folder, name), at in chosen.items():
             ino = self._versions[folder, name][at][1]
@@ -356,11 +398,13 @@ class Files:
     def _fill(self, folder: str, slots: dict[str, dict[str, int]], old: Files, contents: dict[int, bytes]) -> None:
         """Only what can be reached from the top is left."""
         self.names[folder] = {}
+        self._own_folders.add(folder)
         for name, ino in slots.get(folder, {}).items():
             node = self.nodes.get(ino)
             if node is None:
                 node = self.nodes[ino] = old.nodes[ino].copy()
-                node.nlink, node.locks = 0, {}
+                node.nlink, node.locks, node.mark = 0, {}, 0
+                self._own_nodes.add(ino)
                 node.content = node.synced = contents.get(ino, node.content)
             node.nlink += 1
             self.names[folder][name] = ino

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .actors import World
+    from .package import Package
 
 FAR = 1e12
 
@@ -16,47 +17,65 @@ FAR = 1e12
 class Hand:
     """One process with the yard open, of this worker's name. Nothing is swept unless it says so."""
 
-    def __init__(self, world: World, worker: str) -> None:
-        self.world = world
+    def __init__(self, package: Package, root: str, worker: str) -> None:
+        self._package = package
+        self._notes = 0
+        self.root = root
         self.worker = worker
-        taskyard = world.package.module("")
-        self._errors = world.package.module("errors").TaskyardError
-        self.yard = taskyard.open(world.root, worker=worker)
+        taskyard = package.module("")
+        self._errors = package.module("errors").TaskyardError
+        self.yard = taskyard.open(root, worker=worker)
         self.yard._look_at = FAR
+
+    @property
+    def world(self) -> World:
+        """For whoever has it alone."""
+        return self._package.kernel.world
+
+    @property
+    def name(self) -> str:
+        """The process's own."""
+        return self._package.kernel.me.name
+
+    def _call(self, name: str, *args: Any) -> Any:
+        return self._package.kernel.me.call(name, args, {})
+
+    def _note(self, **note: Any) -> int:
+        """Have it noted what is asked for; its number is for the answer."""
+        self._notes += 1
+        self._call("say", self._notes, note)
+        return self._notes
 
     def _said(self, verb: str, ask: Callable[[], Any], **about: Any) -> Any:
         """Ask, and note the answer; None where it was refused."""
-        actor = self.world.me
-        note = {"by": actor.name, "verb": verb, "answer": None, **about}
         handle = about.get("handle")
-        if handle is not None and self.world.watch is not None:
-            self.world.call("begin", (f"{self.world.root}/processing",), {})  # others may go first
+        if handle is not None:
             id, _, nonce = handle.split(".")
-            note["held"] = self.world.watch.holder(id) == nonce
-            self.world.heard(note["held"])
-        self.world.told.append(note)
+            about["held"] = self._call("begin", id, nonce)  # others may go first
+        number = self._note(verb=verb, answer=None, **about)
         try:
             answer = ask()
         except self._errors as error:
-            note["answer"] = type(error).__name__
+            self._call("heard", number, {"answer": type(error).__name__})
             return None
-        note["answer"] = "ok"
-        return note, answer
+        self._call("heard", number, {"answer": "ok"})
+        return number, answer
 
     def add(self, kind: str = "build", data: Any = None, **options: Any) -> str | None:
         about = {"key": options.get("key"), "kind": kind, "data": data}
         said = self._said("add", lambda: self.yard.add(kind, data, **options), **about)
         if said is None:
             return None
-        said[0].update(task=said[1].id, created=said[1].created)
+        self._call("heard", said[0], {"task": said[1].id, "created": said[1].created})
         return str(said[1].id)
 
     def claim(self, id: str | None = None, **options: Any) -> Any:
         said = self._said("claim", lambda: self.yard.claim(id, **options))
         if said is None or said[1] is None:
             return None
-        note, claim = said
-        note.update(task=claim._parsed().id, granted=claim.handle, fence=claim.fence, data=claim.task.data)
+        number, claim = said
+        granted = {"granted": claim.handle, "fence": claim.fence, "data": claim.task.data}
+        self._call("heard", number, {"task": claim._parsed().id, **granted})
         return claim
 
     def done(self, claim: Any, result: Any = None) -> bool:
@@ -79,11 +98,15 @@ class Hand:
         """The claim of a handle that this process was told and nothing else."""
         return self.yard.held(handle)
 
+    def granted(self, id: str) -> str:
+        """The handle of this task that somebody was told."""
+        return str(self._call("granted", id))
+
     def resume(self) -> list[Any]:
         said = self._said("resume", self.yard.resume)
         for claim in said[1] if said else []:
-            again = {"verb": "claim", "answer": "ok", "task": claim._parsed().id, "granted": claim.handle}
-            self.world.told.append({"by": self.world.me.name, "fence": claim.fence, **again})
+            granted = {"task": claim._parsed().id, "granted": claim.handle, "fence": claim.fence}
+            self._note(verb="claim", answer="ok", **granted)
         return said[1] if said else []
 
     # What Yard does for these, but for the look at the task that it gives back
@@ -102,13 +125,13 @@ class Hand:
         return self.yard._store.stand(id)
 
     def cancel(self, id: str, standing: Any = None) -> bool:
-        return self._revised("cancel", id, self.world.package.module("moves").cancelled, standing)
+        return self._revised("cancel", id, self._package.module("moves").cancelled, standing)
 
     def retry(self, id: str, standing: Any = None) -> bool:
-        return self._revised("retry", id, self.world.package.module("moves").retried, standing)
+        return self._revised("retry", id, self._package.module("moves").retried, standing)
 
     def edit(self, id: str, standing: Any = None, **changes: Any) -> bool:
-        store, moves = self.yard._store, self.world.package.module("moves")
+        store, moves = self.yard._store, self._package.module("moves")
 
         def ask() -> None:
             at = standing or store.stand(id)
@@ -122,7 +145,7 @@ class Hand:
 
     def reap(self) -> bool:
         """The share of the janitor's work that every claim does before it says that nothing is ready."""
-        janitor = self.world.package.module("janitor")
+        janitor = self._package.module("janitor")
         return self._said("reap", lambda: janitor.sweep(self.yard._store, self.worker)) is not None
 
     def sweep(self) -> bool:
@@ -141,21 +164,18 @@ class Hand:
 
     def pause(self, seconds: float) -> None:
         """So long passes, for everybody, while this one stands still."""
-        self.world.call("advance", (seconds,), {})
+        self._call("advance", seconds)
 
     def drop(self, name: str, content: dict[str, Any], pieces: int = 1) -> None:
         """Write a file into the drop box as `cp` does, in so many writes."""
-        os = self.world.package.kernel.os
-        self.world.told.append(
-            {"by": self.world.me.name, "verb": "drop", "answer": None, "file": name, "data": content}
-        )
-        note = self.world.told[-1]
+        os = self._package.kernel.os
+        number = self._note(verb="drop", answer=None, file=name, data=content)
         text = json.dumps(content).encode()
         try:
-            descriptor = os.open(f"{self.world.root}/todo/{name}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            descriptor = os.open(f"{self.root}/todo/{name}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             for piece in range(pieces):
                 os.write(descriptor, text[len(text) * piece // pieces : len(text) * (piece + 1) // pieces])
             os.close(descriptor)
-            note["answer"] = "ok"
+            self._call("heard", number, {"answer": "ok"})
         except OSError:
-            note["answer"] = "failed"
+            self._call("heard", number, {"answer": "failed"})

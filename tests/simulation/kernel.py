@@ -16,14 +16,17 @@ from contextlib import nullcontext
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN
 from hashlib import blake2b
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .files import Node
+from .files import CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .actors import Actor, World
+    from .actors import Actor, Sole, World
+    from .files import Node
+    from .program import Run
+
 
 ROOT = "/yard"
 NETWORK_ROOT = "/net/yard"
@@ -37,36 +40,37 @@ CHANGING = frozenset(("open", "write", "pwrite", "rename", "link", "unlink", "mk
 CONSTANTS = [name for name in dir(os) if name.startswith(("O_", "SEEK_", "F_OK"))]
 
 
-CLOCK = "the clock"
-
-
-def _is_timed(actor: Actor, args: tuple[Any, ...]) -> bool:
-    """Whether this is about a file whose time decides something: a claim's, or the probe for the time."""
-    path = actor.paths.get(args[0], "") if args and isinstance(args[0], int) else " ".join(map(str, args))
-    return "/processing/" in path or path.endswith("/tmp/clock")
+# What a process learns or says without a call that others could come before.
+SILENT = frozenset(("ready", "clock", "map", "mapped", "peek", "makedirs", "scandir", "say", "heard", "granted"))
 
 
 class Status(SimpleNamespace):
     """What stat tells."""
 
 
-class OpenFile:
+class OpenFile(NamedTuple):
     """One open file of one process."""
 
-    __slots__ = ("appends", "node", "number", "position")
-
-    def __init__(self, node: Node, number: int, appends: bool) -> None:
-        self.node = node
-        self.number = number
-        self.appends = appends
-        self.position = 0
+    ino: int
+    number: int
+    appends: bool
+    position: int = 0
 
 
-FOLDER = Node(-1, True, 0)  # any folder that is open to be listed
+FOLDER = -1  # any folder that is open to be listed
 
 
 def _free(actor: Actor) -> int:
     return next(number for number in range(3, 10_000) if number not in actor.opened)
+
+
+def is_silent(actor: Actor, name: str, args: tuple[Any, ...]) -> bool:
+    """Whether nobody could come before it: to open a folder, list it and close it again is one step."""
+    if name == "open":
+        return bool(args[1] & os.O_DIRECTORY)
+    if name == "close":
+        return args[0] in actor.opened and actor.opened[args[0]].ino == FOLDER
+    return name in SILENT
 
 
 class Descriptors(dict[int, OpenFile]):
@@ -80,7 +84,9 @@ class Kernel:
     """Makes the calls, for the world that is on at the moment."""
 
     def __init__(self) -> None:
-        self.world: World = None  # type: ignore[assignment]  # set before anything runs
+        self.world: World = None  # type: ignore[assignment]  # both are set before anything runs
+        self.me: Run | Sole = None  # type: ignore[assignment]
+        """Whose code runs at the moment."""
         calls = "open read write pread pwrite fsync close rename link unlink mkdir rmdir utime stat fstat listdir access lseek dup2"
         self.os = SimpleNamespace(
             **{name: getattr(os, name) for name in CONSTANTS},
@@ -94,7 +100,7 @@ class Kernel:
             major=os.major,
             fsencode=os.fsencode,
             fspath=os.fspath,
-            getpid=lambda: 100 + self.world.me.number,
+            getpid=lambda: 100 + self.me.number,
             uname=os.uname,
             urandom=self._urandom,
             makedirs=self._makedirs,
@@ -125,36 +131,21 @@ class Kernel:
 
     def _entry(self, name: str) -> Callable[..., Any]:
         def call(*args: Any, **options: Any) -> Any:
-            return self.world.call(name, args, options)
+            return self.me.call(name, args, options)
 
-        return {"open": self._open(call), "close": self._close(call), "listdir": self._listdir(call)}.get(name, call)
-
-    # To open a folder, list it and close it again is one step: whatever happens in between might as well come before it.
+        return {"open": self._open(call), "listdir": self._listdir(call)}.get(name, call)
 
     def _open(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def open_(path: str, flags: int, *more: Any) -> Any:
-            if not flags & os.O_DIRECTORY:
-                return call(path, flags, *more)
-            actor = self.world.me
-            descriptor = _free(actor)
-            actor.opened[descriptor] = OpenFile(FOLDER, 0, appends=False)
-            actor.paths[descriptor] = path
+            descriptor = call(path, flags, *more)
+            if flags & os.O_DIRECTORY:
+                self.me.folders[descriptor] = path
             return descriptor
 
         return open_
 
-    def _close(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def close(descriptor: int) -> None:
-            opened = self.world.me.opened
-            if opened[descriptor].node is FOLDER:
-                del opened[descriptor]
-            else:
-                call(descriptor)
-
-        return close
-
     def _listdir(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda folder: call(self.world.me.paths[folder] if isinstance(folder, int) else folder)
+        return lambda folder: call(self.me.folders[folder] if isinstance(folder, int) else folder)
 
     def _paths(self) -> SimpleNamespace:
         same = ("dirname", "basename", "join", "abspath", "expanduser", "normpath")
@@ -167,57 +158,71 @@ class Kernel:
             return io.StringIO(MOUNTS)
         if path.startswith("/proc/"):
             return io.StringIO(f"{BOOT}\n")
-        return io.BytesIO(self.world.files.find(path).content)
+        return io.BytesIO(self.me.call("peek", (path,), {}))
 
     def _clock(self) -> int:
-        self.world.heard(self.world.files.now)
-        return self.world.files.now
+        return int(self.me.call("clock", (), {}))
 
     def _urandom(self, size: int) -> bytes:
-        actor = self.world.me
-        actor.drawn += 1
-        return blake2b(b"%s %d %d" % (actor.name.encode(), actor.drawn, self.world.seed), digest_size=size).digest()
+        me = self.me
+        me.drawn += 1
+        return blake2b(b"%s %d %d" % (me.name.encode(), me.drawn, me.seed), digest_size=size).digest()
 
     def _makedirs(self, path: str, exist_ok: bool = False) -> None:
-        parts = path.split("/")
-        for end in range(2, len(parts) + 1):
-            if self.world.files.look("/".join(parts[:end])) is None:
-                self.do_mkdir(self.world.me, "/".join(parts[:end]))
+        self.me.call("makedirs", (path,), {})
 
     def _scandir(self, path: str) -> Any:
         """What is in the yard's own folder when it is opened: there is no link in the model."""
-        files = self.world.files
-        entries = [(name, files.find(f"{path}/{name}").folder) for name in files.listed(path)]
+        entries = self.me.call("scandir", (path,), {})
         return nullcontext(
             [SimpleNamespace(name=name, is_dir=lambda is_dir=is_dir, **_: is_dir) for name, is_dir in entries]
         )
 
     def _mapped(self, descriptor: int, _: int) -> Mapped:
-        return Mapped(self.world, self.world.me.opened[descriptor].node)
+        return Mapped(self, self.me.call("map", (descriptor,), {}))
 
-    # Which names and files a call is about, before it is made
+    # What is learned or said without a call that others could come before
 
-    def about(self, actor: Actor, name: str, args: tuple[Any, ...]) -> list[object]:
-        """All that this call may look at or change."""
+    def do_ready(self, actor: Actor) -> None:
+        actor.is_racing = True
+
+    def do_clock(self, actor: Actor) -> int:
+        self.world.files.seen.append(("r", CLOCK))
+        return self.world.files.now
+
+    def do_peek(self, actor: Actor, path: str) -> bytes:
+        node = self.world.files.find(path)
+        self.world.files.read(node)
+        return node.content
+
+    def do_makedirs(self, actor: Actor, path: str) -> None:
+        parts = path.split("/")
+        for end in range(2, len(parts) + 1):
+            if self.world.files.look("/".join(parts[:end])) is None:
+                self.do_mkdir(actor, "/".join(parts[:end]))
+
+    def do_scandir(self, actor: Actor, path: str) -> list[tuple[str, bool]]:
         files = self.world.files
-        found: list[object] = [CLOCK] if name == "advance" or (self.world.moving and _is_timed(actor, args)) else []
-        for arg in args:
-            if isinstance(arg, str) and arg.startswith("/"):
-                folder, _, last = arg.rpartition("/")
-                found += [("name", arg), ("name", folder)]
-                if name in CHANGING and (name != "open" or args[1] & os.O_CREAT):
-                    found.append(("list", folder))
-                if name in ("listdir", "rmdir", "rmtree", "begin", LISTING_ENDS):
-                    found.append(("list", arg))
-                ino = files.names.get(folder, {}).get(last)
-                if ino is not None:
-                    found.append(("file", ino))
-                seen = actor.view.get(arg)
-                if seen is not None:
-                    found.append(("file", seen))
-        if args and isinstance(args[0], int) and args[0] in actor.opened:
-            found.append(("file", actor.opened[args[0]].node.ino))
-        return found
+        return [(name, files.find(f"{path}/{name}").folder) for name in files.listed(path)]
+
+    def do_map(self, actor: Actor, descriptor: int) -> int:
+        return actor.opened[descriptor].ino
+
+    def do_mapped(self, actor: Actor, ino: int, begin: int, end: int | None, content: bytes) -> None:
+        node = self.world.files.nodes[ino]
+        rest = b"" if end is None else node.content[end:]
+        self.world.files.touched(node, node.content[:begin] + content + rest)
+
+    def do_say(self, actor: Actor, number: int, note: dict[str, Any]) -> None:
+        self.world.told.append({"by": actor.name, "number": number, **note})
+
+    def do_heard(self, actor: Actor, number: int, more: dict[str, Any]) -> None:
+        told = self.world.told
+        [at] = [at for at, note in enumerate(told) if (note["by"], note["number"]) == (actor.name, number)]
+        told[at] = {**told[at], **more}
+
+    def do_granted(self, actor: Actor, id: str) -> str:
+        return str(next(note["granted"] for note in self.world.told if note.get("granted", "").startswith(id)))
 
     # Names as this process sees them: its own cache may be older than the truth on a network
 
@@ -228,6 +233,7 @@ class Kernel:
                 ino = actor.view[path]
                 if ino is None:
                     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+                files.read(files.nodes[ino])
                 if files.nodes[ino].nlink:
                     return files.nodes[ino]
             node = files.look(path)
@@ -248,6 +254,11 @@ class Kernel:
 
     def do_open(self, actor: Actor, path: str, flags: int, mode: int = 0o666) -> int:
         files = self.world.files
+        descriptor = _free(actor)
+        if flags & os.O_DIRECTORY:
+            actor.opened[descriptor] = OpenFile(FOLDER, 0, False)
+            actor.paths[descriptor] = path
+            return descriptor
         if flags & os.O_CREAT:
             node = files.look(path)
             if node is None:
@@ -259,16 +270,27 @@ class Kernel:
             node = self._seen(actor, path)
         if node.folder and flags & (os.O_WRONLY | os.O_RDWR):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        descriptor = _free(actor)
-        actor.opened[descriptor] = OpenFile(node, actor.fresh(), bool(flags & os.O_APPEND))
+        actor.opened[descriptor] = OpenFile(node.ino, actor.numbered(), bool(flags & os.O_APPEND))
         actor.paths[descriptor] = path
         return descriptor
 
     def do_close(self, actor: Actor, descriptor: int) -> None:
         opened = actor.opened[descriptor]
         del actor.opened[descriptor]
-        if opened.number in opened.node.locks and opened not in actor.opened.values():
-            self.world.files.locked(opened.node, opened.number, None)
+        if opened.ino != FOLDER:
+            self._let_go(actor, opened)
+
+    def _let_go(self, actor: Actor, opened: OpenFile) -> None:
+        node = self.world.files.nodes[opened.ino]
+        if opened.number in node.locks and all(other.number != opened.number for other in actor.opened.values()):
+            self.world.files.locked(node, opened.number, None)
+
+    def closed(self, actor: Actor) -> None:
+        """The process has ended: all that it has open is closed, and its locks are free."""
+        left = [opened for opened in actor.opened.values() if opened.ino != FOLDER]
+        actor.opened = Descriptors()
+        for opened in left:
+            self._let_go(actor, opened)
 
     def do_dup2(self, actor: Actor, descriptor: int, other: int, inheritable: bool = True) -> int:
         if other in actor.opened:
@@ -277,30 +299,32 @@ class Kernel:
         actor.paths[other] = actor.paths[descriptor]
         return other
 
+    def _file(self, actor: Actor, descriptor: int) -> Node:
+        return self.world.files.nodes[actor.opened[descriptor].ino]
+
     def do_read(self, actor: Actor, descriptor: int, size: int) -> bytes:
-        opened = actor.opened[descriptor]
-        if opened.node.folder:
+        opened, node = actor.opened[descriptor], self._file(actor, descriptor)
+        if node.folder:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        self.world.files.read(opened.node)
-        content = opened.node.content[opened.position : opened.position + size]
-        opened.position += len(content)
+        self.world.files.read(node)
+        content = node.content[opened.position : opened.position + size]
+        actor.opened[descriptor] = opened._replace(position=opened.position + len(content))
         return content
 
     def do_pread(self, actor: Actor, descriptor: int, size: int, offset: int) -> bytes:
-        node = actor.opened[descriptor].node
+        node = self._file(actor, descriptor)
         self.world.files.read(node)
         return node.content[offset : offset + size]
 
     def do_write(self, actor: Actor, descriptor: int, content: bytes) -> int:
-        opened, content = actor.opened[descriptor], bytes(content)
-        node = opened.node
+        opened, node, content = actor.opened[descriptor], self._file(actor, descriptor), bytes(content)
         at = len(node.content) if opened.appends else opened.position
         self.world.files.touched(node, node.content[:at] + content + node.content[at + len(content) :], "a")
-        opened.position = at + len(content)
+        actor.opened[descriptor] = opened._replace(position=at + len(content))
         return len(content)
 
     def do_pwrite(self, actor: Actor, descriptor: int, content: bytes, at: int) -> int:
-        node = actor.opened[descriptor].node
+        node = self._file(actor, descriptor)
         self.world.files.touched(node, node.content[:at] + content + node.content[at + len(content) :])
         return len(content)
 
@@ -308,7 +332,7 @@ class Kernel:
         return actor.opened[descriptor].position
 
     def do_fsync(self, actor: Actor, descriptor: int) -> None:
-        self.world.files.sync(actor.opened[descriptor].node, actor.paths[descriptor])
+        self.world.files.sync(self._file(actor, descriptor), actor.paths[descriptor])
 
     def do_syncfs(self, actor: Actor) -> None:
         self.world.files.sync_all()
@@ -360,8 +384,15 @@ class Kernel:
                 del actor.view[known]
         return names
 
-    def do_begin(self, actor: Actor, path: str) -> None:
+    def do_begin(self, actor: Actor, id: str, nonce: str) -> bool | None:
         """A verb on a claim is said: from here on it counts who holds the task."""
+        self.world.files.seen.append(("r", ("task", id)))
+        return None if self.world.watch is None else self.world.watch.holder(id) == nonce
+
+    def do_advance(self, actor: Actor, seconds: float) -> None:
+        """So long passes, for everybody."""
+        self.world.files.seen.append(("w", CLOCK))
+        self.world.advance(seconds)
 
     def do_utime(self, actor: Actor, path: str, follow_symlinks: bool = True) -> None:
         self.world.files.touched(self._seen(actor, path))
@@ -380,7 +411,7 @@ class Kernel:
         return self._status(self._seen(actor, path), path)
 
     def do_fstat(self, actor: Actor, descriptor: int) -> Status:
-        return self._status(actor.opened[descriptor].node, actor.paths[descriptor])
+        return self._status(self._file(actor, descriptor), actor.paths[descriptor])
 
     def _status(self, node: Node, path: str) -> Status:
         size = len(node.content)
@@ -403,22 +434,19 @@ class Kernel:
     def do_flock(self, actor: Actor, descriptor: int, how: int) -> None:
         opened = actor.opened[descriptor]
         exclusive = None if how & LOCK_UN else bool(how & LOCK_EX)
-        if not self.world.files.locked(opened.node, opened.number, exclusive):
+        if not self.world.files.locked(self._file(actor, descriptor), opened.number, exclusive):
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
 class Mapped:
     """A file's memory: writing to it is no call, and nobody's death takes it back."""
 
-    def __init__(self, world: World, node: Node) -> None:
-        self._world = world
-        self._node = node
+    def __init__(self, kernel: Kernel, ino: int) -> None:
+        self._kernel = kernel
+        self._ino = ino
 
     def __setitem__(self, part: slice, content: bytes) -> None:
-        if not self._world.me.is_dead:
-            whole = self._node.content
-            self._world.files.touched(self._node, whole[: part.start or 0] + content + whole[part.stop :])
-            self._world.account()
+        self._kernel.me.call("mapped", (self._ino, part.start or 0, part.stop, content), {})
 
     def close(self) -> None:
         """Nothing is lost by it."""

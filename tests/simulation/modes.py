@@ -53,7 +53,7 @@ def fault(world: World, actor: Actor) -> Sequence[str]:
 def torn_listing(world: World, actor: Actor) -> Sequence[str]:
     """A listing takes its time: names that come or go meanwhile may be missed, or shown though they are gone."""
     name, args, _ = actor.pending or ("", (), {})
-    if name == "listdir" and world.contended is not None and ("list", args[0]) in world.contended:
+    if name == "listdir" and world.minded(world, actor, ("list", args[0])):
         return (MISSED, TWICE)
     return ()
 

@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from .actors import KILL, Actor, World
-from .explorer import Found
+from .found import Found
 from .watch import Violation, Watch
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ class Cuts:
         for number in range(orders):
             chance = random.Random(seed * 1_000 + number)
             world = self._stage.play()
-            world.contended = None
-            self._stage.begin(world)
             last = None
             while options := world.options():
                 self._cut(world, chance)
@@ -64,13 +62,10 @@ class Cuts:
                 self._stage.judge(after, cut=True)
             except Violation as violation:
                 raise Found(violation, after, self._stage) from violation
-            finally:
-                world.package.kernel.world = world
 
     def _after(self, world: World, files: Files) -> World:
         after = World(world.package, files, network=world.network, seed=world.seed)
-        after.trace = list(world.trace)
-        after.trace.append((Actor(after, 93, "everybody"), CUT, (), "", KILL))
+        after.trace = [*(world.trace or ()), (Actor(93, "everybody"), CUT, (), "", KILL)]
         after.told = _acknowledged(world)
         after.watch = Watch(files, after.root, strict=False)
         return after

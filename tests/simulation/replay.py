@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .explorer import Found
+from .found import Found
 from .watch import Violation
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ _WORD = re.compile(r"([a-z])(?::([A-Za-z]+)|([0-9]+))")
 def replayed(stage: Stage, schedule: str, *, stale: bool = False) -> World:
     """The run of this schedule, such as `a12,b3,a:kill,b20`, judged; `Found` if it breaks the promise."""
     world = stage.play(stale=stale)
-    world.contended = None
-    world.budget = 1_000
-    stage.begin(world)
     try:
         for letter, wrong, count in _WORD.findall(schedule):
             actor = world.actors[ord(letter) - ord("a")]

@@ -29,8 +29,7 @@ def staged(scene: str, mode: str, plant: str | None = None, durability: str | No
 
 def explored(stage: Stage, mode: str) -> Tally:
     """All orders of it, with all that may go wrong in this mode; `Found` at the first that breaks the promise."""
-    budget = 0 if mode in ("plain", "stale") else 1
-    return Explorer(stage, MODES.get(mode, MODES["plain"]), budget, stale=mode == "stale").all()
+    return Explorer(stage, MODES.get(mode, MODES["plain"]), stale=mode == "stale").all()
 
 
 def cut(stage: Stage, orders: int, most: int, seed: int = 0) -> Cuts:

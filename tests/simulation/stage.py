@@ -10,6 +10,7 @@ from .actors import BEGIN, Actor, World
 from .files import Files
 from .hands import Hand
 from .kernel import NETWORK_ROOT, ROOT
+from .program import Program
 from .watch import Violation, Watch
 
 if TYPE_CHECKING:
@@ -33,14 +34,11 @@ class Scene:
         name: str,
         setup: Callable[[Hand], dict[str, Any]],
         parts: list[tuple[str, Callable[[Hand, dict[str, Any]], object]]],
-        pauses: int = 0,
         durability: str = "fast",
     ) -> None:
         self.name = name
         self.setup = setup
         self.parts = parts
-        self.pauses = pauses
-        """How often time passes, as somebody's step."""
         self.durability = durability
 
 
@@ -57,7 +55,7 @@ class Stage:
         files = Files()
         files.now = BEGIN
         world = World(package, files, network=network)
-        world.me = Actor(world, 91, "before")
+        me = world.alone(91, "before")
         root = NETWORK_ROOT if network else ROOT
         layout = package.module("stores.directory.layout")
         layout._looked_at = lambda _: []  # whether the place is safe is not the question here
@@ -67,10 +65,10 @@ class Stage:
         content["settings"] |= {"sweep_every": 1e8, "lease": LEASE}
         settings.content = json.dumps(content).encode()
         world.watch = Watch(files, root)
-        hand = Hand(world, "before")
+        hand = Hand(package, root, "before")
         self.context = scene.setup(hand)
         hand.yard.close()
-        world.me.end()
+        me.end()
         world.files.now += 1_000_000
         files.touched(files.find(f"{root}/tmp/clock"))
         self._told = world.told
@@ -79,17 +77,25 @@ class Stage:
 
     def play(self, *, stale: bool = False, seed: int = 0) -> World:
         """A new run, with everybody at the beginning."""
-        world = World(self.package, self._files.copy(), network=self.network, stale=stale, seed=seed)
+        world = World(self.package, self._files.fork(), network=self.network, stale=stale, seed=seed)
         world.watch = Watch(world.files, world.root)
         world.told = [dict(note) for note in self._told]
-        world.moving = self.scene.pauses
-        world.actors = [Actor(world, number, f"{name}{number}") for number, (name, _) in enumerate(self.scene.parts)]
+        world.actors = [Actor(number, f"{name}{number}") for number, (name, _) in enumerate(self.scene.parts)]
+        world.begin(self._programs(world))
         return world
 
-    def begin(self, world: World) -> None:
-        """Start everybody."""
-        for actor, (name, script) in zip(world.actors, self.scene.parts, strict=True):
-            actor.begin(lambda name=name, script=script: script(Hand(world, name), self.context))  # type: ignore[misc]
+    def _programs(self, world: World) -> list[Program]:
+        """What everybody does."""
+        return [
+            Program(
+                self.package.kernel,
+                actor.number,
+                actor.name,
+                world.seed,
+                lambda name=name, script=script: script(Hand(self.package, world.root, name), self.context),  # type: ignore[misc]
+            )
+            for actor, (name, script) in zip(world.actors, self.scene.parts, strict=True)
+        ]
 
     def judge(self, world: World, *, cut: bool = False, logged: bool | None = None) -> None:
         """When everybody is gone: sweep, check, let the leases end, do all that is left, check again."""
@@ -98,11 +104,9 @@ class Stage:
         killed = cut or any(actor.was_killed for actor in world.actors)
         if not killed and all(note["answer"] in ANSWERS for note in world.told):
             promise.handed_out(world)
-        world.over()
-        world.contended = set()
         logged = (self.logged and not cut) if logged is None else logged
-        world.me = Actor(world, 92, "janitor")
-        hand = Hand(world, "janitor")
+        world.alone(92, "janitor")
+        hand = Hand(self.package, world.root, "janitor")
         try:
             hand.yard.sweep()
             if cut:

@@ -8,7 +8,7 @@ from .actors import BEFORE, KILL, LOST
 from .power import CUT
 
 if TYPE_CHECKING:
-    from .explorer import Found
+    from .found import Found
 
 _WRONG = {KILL: "<- killed here", LOST: "<- it was made, and the answer was lost"}
 
@@ -18,7 +18,7 @@ def told(found: Found, command: str) -> str:
     world = found.world
     lines = [f"{found.violation.kind}: {found.violation.what}", ""]
     cleaning = False
-    for actor, name, args, answer, wrong in world.trace:
+    for actor, name, args, answer, wrong in world.trace or ():
         if actor.name == "janitor" and not cleaning:
             cleaning = True
             lines.append("  -- everybody is gone; a janitor sweeps, and all that is left is done --")
@@ -30,7 +30,11 @@ def told(found: Found, command: str) -> str:
         lines.append(f"  {actor.name:8} {ready}{name} {_short(world.root, args)} -> {_cut(answer)} {mark}".rstrip())
     lines += ["", "what they were told:"]
     for note in world.told:
-        rest = {key: value for key, value in note.items() if key not in ("by", "verb", "answer") and value is not None}
+        rest = {
+            key: value
+            for key, value in note.items()
+            if key not in ("by", "number", "verb", "answer") and value is not None
+        }
         lines.append(f"  {note['by']:8} {note['verb']}: {note['answer'] or 'no answer'} {rest}")
     return "\n".join([*lines, "", f"broken: {found.violation}", f"again:  {command}", ""])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .actors import Actor, World
+from .actors import World
 from .files import Files
 from .package import Package
 
@@ -77,7 +77,7 @@ def test_random_calls_get_the_same_answers_as_from_a_real_filesystem(tmp_path: P
     chance = random.Random(seed)
     package = Package()
     world = World(package, Files())
-    world.me = Actor(world, 0, "one")
+    world.alone(0, "one")
     model = package.kernel.os
     model.mkdir("/top")
     for number in range(150):

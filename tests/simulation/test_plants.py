@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .explorer import Found
+from .found import Found
 from .plants import PLANTS
 from .replay import replayed
 from .search import cut, explored, staged

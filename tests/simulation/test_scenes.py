@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from .crowd import Crowd
-from .explorer import Found
 from .extent import CROWDS, CUT, EXPLORED
+from .found import Found
 from .package import Package
 from .search import cut, explored, staged
 from .story import told

@@ -16,6 +16,10 @@ _CLAIM = re.compile(
 _CRASHES = re.compile(r"/[^/]+\.e[0-9]+\.c([0-9]+)[^/]*$")
 
 
+def _handle(claim: re.Match[str]) -> str:
+    return f"{claim['id']}.{claim['fence']}.{claim['nonce']}"
+
+
 class Violation(AssertionError):
     """The promise is broken; `kind` says which part of it."""
 
@@ -48,14 +52,27 @@ class Watch:
         self.left: set[str] = set()
         """Tasks that were let go: pruned, or given back to the drop box."""
         self._fences: dict[str, int] = {}
-        self._step = 0
-        self._beats: dict[str, tuple[int, int]] = {}
-        """When each claim was last made or renewed, by the clock and by the number of calls."""
-        self._recorded: dict[str, int] = {}
-        """When it was written down, by the number of calls, that a claim has crashed."""
+        self._beats: dict[str, tuple[int, bool]] = {}
+        """When each claim was last made or renewed, and whether it was written down by then that it has crashed."""
+        self._recorded: set[str] = set()
+        """The claims of which it is written down that they have crashed."""
         for folder, names in files.names.items():
             for name in names:
                 self._arrived(f"{folder}/{name}")
+
+    def copy(self, files: Files) -> Watch:
+        """The same, to go on from, of this copy of the disk."""
+        twin = Watch.__new__(Watch)
+        twin.__dict__.update(self.__dict__)
+        twin._files = files
+        twin.places = {id: set(paths) for id, paths in self.places.items()}
+        twin.left, twin._recorded = set(self.left), set(self._recorded)
+        twin._fences, twin._beats = self._fences.copy(), self._beats.copy()
+        return twin
+
+    def mark(self) -> object:
+        """All that decides what will be allowed."""
+        return hash((frozenset(self._beats.items()), frozenset(self._fences.items()), frozenset(self.left)))
 
     def holder(self, id: str) -> str | None:
         """The nonce of whoever holds the task now."""
@@ -71,7 +88,7 @@ class Watch:
             self._fences[task[0]] = max(task[2], self._fences.get(task[0], 0))
             self._beats[path] = (
                 self._files.nodes[self._files.names[path.rpartition("/")[0]][path.rpartition("/")[2]]].ctime,
-                0,
+                False,
             )
 
     def _is_there(self, path: str) -> bool:
@@ -80,13 +97,13 @@ class Watch:
 
     def after(self, call: str, args: tuple[Any, ...], failed: bool) -> None:
         """A call was made that may have changed names; `Violation` if that was not allowed."""
-        self._step += 1
         if call == "utime" and not failed and args[0] in self._beats:
-            self._beats[args[0]] = (self._files.now, self._step)
+            claim = _CLAIM.fullmatch(args[0].rpartition("/")[2])
+            self._beats[args[0]] = (self._files.now, claim is not None and _handle(claim) in self._recorded)
         if failed or call in ("write", "pwrite", "utime", "mkdir", "rmdir"):
             return
         if call == "link" and args[1].endswith(".crash.json"):
-            self._recorded[args[1].rpartition("/")[2].removesuffix(".crash.json")] = self._step
+            self._recorded.add(args[1].rpartition("/")[2].removesuffix(".crash.json"))
         if call == "rename":
             self._check_reap(*args)
         paths = [arg for arg in args if isinstance(arg, str)]
@@ -107,15 +124,14 @@ class Watch:
         (A heartbeat after that, between the janitor's last look and its move, comes too late: the protocol says so.)
         """
         if "/processing/" in target:
-            self._beats[target] = (self._files.now, self._step)
+            self._beats[target] = (self._files.now, False)
         claim = _CLAIM.fullmatch(path.rpartition("/")[2]) if path in self._beats and "/processing/" in path else None
         crashes = _CRASHES.search(target)
         if claim is None or crashes is None or int(crashes[1]) <= int(claim["crashes"]):
             return
-        when, step = self._beats[path]
-        handle = f"{claim['id']}.{claim['fence']}.{claim['nonce']}"
-        if self._files.now - when <= int(claim["lease"]) * 1_000_000 and step <= self._recorded.get(handle, 1 << 60):
-            raise Violation("too early", f"{handle} was reaped, and its lease was not over")
+        when, too_late = self._beats[path]
+        if self._files.now - when <= int(claim["lease"]) * 1_000_000 and not too_late:
+            raise Violation("too early", f"{_handle(claim)} was reaped, and its lease was not over")
 
     def _follow(self, id: str, call: str, paths: list[str]) -> None:
         known = self.places.setdefault(id, set())
