@@ -101,7 +101,9 @@ class Ingest:
         try:
             self._disk.rename(path, box)
         except FileNotFoundError:
-            return None
+            folder, _, mine = box.rpartition("/")
+            if not self._ground.mover.was_mine(folder, mine):
+                return None
         try:
             # Read once more, now that it is ours: somebody may have written to it since.
             draft = dropped.draft(dropped.parse(self._disk.examine(box, FILE_MOST).content))
