@@ -209,6 +209,46 @@ def a_task_is_held_by_nobody_in_the_history() -> Tale:
     return Tale().add("boss", (1, 2), ONE).final("processing", 1, worker="ghost")
 
 
+@illegal("unclaimed")
+def a_claim_that_its_worker_lost_unheard_ended_by_a_word_of_its_own() -> Tale:
+    tale = Tale().add("boss", (1, 2), ONE, TWO).claim("ada", (3, 4), handle(1, "ada", TWO))
+    return tale.final("processing", 1, worker="ada", id=TWO).final("waiting", 2, (handle(1), "error"))
+
+
+@illegal("unclaimed")
+def a_claim_that_nobody_was_told_of_holds_though_its_worker_was_told_of_another() -> Tale:
+    tale = Tale().add("boss", (1, 2), ONE, TWO).claim("ada", (3, 4), handle(1, "ada", TWO))
+    return tale.final("processing", 1, worker="ada", id=TWO).final("processing", 1, worker="ada")
+
+
+@illegal("unclaimed")
+def a_claim_that_nobody_was_told_of_was_made_after_its_asking_was_answered() -> Tale:
+    tale = Tale().add("boss", (1, 2), ONE, TWO).claim("ada", (3, 4), handle(3, "ada", TWO))
+    tale.claim("bob", (5, 6), handle(1, "bob")).say("bob", (7, 8), "release", handle(1, "bob"))
+    tale.final("processing", 3, worker="ada", id=TWO)
+    return tale.final("todo", 4, (handle(1, "bob"), "released"), (handle(3), "crash"))
+
+
+@illegal("unclaimed")
+def a_claim_that_nobody_was_told_of_was_made_before_it_was_asked_for() -> Tale:
+    tale = Tale().add("boss", (1, 2), ONE, TWO).claim("bob", (3, 4), handle(3, "bob"))
+    tale.claim("ada", (5, 6), handle(1, "ada", TWO)).final("processing", 1, worker="ada", id=TWO)
+    return tale.final("processing", 3, (handle(1), "crash"), worker="bob")
+
+
+@illegal("unclaimed")
+def one_asking_without_an_answer_has_made_claims_under_two_nonces() -> Tale:
+    tale = Tale().add("boss", (1, 2), ONE, TWO).claim("ada", (3, None))
+    tale.final("todo", 2, (handle(1), "crash"))
+    return tale.final("todo", 4, (handle(3, "ada", TWO), "crash"), id=TWO)
+
+
+@illegal("unclaimed")
+def a_resume_without_an_answer_has_claimed_what_nobody_held() -> Tale:
+    tale = Tale().add("boss", (1, 2), ONE).claim("ada", (3, None), verb="resume")
+    return tale.final("todo", 2, (handle(1), "crash"))
+
+
 # How it ends
 
 
@@ -419,8 +459,29 @@ def a_claim_without_an_answer_was_made() -> Tale:
 
 
 @legal
+def a_worker_lost_one_unheard_and_was_told_of_the_next() -> Tale:
+    tale = Tale().add("boss", (1, 2), ONE, TWO).claim("ada", (3, 9), handle(1, "ada", TWO))
+    tale.claim("bob", (5, 6), handle(3, "bob")).final("processing", 1, worker="ada", id=TWO)
+    return tale.final("processing", 3, (handle(1), "crash"), worker="bob")
+
+
+@legal
+def a_worker_lost_one_unheard_and_was_told_that_nothing_is_ready() -> Tale:
+    tale = Tale().add("boss", (1, 2), ONE).claim("ada", (3, 9))
+    return tale.final("todo", 2, (handle(1), "crash"))
+
+
+@legal
+def each_of_two_askings_made_what_only_it_can_have_made() -> Tale:
+    tale = Tale().add("boss", (1, 2), ONE, TWO).claim("ada", (3, None)).claim("ada", (3, 4), process="ada too")
+    tale.final("todo", 2, (handle(1), "crash")).final("processing", 3, worker="ada", id=TWO)
+    return tale
+
+
+@legal
 def a_resume_without_an_answer_took_several() -> Tale:
-    tale = Tale().add("boss", (1, 2), ONE, TWO).claim("ada", (3, None), verb="resume")
+    tale = Tale().add("boss", (1, 2), ONE, TWO).claim("ada", (3, 4), handle(1), process="ada before")
+    tale.claim("ada", (3, 4), handle(3, "ada", TWO), process="ada before").claim("ada", (5, None), verb="resume")
     return tale.final("processing", 2, (handle(1), "resumed"), worker="ada").final(
         "processing", 4, (handle(3, "ada", TWO), "resumed"), worker="ada", id=TWO
     )

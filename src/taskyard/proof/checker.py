@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from taskyard.proof import adds, endings, holds, keys, logbook
+from taskyard.proof import adds, endings, holds, keys, logbook, untold
 from taskyard.proof.story import TAKINGS, stories
 from taskyard.proof.verdict import Verdict
 
@@ -39,7 +39,7 @@ def check(history: History, picture: Picture) -> Verdict:
 def _overall(history: History, picture: Picture, found: dict[str, Story]) -> Iterator[Violation]:
     yield from adds.asked(history, picture, found)
     yield from keys.unique(history, picture)
-    yield from holds.claimed(history, found)
+    yield from untold.claimed(history, found)
     yield from holds.exclusive(found)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from taskyard.proof.verdict import Violation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from taskyard.proof.history import History, Operation
+    from taskyard.proof.history import Operation
     from taskyard.proof.story import Story, Taking
 
 
@@ -126,34 +125,3 @@ def _held_until(story: Story, taking: Taking) -> int | None:
             begins = [world.begin for world in worlds if world.begin and world.clock == taking.operation.clock]
             moments += [min(begins)] if len(begins) == len(worlds) else []
     return max(moments, default=None)
-
-
-def claimed(history: History, stories: dict[str, Story]) -> Iterator[Violation]:
-    """Every claim that a task tells of was made by somebody: by one who was told so, or by one who got no answer.
-
-    Whoever is stopped between winning a task and being told of it may have lost it by then, and is given another under the
-    same nonce.
-    """
-    nonces = {(op.worker, handle.rpartition(".")[2]) for op in history if op.verb == "claim" for handle in _handles(op)}
-    open_claims = Counter(op.worker for op in history if op.verb == "claim" and op.unknown)
-    resumers = {op.worker for op in history if op.verb == "resume" and op.unknown}
-    for story in stories.values():
-        if story.final is None:
-            continue
-        told = {taking.handle for taking in story.takings}
-        strangers = [(entry["claim"], entry["worker"]) for entry in story.final.history if entry["claim"] not in told]
-        fences = {taking.fence for taking in story.takings}
-        if story.final.state == "processing" and story.final.fence not in fences:
-            strangers.append((f"fence {story.final.fence}", story.final.worker))
-        for claim, worker in strangers:
-            if worker in resumers or (worker, claim.rpartition(".")[2]) in nonces:
-                continue
-            open_claims[worker or ""] -= 1
-            if open_claims[worker or ""] < 0:
-                text = f"task {story.id} tells of a claim of {worker} ({claim}) that nobody made"
-                yield Violation("unclaimed", story.id, text)
-
-
-def _handles(claim: Operation) -> list[str]:
-    """What a claim was told that it has."""
-    return [] if claim.told is None else list(claim.told.get("claims", ()))
