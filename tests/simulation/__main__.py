@@ -13,8 +13,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from .crowd import Crowd
+from .explorer import Tally
 from .extent import CUT, EXPLORED
 from .found import Found
 from .modes import MODES
@@ -24,6 +26,9 @@ from .replay import replayed
 from .scenes import SCENES
 from .search import cut, explored, staged
 from .story import told
+
+if TYPE_CHECKING:
+    from .power import Cuts
 
 _ALL_MODES = [*MODES, "stale"]
 
@@ -49,19 +54,25 @@ def main() -> int:
             _deep(asked.seconds)
         else:
             pairs = [(asked.scene, asked.mode)] if asked.scene else [*EXPLORED, *((scene, "power") for scene in CUT)]
-            for scene, mode in pairs:
-                _one(scene, mode, asked.plant, asked.seed or 0)
+            begin = time.process_time()
+            tallies = [_one(scene, mode, asked.plant, asked.seed or 0) for scene, mode in pairs]
+            tried = [tally for tally in tallies if isinstance(tally, Tally)]
+            if len(tried) > 1:
+                figures = (sum(getattr(tally, what) for tally in tried) for what in ("schedules", "states", "runs"))
+                print("total: {} schedules, {} states, {} runs".format(*figures), end="")
+                print(f", {time.process_time() - begin:.0f} s with the power cuts")
     except Found as found:
         print(told(found, command(found, asked)))
         return 1
     return 0
 
 
-def _one(scene: str, mode: str, plant: str | None, seed: int = 0, orders: int = 3, most: int = 48) -> None:
+def _one(scene: str, mode: str, plant: str | None, seed: int = 0, orders: int = 2, most: int = 16) -> Tally | Cuts:
     begin = time.process_time()
     stage = staged(scene, mode, plant)
     tally = cut(stage, orders, most, seed) if mode == "power" else explored(stage, mode)
     print(f"{scene:20} {mode:6} {tally}, {time.process_time() - begin:.1f} s", flush=True)
+    return tally
 
 
 def _deep(seconds: float) -> None:

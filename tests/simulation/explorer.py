@@ -1,10 +1,10 @@
 """All orders of a scene, each state of it once.
 
-A process is a function of the answers that it gets. So the disk and every process's history of answers decide all that can
-follow, and two orders that lead to the same of both are one from there on. Orders are tried depth first, each from the
-beginning; a run ends where it comes to a state that was seen. Calls that only one process is concerned with change
-nothing for the others: nobody waits before them. What several are concerned with is not known beforehand: it is gathered
-from the runs, and the search begins anew when there is more of it than was thought.
+A process is a function of the answers that it gets (`program`). So the disk and every process's row of answers decide all
+that can follow, and two orders that lead to the same of both are one from there on. Whose next call concerns nothing that
+the others may look at or change from there on moves alone: whatever they do, they might as well do it afterwards. What they
+may do is not known beforehand. It is gathered from what was tried, and where more turns out to concern others than was
+thought, the search goes on from there with everybody who is concerned, until all that was left out is known to concern nobody.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Part:
 
     def was_right(self) -> bool:
         """Whether it concerns none of the others still, now that more is known of them."""
-        return not any(concerns(self.marks, other.future) for other in self.others if other is not None)
+        return not any(concerns(self.marks, other.ahead()) for other in self.others if other is not None)
 
 
 class Link:
@@ -147,7 +147,7 @@ class Explorer:
         return False
 
     def _is_minded(self, bit: int, but: Node) -> bool:
-        return any(concerns((bit, 0, 0), root.future) for root in self._roots if root is not but)
+        return any(concerns((bit, 0, 0), root.ahead()) for root in self._roots if root is not but)
 
     def _search(self, start: World) -> None:
         """From the beginning, and then again from wherever more turns out to concern others than was thought."""
@@ -276,7 +276,7 @@ def _closed(movers: list[Actor], live: list[Actor]) -> list[Actor]:
     for mover in movers:
         assert mover.node is not None
         for other in live:
-            if other not in movers and other.node is not None and concerns(mover.node.next, other.node.future):
+            if other not in movers and other.node is not None and concerns(mover.node.next, other.node.ahead()):
                 movers.append(other)
     return movers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -150,6 +151,18 @@ class Hand:
 
     def sweep(self) -> bool:
         return self._said("sweep", self.yard.sweep) is not None
+
+    def mend(self, *duties: str) -> bool:
+        """Some of the duties that make up a sweep's mending."""
+        mending = self.yard._store._mending
+
+        def ask() -> None:
+            known = {"now": mending._ground.clock.exact(), "by": self.worker}
+            for duty in duties:
+                act = attrgetter(duty)(mending)
+                act(*(known[name] for name in act.__code__.co_varnames[1 : act.__code__.co_argcount]))
+
+        return self._said("mend", ask) is not None
 
     def prune(self, **options: Any) -> bool:
         return self._said("prune", lambda: self.yard.prune(apply=True, **options)) is not None

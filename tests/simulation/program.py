@@ -48,6 +48,11 @@ class Node:
         self.future: Marks = (0, 0, 0)
         """The same of all that can follow, as far as it is known."""
 
+    def ahead(self) -> Marks:
+        """What may yet be looked at or changed from here on, by this process and those that come after it."""
+        following = self.program.following
+        return self.future if following is None else union(self.future, following.root.ahead())
+
     def told(self, answer: Any) -> Node:
         """Where the process is once it is told this."""
         key = _key(answer)
@@ -84,6 +89,8 @@ class Program:
         self.name = name
         self.seed = seed
         self.work = work
+        self.following: Program | None = None
+        """The process that is started when this one has come to its end."""
         self._standing: dict[Node, None] = {}
         self.root = Node(self, None, None)
         run = Run(self)

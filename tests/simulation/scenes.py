@@ -107,6 +107,26 @@ def reap(hand: Hand, _: Context) -> Iterator[None]:
     hand.reap()
 
 
+def mending(*duties: str) -> Any:
+    """A process that does a part of the janitor's work."""
+
+    def script(hand: Hand, _: Context) -> Iterator[None]:
+        yield
+        hand.mend(*duties)
+
+    return script
+
+
+DUTIES = {
+    "finish": mending("_finish_adds"),
+    "bury": mending("_bury"),
+    "log": mending("_log_for_the_dead", "_log_for_shells"),
+    "untangle": mending("_untangling.walk"),
+    "patrol": mending("_patrol.walk"),
+    "forget": mending("_forget_dead_workers", "_pruning.by_retention"),
+}
+
+
 def sweep(hand: Hand, _: Context) -> Iterator[None]:
     yield
     hand.sweep()
@@ -198,7 +218,15 @@ SCENES = {
         Scene("add-claim", known_lane, [("bob", add), ("ada", work)]),
         Scene("two-keys", known_lane, [("ada", add_with_key), ("bob", add_with_key)]),
         Scene("key-janitor", known_lane, [("ada", add_with_key), ("eve", sweep)]),
-        Scene("keys-janitor", known_lane, [("ada", add_with_key), ("bob", add_with_key), ("eve", sweep)]),
+        Scene(
+            "keys-janitor",
+            known_lane,
+            [("ada", add_with_key), ("bob", add_with_key), ("eve", [*DUTIES.values(), reap])],
+        ),
+        *(
+            Scene(f"keys-{duty}", known_lane, [("ada", add_with_key), ("bob", add_with_key), ("eve", script)])
+            for duty, script in DUTIES.items()
+        ),
         Scene("resume-zombie", claimed_before, [("ada", done), ("ada", resume_and_done)]),
         Scene("cancel-done", claimed_before, [("ada", done), ("bob", cancel)]),
         Scene("cancel-claim", one_task, [("ada", take), ("bob", cancel)]),

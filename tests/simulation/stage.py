@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from .package import Package
 
+    Script = Callable[[Hand, dict[str, Any]], object]
+
 LONG = 700  # seconds: longer than every lease here, and than anything has to be left alone
 LEASE = 20  # seconds: less than a client of a file server goes on believing what it has seen
 ANSWERS = ("ok", "ClaimLost", "Conflict", "NotFound")  # of whoever was neither killed nor left alone by the disk
 MOST = 100  # rounds in which all that is left must be done
-
-Script = "Callable[[Hand, dict[str, Any]], object]"
 
 
 class Scene:
@@ -33,7 +33,7 @@ class Scene:
         self,
         name: str,
         setup: Callable[[Hand], dict[str, Any]],
-        parts: list[tuple[str, Callable[[Hand, dict[str, Any]], object]]],
+        parts: list[tuple[str, Script | list[Script]]],
         durability: str = "fast",
     ) -> None:
         self.name = name
@@ -85,17 +85,25 @@ class Stage:
         return world
 
     def _programs(self, world: World) -> list[Program]:
-        """What everybody does."""
-        return [
-            Program(
-                self.package.kernel,
-                actor.number,
-                actor.name,
-                world.seed,
-                lambda name=name, script=script: script(Hand(self.package, world.root, name), self.context),  # type: ignore[misc]
-            )
-            for actor, (name, script) in zip(world.actors, self.scene.parts, strict=True)
-        ]
+        """What everybody does; of several scripts each is a process of its own, one after the other."""
+        firsts = []
+        for actor, (name, scripts) in zip(world.actors, self.scene.parts, strict=True):
+            following = None
+            several = scripts if isinstance(scripts, list) else [scripts]
+            for turn, script in reversed(list(enumerate(several))):
+                known_as = f"{actor.name}{'.' * turn}"
+                program = self._program(world, actor.number, known_as, name, script)
+                program.following = following
+                following = program
+            assert following is not None
+            firsts.append(following)
+        return firsts
+
+    def _program(self, world: World, number: int, known_as: str, name: str, script: Script) -> Program:
+        def work() -> object:
+            return script(Hand(self.package, world.root, name), self.context)
+
+        return Program(self.package.kernel, number, known_as, world.seed, work)
 
     def judge(self, world: World, *, cut: bool = False, logged: bool | None = None) -> None:
         """When everybody is gone: sweep, check, let the leases end, do all that is left, check again."""
