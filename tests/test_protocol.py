@@ -17,7 +17,7 @@ import taskyard
 from taskyard import ClaimLost, State, draft, ids, settings, times
 from taskyard.retry import Policy
 from taskyard.store import Store, Terms, Want
-from taskyard.stores.directory import bell, dropped, ground, layout, names
+from taskyard.stores.directory import dropped, ground, layout, names, watch
 from taskyard.stores.directory.names import Lane, Token
 from taskyard.task import Handle
 from taskyard.words import ENCODED_MOST, decoded, encoded
@@ -154,7 +154,7 @@ IN = {"MODIFY": 0x2, "CLOSE_WRITE": 0x8, "MOVED_FROM": 0x40, "MOVED_TO": 0x80, "
 
 def test_what_a_waiter_watches_is_told() -> None:
     told = {row[0]: sum(IN[word.strip()[3:]] for word in row[1].split(",")) for row in table("watched")}
-    assert told == bell.WATCHED
+    assert told == watch.WATCHED
 
 
 # Contents

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.stores.postgres import bell
+from taskyard.stores.postgres import line as lines
 from tests.conftest import taken, wait_until
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_nobody_listens_unless_somebody_waits(yard: Yard, url: str, sql: Connect
         other.add("build")
     thread.join(10)
     assert answers[0] is not None
-    yard._store._bell._proved_at = 0.0  # type: ignore[attr-defined]  # a while ago
+    yard._store._line._proved_at = 0.0  # type: ignore[attr-defined]  # a while ago
     yard._store.turn(5)
     wait_until(lambda: listeners(sql, yard) == 0)
 
@@ -77,7 +77,7 @@ def test_a_listener_may_have_a_url_of_its_own(url: str, sql: Connection[Any]) ->
 def test_a_listener_whose_line_is_cut_listens_again(yard: Yard, url: str, sql: Connection[Any]) -> None:
     thread, answers = waiting(yard)
     wait_until(lambda: listeners(sql, yard) == 1)
-    line = yard._store._bell._line  # type: ignore[attr-defined]
+    line = yard._store._line._line  # type: ignore[attr-defined]
     sql.execute("SELECT pg_terminate_backend(%s, 5000)", (line.info.backend_pid,))
     with taskyard.open(url) as other:
         other.add("build")
@@ -86,18 +86,19 @@ def test_a_listener_whose_line_is_cut_listens_again(yard: Yard, url: str, sql: C
 
 
 def test_a_line_that_does_not_hear_any_more_is_given_up(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    own: Any = yard._store._bell  # type: ignore[attr-defined]
-    own.listen()
+    bell: Any = yard._store._bell  # type: ignore[attr-defined]
+    own = bell.ear
+    bell.listen()
     line = own._line
     assert line is not None
-    monkeypatch.setattr(bell, "_PROBE_EVERY", 0.0)
+    monkeypatch.setattr(lines, "_PROBE_EVERY", 0.0)
     line.execute("UNLISTEN *")  # as a pooler does between two who share a connection
     with monkeypatch.context() as hasty:
-        hasty.setattr(bell, "_PROBE_PATIENCE", 0.1)
-        hasty.setattr(bell, "_RETRY_EVERY", 0.0)
-        own.listen()
+        hasty.setattr(lines, "_PROBE_PATIENCE", 0.1)
+        hasty.setattr(lines, "_RETRY_EVERY", 0.0)
+        bell.listen()
     assert own._line is None
     assert line.closed
-    monkeypatch.setattr(bell, "_RETRY_EVERY", 0.0)
-    own.listen()
+    monkeypatch.setattr(lines, "_RETRY_EVERY", 0.0)
+    bell.listen()
     assert own._line is not None

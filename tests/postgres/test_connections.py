@@ -192,4 +192,4 @@ def test_behind_a_pooler_of_transactions_nothing_is_prepared_and_nobody_listens(
         store: Any = yard._store
         assert [len(line._prepared._names) for line in store._ground.pool._idle] == [0]
         store.listen()
-        assert store._bell._line is None
+        assert store._line._line is None

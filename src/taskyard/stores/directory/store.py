@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from taskyard.draft import Draft
     from taskyard.moves import Move
     from taskyard.store import Grant, Heard, Query, Report, Store, Trail, Want
+    from taskyard.stores.bell import Bell
     from taskyard.stores.directory.adding import Adder
     from taskyard.stores.directory.aside import Aside
-    from taskyard.stores.directory.bell import Bell
     from taskyard.stores.directory.disk import Disk
     from taskyard.stores.directory.ingest import Ingest
     from taskyard.stores.directory.listing import Listing
@@ -307,10 +307,11 @@ class DirectoryStore(OneByOne):
 
     @functools.cached_property
     def _bell(self) -> Bell:
-        from taskyard.stores.directory.bell import Bell
+        from taskyard.stores.bell import Bell
+        from taskyard.stores.directory.watch import Watch
 
         # Two threads may come here at once, and must share one.
-        bell: Bell = self.__dict__.setdefault("_bell", Bell(self._ground.disk, self.url, self._ground.local))
+        bell: Bell = self.__dict__.setdefault("_bell", Bell(Watch(self._ground.disk, self.url, self._ground.local)))
         return bell
 
     @told

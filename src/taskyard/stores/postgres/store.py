@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from taskyard.errors import NotFound
+from taskyard.stores.bell import Bell
 from taskyard.stores.postgres.adding import Adder
 from taskyard.stores.postgres.address import Address
-from taskyard.stores.postgres.bell import Bell
 from taskyard.stores.postgres.claims import Claims
 from taskyard.stores.postgres.combining import BATCH
 from taskyard.stores.postgres.ground import Ground
+from taskyard.stores.postgres.line import Line
 from taskyard.stores.postgres.looking import Looking
 from taskyard.stores.postgres.shifts import Shifts
 from taskyard.stores.postgres.tending import Tending
@@ -35,7 +36,8 @@ class PostgresStore:
 
     def __init__(self, url: str, durability: str | None = None) -> None:
         self._put_together(Ground(Address(url), durability))
-        self._bell = Bell(self._ground)
+        self._line = Line(self._ground)
+        self._bell = Bell(self._line)
 
     def _put_together(self, ground: Ground) -> None:
         self._ground = ground
@@ -189,7 +191,8 @@ class PostgresStore:
 
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep."""
-        self._bell.rest()
+        if self._line.is_idle():
+            self._bell.rest()  # nobody has waited for a while
         return self._tending.turn(every)
 
     def mend(self, by: str) -> int:  # noqa: ARG002  a transaction leaves nothing half done; there are only partitions
