@@ -1,10 +1,10 @@
-"""Measure this machine: `make bench`, or `python -m bench operations processes seam flat day waking crew shell postgres` for some of it."""
+"""Measure this machine: `make bench`, or `python -m bench operations processes seam flat day waking crew shell postgres ringing` for some of it."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import crew, day, flat, operations, postgres, processes, seam, shell, waking
+from bench import crew, day, flat, operations, postgres, processes, ringing, seam, shell, waking
 from bench.yards import scratch
 
 PARTS = {
@@ -17,6 +17,7 @@ PARTS = {
     "crew": crew.report,
     "shell": shell.report,
     "postgres": postgres.report,
+    "ringing": ringing.report,
 }
 
 

@@ -46,7 +46,7 @@ def report(folder: str) -> None:
     _storm(f"{folder}/storm")
 
 
-class _Crew:
+class Crew:
     """Processes that have said that they are ready, and are ended with the block."""
 
     def __init__(self, path: str, number: int, script: str = WORKER, kind: str = "kind0") -> None:
@@ -68,7 +68,7 @@ class _Crew:
         """Seconds of processor time that all of them have had so far."""
         return sum(_spent(member.pid) for member in self.members)
 
-    def __enter__(self) -> _Crew:
+    def __enter__(self) -> Crew:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,7 +93,7 @@ def _ticks(pid: int) -> Iterator[int]:
 def _latency(path: str, durability: str) -> None:
     yard = filled(path, 0, durability)
     called, returned = [], []
-    with _Crew(path, 1) as crew:
+    with Crew(path, 1) as crew:
         for number in range(ROUNDS):
             time.sleep(0.02 + number % 10 * 0.003)  # long enough to be idle again
             before = time.time()
@@ -110,7 +110,7 @@ def _latency(path: str, durability: str) -> None:
 
 def _idle(path: str) -> None:
     yard = filled(path, 0)
-    with _Crew(path, WORKERS) as crew:
+    with Crew(path, WORKERS) as crew:
         yard.add("kind0")
         time.sleep(1 + WORKERS / 25)  # all have looked, and sleep
         begin, spent = time.monotonic(), crew.cpu()
@@ -123,7 +123,7 @@ def _idle(path: str) -> None:
 def _storm(path: str) -> None:
     yard = filled(path, 0)
     seconds = min(IDLE, 10.0)
-    with _Crew(path, 1) as crew, _Crew(path, 1, STORM):
+    with Crew(path, 1) as crew, Crew(path, 1, STORM):
         time.sleep(1)
         begin, spent = time.monotonic(), crew.cpu()
         time.sleep(seconds)

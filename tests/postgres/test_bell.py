@@ -36,7 +36,13 @@ def waiting(yard: Yard) -> tuple[threading.Thread, list[Any]]:
     return thread, answers
 
 
-def test_nobody_listens_unless_somebody_waits(yard: Yard, url: str, sql: Connection[Any]) -> None:
+def rings(sql: Connection[Any], yard: Yard) -> int:
+    """How often others rang since this was last asked, on a connection that they need not ring for."""
+    sql.execute(f"LISTEN taskyard_{yard._store._ground.project}".encode())  # type: ignore[attr-defined]
+    return sum(1 for _ in sql.notifies(timeout=0.05))
+
+
+def test_nobody_is_rung_for_unless_somebody_sleeps(yard: Yard, url: str, sql: Connection[Any]) -> None:
     yard.add("build")
     taken(yard.claim()).done()
     assert listeners(sql, yard) == 0
@@ -46,9 +52,88 @@ def test_nobody_listens_unless_somebody_waits(yard: Yard, url: str, sql: Connect
         other.add("build")
     thread.join(10)
     assert answers[0] is not None
-    yard._store._line._proved_at = 0.0  # type: ignore[attr-defined]  # a while ago
+    assert listeners(sql, yard) == 0
+    line: Any = yard._store._line  # type: ignore[attr-defined]
+    assert line._line is not None, "kept for the next wait"
+    assert rings(sql, yard) == 0
+    answers[0].done()
+    yard.add("build")
+    assert rings(sql, yard) == 0
+    line._proved_at = 0.0  # a while ago
     yard._store.turn(5)
-    wait_until(lambda: listeners(sql, yard) == 0)
+    assert line._line is None
+
+
+def test_in_a_busy_yard_nobody_sleeps_and_nobody_rings(yard: Yard, url: str, sql: Connection[Any]) -> None:
+    with taskyard.open(url, worker="bob") as other:
+        thread = threading.Thread(target=lambda: other.claim(kinds="rare", wait=30), daemon=True)
+        thread.start()
+        wait_until(lambda: listeners(sql, yard) == 1)
+        assert rings(sql, yard) == 0
+        for _ in range(300):
+            yard.add("common")
+            taken(yard.claim(kinds="common")).done()
+        assert rings(sql, yard) < 300, "of 900 moves"
+        yard.add("rare")
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_a_move_that_was_under_way_when_somebody_fell_asleep_wakes_it(
+    yard: Yard, url: str, sql: Connection[Any]
+) -> None:
+    """It asked whether somebody sleeps, found nobody, and commits when somebody does."""
+    id = yard.add("build", not_before="2100-01-01T00:00:00Z").id
+    project = yard._store._ground.project  # type: ignore[attr-defined]
+    for under_way in ("when its row is known", "before it has written anything"):
+        thread = None
+        with sql.transaction():
+            sql.execute("SELECT taskyard.ring(%s)", (project,))
+            if under_way == "before it has written anything":
+                thread, answers = waiting(yard)
+                wait_until(lambda: listeners(sql, yard) == 1)
+            sql.execute("UPDATE taskyard.task SET state = 'todo', due = NULL WHERE id = %s", (id,))
+            sql.execute(
+                "INSERT INTO taskyard.event (project, event, task, kind, fence, by) VALUES (%s, 'due', %s, 'build', 0, 'x')",
+                (project, id),
+            )
+            if thread is None:
+                thread, answers = waiting(yard)
+                wait_until(lambda: listeners(sql, yard) == 1)
+        assert rings(sql, yard) == 0
+        begin = time.monotonic()
+        thread.join(15)
+        assert not thread.is_alive()
+        assert time.monotonic() - begin < 5
+        answers[0].fail("later", retry=True)
+        sql.execute("UPDATE taskyard.task SET state = 'waiting', due = 4102444800000 WHERE id = %s", (id,))
+
+
+def test_a_pause_that_ends_between_the_look_and_the_sleep_is_not_missed(
+    yard: Yard, url: str, sql: Connection[Any]
+) -> None:
+    yard.pause()
+    yard.add("build")
+    bell: Any = yard._store._bell  # type: ignore[attr-defined]
+    heard = bell.listen()
+    assert yard.claim() is None
+    with taskyard.open(url) as other:
+        other.unpause()
+    assert bell.wait(30, heard) != heard
+    assert yard.claim() is not None
+
+
+def test_a_bell_that_was_closed_while_others_waited_serves_again(yard: Yard, url: str, sql: Connection[Any]) -> None:
+    bell: Any = yard._store._bell  # type: ignore[attr-defined]
+    for _ in range(2):
+        thread, _ = waiting(yard)
+        wait_until(lambda: listeners(sql, yard) == 1)
+        bell.close()
+        wait_until(lambda: listeners(sql, yard) == 1)  # it looks, and sleeps again
+        with taskyard.open(url) as other:
+            other.add("build")
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("option", ["listen=off", "pooler=transaction"])
@@ -94,7 +179,7 @@ def test_a_line_that_does_not_hear_any_more_is_given_up(yard: Yard, monkeypatch:
     monkeypatch.setattr(lines, "_PROBE_EVERY", 0.0)
     line.execute("UNLISTEN *")  # as a pooler does between two who share a connection
     with monkeypatch.context() as hasty:
-        hasty.setattr(lines, "_PROBE_PATIENCE", 0.1)
+        hasty.setattr(lines, "_PATIENCE", 0.1)
         hasty.setattr(lines, "_RETRY_EVERY", 0.0)
         bell.listen()
     assert own._line is None

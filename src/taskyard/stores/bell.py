@@ -34,6 +34,18 @@ class Ear(Protocol):
     def open(self) -> bool:
         """Begin to hear, if that can be; whether it is a new beginning, so that whoever looked before must look again."""
 
+    def mark(self) -> bool:
+        """Have all that happens from here on be heard, or found by `stirred`; whether others who look must look again."""
+
+    def stirred(self) -> bool:
+        """Just before a sleep: whether something may have happened that it could not hear."""
+
+    def wary(self) -> float:
+        """Seconds after which that is to be asked once more."""
+
+    def rise(self) -> None:
+        """Nobody sleeps any more."""
+
     def descriptor(self) -> int | None:
         """What is readable when there is something to hear; None where nothing can be heard."""
 
@@ -76,6 +88,8 @@ class Bell:
         """What was heard so far; all that happens from here on will end a wait that is given this."""
         with self._turn:
             self._open()
+            if self.ear.mark():
+                self._rings += 1
             return self._rings, 0
 
     def wait(self, seconds: float, heard: Heard) -> Heard:
@@ -91,15 +105,25 @@ class Bell:
                 while self._rings == rings and (left := end - time.monotonic()) > 0:
                     if self._listening:
                         self._turn.wait(left)
+                    elif self.ear.stirred():
+                        self._rings += 1
+                        self._turn.notify_all()
                     else:
-                        self._hear(left)
+                        self._hear(min(left, self.ear.wary()))
             finally:
                 self._waiting -= 1
-                if self._closing and not self._waiting:
-                    self._let_go()
+                if not self._waiting:
+                    self._leave()
             if self._rings != rings:
                 return self._rings, 0
             return (rings, naps + 1) if nap < seconds else heard
+
+    def _leave(self) -> None:
+        """The last of those who waited."""
+        if self._closing:
+            self._let_go()
+        else:
+            self.ear.rise()
 
     def wake(self) -> None:
         """End every wait now; also from a signal handler, which may come while this thread itself waits."""

@@ -60,6 +60,21 @@ class Watch:
                 if folder == "events":
                     raise
 
+    def mark(self) -> bool:
+        """The kernel tells of everything from `open` on."""
+        return False
+
+    def stirred(self) -> bool:
+        """The kernel keeps what happens until it is read."""
+        return False
+
+    def wary(self) -> float:
+        """There is nothing more to ask."""
+        return float("inf")
+
+    def rise(self) -> None:
+        """The kernel tells everybody, asleep or not."""
+
     def descriptor(self) -> int | None:
         """The kernel's, if it tells."""
         return self._watch

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import select
+import time
+
 from taskyard.errors import Invalid, TaskyardError, Unavailable
 
 TYPE_CHECKING = False
@@ -79,6 +82,30 @@ def _quoted(text: str) -> str:
     if '"' in text or "\\" in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
+
+
+def asked(connection: Connection[Any], message: str, patience: float) -> list[list[str | None]]:
+    """The last row, as text, of each statement in a message that gives one; an error of the driver if that takes too long."""
+    psycopg = module()
+    wire, end = connection.pgconn, time.monotonic() + patience
+    wire.send_query(message.encode())
+    found: list[list[str | None]] = []
+    while True:
+        unsent = wire.flush()
+        if not unsent and not wire.is_busy():
+            result = wire.get_result()
+            if result is None:
+                return found
+            if result.status == psycopg.pq.ExecStatus.FATAL_ERROR:
+                raise psycopg.OperationalError(result.error_message.decode(errors="replace"))
+            if result.ntuples:
+                values = [result.get_value(result.ntuples - 1, column) for column in range(result.nfields)]
+                found.append([None if value is None else value.decode() for value in values])
+            continue
+        sockets = [wire.socket]
+        if not any(select.select(sockets, sockets if unsent else [], [], max(0.0, end - time.monotonic()))[:2]):
+            raise psycopg.OperationalError(f"no answer in {patience:g} s")
+        wire.consume_input()
 
 
 def module() -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 _OLDEST_CLIENT = "-- min_client: "
-CLIENT = 2
+CLIENT = 3
 """The number of the schema that this version was written for."""
 
 
