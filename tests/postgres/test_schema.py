@@ -58,31 +58,40 @@ def test_migrations_are_numbered_without_a_gap_and_the_last_is_the_clients() -> 
 
 
 @pytest.mark.parametrize(("oldest", "good"), [(schema.CLIENT, True), (schema.CLIENT + 1, False)])
-def test_a_newer_schema_is_used_only_if_it_says_that_it_may_be(database: str, oldest: int, good: bool) -> None:
-    url = postgres.url_in(database)
+def test_a_newer_schema_is_used_only_if_it_says_that_it_may_be(
+    database: str, oldest: int, good: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = postgres.url_in(database, "one")
     taskyard.init(url).close()
     with connection_to(database) as sql:
         sql.execute(
             "INSERT INTO taskyard.migration (version, name, min_client) VALUES (%s, 'later', %s)",
             (schema.CLIENT + 1, oldest),
         )
-    if good:
-        with taskyard.open(url) as yard:
-            yard.add("build")
-    else:
-        with pytest.raises(Unavailable, match=f"number {schema.CLIENT + 1}") as refused:
-            taskyard.open(url)
-        assert "newer Taskyard" in str(refused.value.hint)
+    for words in (["add", "build"], ["ready"], ["init"], ["migrate", "--check"], ["migrate"]):
+        assert main([*words, "--yard", url]) == (0 if good else 8), words
+        told = capsys.readouterr()
+        if not good:
+            assert f"number {schema.CLIENT + 1}" in told.err
+            assert "newer Taskyard" in told.err
+    if not good:
+        assert main(["init", "--yard", postgres.url_in(database, "two")]) == 8
+        with connection_to(database) as sql:
+            assert sql.execute("SELECT count(*) FROM taskyard.project").fetchone() == (1,), "and nothing was made"
 
 
-def test_an_older_schema_is_refused_with_the_way_on(database: str) -> None:
+def test_an_older_schema_is_refused_with_the_way_on(database: str, capsys: pytest.CaptureFixture[str]) -> None:
     url = postgres.url_in(database)
     taskyard.init(url).close()
     with connection_to(database) as sql:
-        sql.execute("UPDATE taskyard.migration SET version = version - 1, min_client = 0")
-    with pytest.raises(Unavailable, match="needs") as refused:
-        taskyard.open(url)
-    assert "taskyard migrate" in str(refused.value.hint)
+        sql.execute("DELETE FROM taskyard.migration WHERE version = %s", (schema.CLIENT,))
+    for words in (["add", "build"], ["ready"], ["init"]):
+        assert main([*words, "--yard", url]) == 8
+        assert "taskyard migrate" in capsys.readouterr().err
+    assert main(["migrate", "--check", "--yard", url]) == 1
+    assert main(["migrate", "--yard", url]) == 0
+    assert main(["migrate", "--check", "--yard", url]) == 0
+    assert main(["ready", "--yard", url]) == 0
 
 
 def test_every_statement_has_a_name_and_no_two_in_a_file_are_the_same() -> None:

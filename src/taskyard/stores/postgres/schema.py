@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 
+from taskyard import ids
 from taskyard.errors import Unavailable
 from taskyard.stores.postgres import driver, queries
 from taskyard.stores.postgres.address import Address
@@ -18,6 +20,10 @@ _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 _OLDEST_CLIENT = "-- min_client: "
 CLIENT = 3
 """The number of the schema that this version was written for."""
+_LOCK_PATIENCE = "300ms"  # for one lock: whoever wants the table meanwhile has to queue behind it
+_PATIENCE = 60.0  # seconds of trying
+_CLASHES = 4
+_PAUSE = 1.0  # seconds between two tries, in which the others go on
 
 
 class Migration:
@@ -67,6 +73,14 @@ def greet(connection: Connection[Any], address: Address) -> Greeting:
     version, min_client = row[5], row[6]
     if version is None:
         raise driver.missing(address)
+    _fit(version, min_client, address)
+    if row[0] is None:
+        raise driver.missing(address)
+    return Greeting(row)
+
+
+def _fit(version: int, min_client: int, address: Address) -> None:
+    """Refuse a schema that this version cannot work with."""
     if version < CLIENT:
         raise Unavailable(
             f"the schema in {address.where} is number {version}, and this version needs {CLIENT}",
@@ -77,9 +91,6 @@ def greet(connection: Connection[Any], address: Address) -> Greeting:
             f"the schema in {address.where} is number {version}, and clients must know at least number {min_client}",
             hint=f"this version knows number {CLIENT}: install a newer Taskyard here",
         )
-    if row[0] is None:
-        raise driver.missing(address)
-    return Greeting(row)
 
 
 def make(url: str) -> bool:
@@ -89,6 +100,8 @@ def make(url: str) -> bool:
         try:
             if not _applied(connection):
                 migrate_on(connection, address)
+            applied = _applied(connection)
+            _fit(max(applied), max(applied.values()), address)
             made = connection.execute(
                 queries.load("schema")["make_project"], {"name": address.project, "settings": "{}"}
             ).fetchone()
@@ -107,7 +120,9 @@ def migrate(url: str, *, check: bool = False, new_epoch: bool = False) -> dict[s
     with driver.connect(address) as connection:
         try:
             pending = _pending(connection) if check else migrate_on(connection, address)
-            version = max(_applied(connection), default=0)
+            applied = _applied(connection)
+            version = max(applied, default=0)
+            _fit(max(version, CLIENT), max(applied.values(), default=0), address)
             if new_epoch and not check:
                 with connection.transaction():
                     connection.execute("LOCK TABLE taskyard.task, taskyard.ended IN EXCLUSIVE MODE")
@@ -118,25 +133,38 @@ def migrate(url: str, *, check: bool = False, new_epoch: bool = False) -> dict[s
 
 
 def migrate_on(connection: Connection[Any], address: Address) -> list[Migration]:
-    """Run what is pending in one transaction, one caller at a time; no statement waits long for a lock."""
-    statements = queries.load("schema")
+    """Run what is pending in one transaction, one caller at a time, however busy the tables are; nobody has to queue for long."""
     errors = driver.module().errors
-    try:
-        with connection.transaction():
-            connection.execute(statements["lock"])
-            connection.execute("SET LOCAL lock_timeout = '5s'")
-            if not _applied(connection):
-                connection.execute(statements["make_ledger"])
-            pending = _pending(connection)
-            for one in pending:
-                connection.execute(one.statements.encode())
-                values = {"version": one.version, "name": one.name, "min_client": one.min_client}
-                connection.execute(statements["applied_one"], values)
-    except errors.LockNotAvailable:
-        raise Unavailable(
-            f"the tables in {address.where} are in use, and the migration did not wait for them",
-            hint="nothing was changed; try again",
-        ) from None
+    end = time.monotonic() + _PATIENCE
+    clashes = 0
+    while True:
+        try:
+            with connection.transaction():
+                return _run_pending(connection)
+        except errors.LockNotAvailable:
+            if time.monotonic() > end:
+                raise Unavailable(
+                    f"the tables in {address.where} are in use, and the migration found no moment for itself in {_PATIENCE:g} s",
+                    hint="nothing was changed; try again, or look in pg_stat_activity for a transaction that is left open",
+                ) from None
+        except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateFunction):
+            clashes += 1  # somebody makes the same schema at once, with a version that knows another lock
+            if clashes == _CLASHES:
+                raise
+        time.sleep(_PAUSE * (0.5 + ids.chance(8) / 256))
+
+
+def _run_pending(connection: Connection[Any]) -> list[Migration]:
+    statements = queries.load("schema")
+    connection.execute(statements["lock"])
+    connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'".encode())
+    if not _applied(connection):
+        connection.execute(statements["make_ledger"])
+    pending = _pending(connection)
+    for one in pending:
+        connection.execute(one.statements.encode())
+        values = {"version": one.version, "name": one.name, "min_client": one.min_client}
+        connection.execute(statements["applied_one"], values)
     return pending
 
 
@@ -145,9 +173,10 @@ def _pending(connection: Connection[Any]) -> list[Migration]:
     return [one for one in known() if one.version not in applied]
 
 
-def _applied(connection: Connection[Any]) -> set[int]:
+def _applied(connection: Connection[Any]) -> dict[int, int]:
+    """The migrations that were run, each with the oldest client that can go on after it."""
     statements = queries.load("schema")
     row = connection.execute(statements["ledger"]).fetchone()
     if row is None or not row[0]:
-        return set()
-    return {version for version, _ in connection.execute(statements["applied"])}
+        return {}
+    return dict(connection.execute(statements["applied"]).fetchall())

@@ -9,7 +9,8 @@ LEFT JOIN taskyard.project ON project.name = %(name)s
 SELECT max(name) FROM taskyard.project WHERE id = %(project)s AND to_regclass('taskyard.project') IS NOT NULL
 
 -- name: lock
-SELECT pg_advisory_xact_lock(747159, 1)
+-- No project has this number: their sleepers hold locks of the same class.
+SELECT pg_advisory_xact_lock(747159, -1)
 
 -- name: make_ledger
 CREATE SCHEMA IF NOT EXISTS taskyard;
