@@ -45,13 +45,15 @@ def binaries(release: str | None = None) -> str:
     return str(folder)
 
 
+def run() -> str:
+    """What all processes of this run know it by, and no others."""
+    return os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))[:16]
+
+
 @functools.cache
 def folder() -> str:
     """The folder of this run's server, which is up when this returns, and stays so while this process lives."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))[:16]
-    place = (
-        f"{tempfile.gettempdir()}/taskyard-pg-{os.geteuid()}-{run}"  # short: a socket's path has 107 bytes at the most
-    )
+    place = f"{tempfile.gettempdir()}/taskyard-pg-{os.geteuid()}-{run()}"  # short: a socket's path has 107 bytes at the most
     end = time.monotonic() + PATIENCE
     with open(f"{place}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
