@@ -1,10 +1,10 @@
-"""Measure this machine: `make bench`, or `python -m bench operations processes seam flat day waking crew shell postgres ringing` for some of it."""
+"""Measure this machine: `make bench`, or `python -m bench operations processes seam flat flat-postgres day waking crew shell postgres ringing churn` for some of it."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import crew, day, flat, operations, postgres, processes, ringing, seam, shell, waking
+from bench import churn, crew, day, flat, operations, postgres, processes, ringing, seam, shell, waking
 from bench.yards import scratch
 
 PARTS = {
@@ -12,12 +12,14 @@ PARTS = {
     "processes": processes.report,
     "seam": seam.report,
     "flat": flat.report,
+    "flat-postgres": flat.report_postgres,
     "day": day.report,
     "waking": waking.report,
     "crew": crew.report,
     "shell": shell.report,
     "postgres": postgres.report,
     "ringing": ringing.report,
+    "churn": churn.report,
 }
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from typing import TYPE_CHECKING
 
-from bench.yards import filled, process, say
+from bench.yards import PAYLOAD, filled, process, say
+from tests.servers.postgres import Server
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     import taskyard
 
 SMALL = 1000
@@ -35,16 +39,44 @@ def report(folder: str) -> None:
             _compare(f"taskyard {label} as a whole process, {kinds} kinds", *times)
 
 
-def _alternate(yards: tuple[taskyard.Yard, ...]) -> list[float]:
+def report_postgres(_: str) -> None:
+    print(f"PostgreSQL, a backlog of {LARGE:,} beside one of {SMALL:,}, each figure the larger over the smaller:")
+    with Server() as server:  # nothing is synced: that would cost the same in both, and hide what does not
+        for kinds in (1, 50):
+            small, large = (server.url(f"{name}{kinds}") for name in ("small", "large"))
+            yards = (filled(small, SMALL, kinds=kinds), filled(large, LARGE, kinds=kinds))
+            _compare(f"claim + done, {kinds} kinds", *_alternate(yards))
+            _compare(f"claim of one kind + done, {kinds} kinds", *_alternate(yards, [f"kind{n}" for n in range(kinds)]))
+            _compare(
+                f"find one + get, {kinds} kinds",
+                *_times(yards, lambda yard: yard.get(yard.find(state="todo", limit=1)[0].id)),
+            )
+            _compare(f"add, {kinds} kinds", *_times(yards, lambda yard: yard.add("kind0", PAYLOAD)))
+            _compare(f"a sweep that finds nothing, {kinds} kinds", *_times(yards, lambda yard: yard.sweep()))
+            for yard in yards:
+                yard.close()
+
+
+def _alternate(yards: tuple[taskyard.Yard, ...], kinds: Sequence[str] = ()) -> list[float]:
     """Seconds for one claim and done in each of these yards, taken in turns."""
+    wanted = {yard.url: itertools.cycle(kinds or (None,)) for yard in yards}
+
+    def work(yard: taskyard.Yard) -> None:
+        claim = yard.claim(kinds=next(wanted[yard.url]))
+        assert claim is not None
+        claim.done()
+
+    return _times(yards, work)
+
+
+def _times(yards: tuple[taskyard.Yard, ...], work: Callable[[taskyard.Yard], object]) -> list[float]:
+    """Seconds for a piece of work in each of these yards, taken in turns: the middle one of several rounds."""
     times: list[list[float]] = [[] for _ in yards]
     for _ in range(ROUNDS):
         for yard, series in zip(yards, times, strict=True):
             begin = time.perf_counter()
             for _ in range(EACH):
-                claim = yard.claim()
-                assert claim is not None
-                claim.done()
+                work(yard)
             series.append((time.perf_counter() - begin) / EACH)
     return [sorted(series)[len(series) // 2] for series in times]
 
