@@ -105,6 +105,21 @@ def test_hot_statements_read_a_handful_of_rows_whatever_the_planner_knows(full: 
                 assert max(read.values(), default=0) <= FEW, (what, mode, f"analyzed: {known}", read)
 
 
+def test_a_plan_that_was_made_when_there_was_nothing_serves_many_as_well() -> None:
+    """A worker that waits in an empty yard keeps its plans, and nobody has analyzed what was added since."""
+    name = postgres.database()
+    taskyard.init(postgres.url_in(name, "full")).close()
+    with psycopg.connect(postgres.url_in(name).partition("&project=")[0], autocommit=True) as connection:
+        for table in ("task", "body"):
+            connection.execute(f"ALTER TABLE taskyard.{table} SET (autovacuum_enabled = off)".encode())
+        for fill in (30, 20_000):
+            connection.execute("DELETE FROM taskyard.task; DELETE FROM taskyard.body")
+            connection.execute(FILL.replace(f"generate_series(1, {MANY})", f"generate_series(1, {fill})").encode())
+            for what, (statement, values) in HOT.items():
+                read = rows_read(connection, statement, values)
+                assert max(read.values(), default=0) <= FEW, (what, read)
+
+
 def rows_read(connection: Connection[Any], statement: str, values: dict[str, Any]) -> dict[str, int]:
     """How many rows of each table the statement reads, however it finds them; then it is taken back."""
     with connection.transaction(force_rollback=True):

@@ -1,7 +1,8 @@
 -- min_client: 1
 -- Claims and dones as functions: as one statement each they had a dozen steps to be set up, and were planned anew for most
 -- calls. Plans are generic here, and can only be those that look up a few rows by an index: one that is made before the
--- tables were first analyzed takes them for nearly empty, and would rather read all.
+-- tables were first analyzed takes them for nearly empty, and would rather read all. A plan lasts as long as its connection: it
+-- may have been made when there was next to nothing. So what is joined is named by its key as well, or asked for row by row.
 
 -- The kinds of which something is in todo for this worker, by hopping from one to the next in the index: as many steps as
 -- there are kinds.
@@ -43,12 +44,12 @@ BEGIN
     INSERT INTO taskyard.used (project, resource, age)
     SELECT DISTINCT ON (resource) yard, resource, next.age
     FROM unnest(picked) WITH ORDINALITY AS next (age, place), taskyard.task, unnest(task.uses) AS resource
-    WHERE task.project = yard AND task.age = next.age
+    WHERE task.project = yard AND task.age = next.age AND task.age = ANY (picked)
     ORDER BY resource, next.place
     ON CONFLICT DO NOTHING;
     kept := ARRAY(
         SELECT next.age FROM unnest(picked) WITH ORDINALITY AS next (age, place), taskyard.task
-        WHERE task.project = yard AND task.age = next.age AND NOT EXISTS (
+        WHERE task.project = yard AND task.age = next.age AND task.age = ANY (picked) AND NOT EXISTS (
             SELECT FROM unnest(task.uses) AS resource WHERE NOT EXISTS (
                 SELECT FROM taskyard.used WHERE used.project = yard AND used.resource = resource.resource AND used.age = next.age))
         ORDER BY next.place);
@@ -172,7 +173,7 @@ BEGIN
             lease = coalesce(asked, task.own_lease, usual, fallback),
             lease_ends = taskyard.now() + (coalesce(asked, task.own_lease, usual, fallback) * 1000)::bigint
         FROM unnest(picked, nonces[1:cardinality(picked)]) AS handed (age, nonce)
-        WHERE task.project = yard AND task.age = handed.age
+        WHERE task.project = yard AND task.age = handed.age AND task.age = ANY (picked)
         RETURNING task.*
     ),
     told AS (
@@ -182,7 +183,7 @@ BEGIN
     SELECT task.id, task.kind, task.priority, task.assignee, task.state, task.fence, task.errors, task.crashes, task.max_attempts,
            task.own_lease, task.worker, task.nonce, task.lease, task.lease_ends, task.progress, task.due, task.uses, NULL::bigint,
            title, mission, key, after, verify, not_before, data, error, NULL::text
-    FROM claimed AS task JOIN taskyard.body ON body.project = yard AND body.id = task.id;
+    FROM claimed AS task, LATERAL (SELECT * FROM taskyard.body WHERE body.project = yard AND body.id = task.id OFFSET 0) AS body;
     PERFORM taskyard.ring(yard);
 END $$;
 
@@ -207,13 +208,13 @@ BEGIN
     RETURN QUERY
     WITH gone AS (
         DELETE FROM taskyard.task USING unnest(ages, ids, fences, nonces, results) AS ending (age, id, fence, nonce, result)
-        WHERE task.project = yard AND task.age = ending.age AND ending.age = ANY (free) AND task.id = ending.id
+        WHERE task.project = yard AND task.age = ANY (free) AND task.age = ending.age AND task.id = ending.id
           AND task.state::text = 'processing' AND task.fence = ending.fence AND task.nonce = ending.nonce
           AND NOT task.followed AND task.uses IS NULL
         RETURNING task.*, ending.result
     ),
     content AS (
-        DELETE FROM taskyard.body USING gone WHERE body.project = yard AND body.id = gone.id
+        DELETE FROM taskyard.body USING gone WHERE body.project = yard AND body.id = ANY (ids) AND body.id = gone.id
         RETURNING gone.*, title, mission, key, after, verify, not_before, data, error
     ),
     kept AS (
