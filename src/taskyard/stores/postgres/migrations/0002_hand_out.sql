@@ -96,6 +96,45 @@ BEGIN
     RETURN picked;
 END $$;
 
+-- Lock the first of everybody's tasks, of one kind or of any (null), from where a claim has just come out of a wade.
+--
+-- What was handed out leaves a dead entry at the head of the index, and while some transaction keeps its snapshot, nobody can remove
+-- it: every claim would wade through all of them. A claim that had to wade (the pages that it read tell: time would tell more about
+-- the machine) notes for a second, in its session, where it came out (taskyard.ford: for what, until when, priority, age), and the
+-- next ones begin there. What is new and more urgent is found as ever; what comes back from before that point, of a release or a lease
+-- that is over, is found within a second, or as soon as nothing else is left.
+CREATE FUNCTION taskyard.ahead(yard int, wanted text, number int, noted text) RETURNS text[] LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    ford text[] COLLATE "C" := string_to_array(noted, ' ');
+    fresh text COLLATE "C";
+    urgency smallint;
+BEGIN
+    IF ford[1] <> yard || ':' || md5(coalesce(wanted, '')) OR ford[2]::bigint < taskyard.now() THEN
+        RETURN NULL;
+    END IF;
+    urgency := ford[3]::smallint;
+    fresh := taskyard.base32(taskyard.ticks() - 3000 * 32, 9);  -- younger than any that the look before may have missed
+    IF wanted IS NULL THEN
+        RETURN ARRAY(
+            SELECT head.age FROM generate_series(0, urgency) AS level, LATERAL (
+                SELECT age FROM taskyard.task
+                WHERE project = yard AND state = 'todo' AND assignee IS NULL AND priority = level::smallint
+                  AND age >= CASE WHEN level = urgency THEN ford[4] ELSE fresh END
+                  AND (uses IS NULL OR taskyard.is_free(project, uses))
+                ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
+            ) AS head LIMIT number);
+    END IF;
+    RETURN ARRAY(
+        SELECT head.age FROM generate_series(0, urgency) AS level, LATERAL (
+            SELECT age FROM taskyard.task
+            WHERE project = yard AND state = 'todo' AND assignee IS NULL AND kind = wanted AND priority = level::smallint
+              AND age >= CASE WHEN level = urgency THEN ford[4] ELSE fresh END
+              AND (uses IS NULL OR taskyard.is_free(project, uses))
+            ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
+        ) AS head LIMIT number);
+END $$;
+
 -- Hand out the most urgent, oldest tasks that serve, one for each nonce as far as there are any; or the one that is named, if
 -- it is as expected. Wanted kinds that are null are all.
 CREATE FUNCTION taskyard.claim(
@@ -118,6 +157,7 @@ DECLARE
     picked text[] COLLATE "C";
     found int;
     some_use boolean;
+    pages bigint;
 BEGIN
     SELECT paused, paused_kinds INTO whole, part FROM taskyard.project WHERE id = yard;
     IF whole THEN
@@ -141,19 +181,34 @@ BEGIN
             OR EXISTS (SELECT FROM taskyard.task WHERE project = yard AND state = 'todo' AND assignee = taker) THEN
             picked := taskyard.pick(yard, taker, kinds, number);
             some_use := EXISTS (SELECT FROM taskyard.task WHERE project = yard AND age = ANY (picked) AND uses IS NOT NULL);
-        ELSIF kinds IS NULL THEN
-            SELECT array_agg(age), bool_or(uses IS NOT NULL) INTO picked, some_use FROM (
-                SELECT age, uses FROM taskyard.task
-                WHERE project = yard AND state = 'todo' AND assignee IS NULL AND (uses IS NULL OR taskyard.is_free(project, uses))
-                ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
-            ) AS first;
         ELSE
-            SELECT array_agg(age), bool_or(uses IS NOT NULL) INTO picked, some_use FROM (
-                SELECT age, uses FROM taskyard.task
-                WHERE project = yard AND state = 'todo' AND assignee IS NULL AND kind = kinds[1]
-                  AND (uses IS NULL OR taskyard.is_free(project, uses))
-                ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
-            ) AS first;
+            picked := NULL;
+            IF current_setting('taskyard.ford', true) <> '' THEN
+                picked := taskyard.ahead(yard, kinds[1], number, current_setting('taskyard.ford'));
+                some_use := EXISTS (SELECT FROM taskyard.task WHERE project = yard AND age = ANY (picked) AND uses IS NOT NULL);
+            END IF;
+            IF coalesce(cardinality(picked), 0) = 0 THEN
+                pages := pg_stat_get_xact_blocks_fetched('taskyard.task'::regclass);
+                IF kinds IS NULL THEN
+                    SELECT array_agg(age), bool_or(uses IS NOT NULL) INTO picked, some_use FROM (
+                        SELECT age, uses FROM taskyard.task
+                        WHERE project = yard AND state = 'todo' AND assignee IS NULL AND (uses IS NULL OR taskyard.is_free(project, uses))
+                        ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
+                    ) AS first;
+                ELSE
+                    SELECT array_agg(age), bool_or(uses IS NOT NULL) INTO picked, some_use FROM (
+                        SELECT age, uses FROM taskyard.task
+                        WHERE project = yard AND state = 'todo' AND assignee IS NULL AND kind = kinds[1]
+                          AND (uses IS NULL OR taskyard.is_free(project, uses))
+                        ORDER BY priority, age LIMIT number FOR NO KEY UPDATE SKIP LOCKED
+                    ) AS first;
+                END IF;
+                IF pg_stat_get_xact_blocks_fetched('taskyard.task'::regclass) - pages > 64 + number AND picked IS NOT NULL THEN
+                    PERFORM set_config('taskyard.ford', format(
+                        '%s:%s %s %s %s', yard, md5(coalesce(kinds[1], '')), taskyard.now() + 1000, priority, age), false)
+                    FROM taskyard.task WHERE project = yard AND age = picked[1];
+                END IF;
+            END IF;
         END IF;
         found := coalesce(cardinality(picked), 0);
         IF some_use THEN
