@@ -109,6 +109,24 @@ def test_a_move_that_was_under_way_when_somebody_fell_asleep_wakes_it(
         sql.execute("UPDATE taskyard.task SET state = 'waiting', due = 4102444800000 WHERE id = %s", (id,))
 
 
+@pytest.mark.parametrize("who", ["a role of its own", "a role with other habits"])
+def test_a_sleeper_that_may_see_its_own_project_only_is_woken(
+    yard: Yard, url: str, sql: Connection[Any], who: str
+) -> None:
+    role = f"sleeper_{url.rpartition('=')[2].replace('-', '_')}"
+    sql.execute(f"CREATE ROLE {role} LOGIN".encode())
+    if who == "a role with other habits":
+        sql.execute(f"ALTER ROLE {role} SET default_transaction_isolation = 'serializable'".encode())
+    sql.execute("SELECT taskyard.give_project(%s, %s)", (url.rpartition("=")[2], role))
+    with taskyard.open(url.replace("taskyard@", f"{role}@"), worker="bob") as other:
+        for _ in range(3):
+            thread, answers = waiting(other)
+            wait_until(lambda: listeners(sql, yard) == 1)
+            yard.add("build")
+            thread.join(10)
+            answers[0].done()
+
+
 def test_a_pause_that_ends_between_the_look_and_the_sleep_is_not_missed(
     yard: Yard, url: str, sql: Connection[Any]
 ) -> None:
