@@ -19,10 +19,10 @@ from bench.waking import Crew
 from bench.yards import environment, filled, say
 from tests.servers.postgres import Server
 
-PART = float(os.environ.get("TASKYARD_BENCH_CHURN", "40"))  # seconds, three of them
+PART = float(os.environ.get("TASKYARD_BENCH_CHURN", "50"))  # seconds, three of them
 WORKERS = 2
 SLOTS, BULK = 16, 10
-RATE = float(os.environ.get("TASKYARD_BENCH_RATE", "500"))  # tasks a second of each, at the most
+RATE = float(os.environ.get("TASKYARD_BENCH_RATE", "1000"))  # tasks a second of each, at the most
 BACKLOG = 200
 PICTURE = os.environ.get("TASKYARD_BENCH_PICTURE")  # a file for the picture
 
@@ -76,7 +76,7 @@ def report(_: str) -> None:
     print(
         f"PostgreSQL: {WORKERS * RATE:.0f} tasks a second added, claimed and ended, with a snapshot kept from {PART:g} to {2 * PART:g} s:"
     )
-    with Server() as server:
+    with Server(autovacuum_naptime="5s") as server:  # a minute by default, which is longer than this takes
         seconds = _run(server.url())
     parts = [seconds[int(PART * part) + 1 : int(PART * (part + 1)) - 1] for part in range(3)]
     for label, part in zip(("before", "while it is kept", "after"), parts, strict=True):
