@@ -60,27 +60,30 @@ def initialise(folder: str, binaries: str) -> None:
     )
 
 
-def start(folder: str, binaries: str, settings: dict[str, str], log: str = "log") -> subprocess.Popen[bytes]:
-    """A server on the folder's unix socket, that goes with this process."""
+def start(
+    folder: str, binaries: str, settings: dict[str, str], prefix: list[str] | None = None
+) -> subprocess.Popen[bytes]:
+    """A server on the folder's unix socket, that goes with this process; `prefix` puts it into another namespace."""
     words = [f"{binaries}/postgres", "-D", f"{folder}/data", "-k", folder]
     for name, value in settings.items():
         words += ["-c", f"{name}={value}"]
     # The signal of a parent's death is set after the user has changed: the kernel forgets it then.
     program = f"import ctypes, os, sys; ctypes.CDLL(None).prctl({_PDEATHSIG}, {int(signal.SIGINT)}); os.execv(sys.argv[1], sys.argv[1:])"
-    with open(f"{folder}/{log}", "ab") as output:
+    with open(f"{folder}/log", "ab") as output:
         return subprocess.Popen(
-            as_somebody([sys.executable, "-S", "-c", program, *words]),
+            (prefix or []) + as_somebody([sys.executable, "-S", "-c", program, *words]),
             stdout=output,
             stderr=output,
             stdin=subprocess.DEVNULL,
         )
 
 
-def is_ready(folder: str) -> bool:
-    """Whether the server takes connections: the last line of its pid file says so."""
+def is_ready(folder: str, server: int) -> bool:
+    """Whether this server takes connections: the last line of its pid file says so, and the first that it is its own."""
     try:
         with open(f"{folder}/data/postmaster.pid", encoding="utf-8") as file:
-            return file.read().splitlines()[-1].strip() == "ready"
+            lines = file.read().splitlines()
+            return lines[0] == str(server) and lines[-1].strip() == "ready"
     except (OSError, IndexError):
         return False
 
@@ -97,7 +100,7 @@ def keep(folder: str, binaries: str) -> None:
     initialise(folder, binaries)
     server = start(folder, binaries, SETTINGS)
     try:
-        while not is_ready(folder):
+        while not is_ready(folder, server.pid):
             assert server.poll() is None, "the server ended at once; its log tells why"
             time.sleep(0.005)
         door = socket.socket(socket.AF_UNIX)

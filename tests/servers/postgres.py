@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import importlib.util
@@ -103,23 +104,40 @@ def url_in(database: str, project: str | None = None, **options: str) -> str:
 
 
 class Server:
-    """A server of a test's own, that may be stopped, killed and started again."""
+    """A server of a test's own, that may be stopped, killed, frozen and started again."""
 
-    def __init__(self, release: str | None = None, **settings: str) -> None:
+    def __init__(
+        self,
+        release: str | None = None,
+        prefix: list[str] | None = None,
+        copy_of: Server | None = None,
+        **settings: str,
+    ) -> None:
         self.folder = tempfile.mkdtemp(prefix="taskyard-own-")  # short: a socket is in it
         self._binaries = binaries(release)
         self._settings = {**keeper.SETTINGS, **settings}
-        keeper.initialise(self.folder, self._binaries)
+        self._prefix = prefix
+        if copy_of is None:
+            keeper.initialise(self.folder, self._binaries)
+        else:
+            self._copy(copy_of)
         self._process: subprocess.Popen[bytes] | None = None
 
+    def _copy(self, primary: Server) -> None:
+        """A standby of this server, which follows it from the moment that it is started."""
+        words = [f"{self._binaries}/pg_basebackup", "-R", "-c", "fast", "-h", primary.folder, "-U", "taskyard"]
+        subprocess.run(keeper.as_somebody([*words, "-D", f"{self.folder}/data"]), check=True, capture_output=True)
+
     def start(self) -> None:
-        """Up, and ready."""
+        """Up, and ready; after a kill only once the last process of the one before is gone."""
         assert self._process is None
-        self._process = keeper.start(self.folder, self._binaries, self._settings)
         end = time.monotonic() + PATIENCE
-        while not keeper.is_ready(self.folder):
-            assert self._process.poll() is None, Path(self.folder, "log").read_text()
-            assert time.monotonic() < end
+        self._process = keeper.start(self.folder, self._binaries, self._settings, self._prefix)
+        while not keeper.is_ready(self.folder, self._process.pid):
+            assert time.monotonic() < end, Path(self.folder, "log").read_text()
+            if self._process.poll() is not None:
+                assert "is still in use" in Path(self.folder, "log").read_text()
+                self._process = keeper.start(self.folder, self._binaries, self._settings, self._prefix)
             time.sleep(0.005)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
@@ -128,14 +146,30 @@ class Server:
         keeper.stop(self._process, how)
         self._process = None
 
+    def freeze(self) -> list[int]:
+        """Stop all its processes where they are; gives their numbers, for `thaw`."""
+        os.kill(self.pid, signal.SIGSTOP)  # first, so that it starts no others
+        pids = [self.pid, *_children(self.pid)]
+        for pid in pids[1:]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        return pids
+
+    def thaw(self, pids: list[int]) -> None:
+        """Let them go on."""
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
     @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
 
     def url(self, project: str = "default", **options: str) -> str:
-        words = "&".join(f"{key}={quote(value, safe='/')}" for key, value in {"project": project, **options}.items())
-        return f"postgresql://taskyard@/{DATABASE}?host={self.folder}&{words}"
+        words = {"host": self.folder, "project": project, **options}
+        query = "&".join(f"{key}={quote(value, safe='/')}" for key, value in words.items())
+        return f"postgresql://taskyard@/{DATABASE}?{query}"
 
     def __enter__(self) -> Self:
         self.start()
@@ -145,3 +179,12 @@ class Server:
         if self._process is not None:
             self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder)
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if name.isdigit() and int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(name))
+    return found
