@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
     from taskyard.errors import Unavailable
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.25, 10.0
+FIRST_PAUSE, LONGEST_PAUSE = (
+    0.25,
+    4.0,
+)  # seconds: whoever is back is claimed from again within ten, however long it was away
 
 
 class Trouble:

@@ -17,17 +17,26 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.address import Address
 
 OLDEST = 140000
-CONNECT_TIMEOUT = 10
+CONNECT_TIMEOUT = 4
+# Where the network is cut without a word, the kernel gives a connection up after a few unanswered questions (seconds), and after as
+# long with something on its way (milliseconds). Its own limits are hours.
+_KEEPING = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done, and once more is all it needs
 
 
 class Lost(Exception):
-    """The connection broke: what was just said may have been done or not."""
+    """The connection broke: what was just said may have been done or not, or be done yet by the server's process `pid`."""
+
+    def __init__(self, message: str, pid: int) -> None:
+        super().__init__(message)
+        self.pid = pid
 
 
 def connect(address: Address, conninfo: str | None = None) -> Connection[Any]:
     """A new connection, on which each statement is a transaction of its own unless told otherwise."""
     psycopg = module()
+    from taskyard.stores.postgres.lines import Line
+
     target = conninfo or address.conninfo
     try:
         given = psycopg.conninfo.conninfo_to_dict(target)
@@ -36,24 +45,17 @@ def connect(address: Address, conninfo: str | None = None) -> Connection[Any]:
             f"{address.where} is no URL that PostgreSQL's library understands",
             hint="write postgresql://user@host:5432/database?project=NAME; other words after ? are libpq's parameters",
         ) from None
-    options: dict[str, Any] = {
-        "connect_timeout": CONNECT_TIMEOUT,
-        "application_name": "taskyard",
-        "keepalives_idle": 30,
-    }
+    usual: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT, "application_name": "taskyard", **_KEEPING}
+    options = {key: usual[key] for key in usual if key not in given}
     try:
-        opened: Connection[Any] = psycopg.connect(
-            target, autocommit=True, **{key: options[key] for key in options if key not in given}
-        )
+        opened = Line.connect(target, autocommit=True, **options)
     except psycopg.OperationalError as error:
-        raise Unavailable(
-            f"PostgreSQL at {address.where} cannot be reached: {_first_line(error)}",
-            hint="check the host, the database and the role, and that the server runs; then try again",
-        ) from None
+        raise unreachable(address, error) from None
     if opened.info.server_version < OLDEST:
         version = opened.info.server_version // 10000
         opened.close()
         raise Unavailable(f"PostgreSQL at {address.where} is version {version}", hint="Taskyard needs 14 or newer")
+    opened.again, opened.pooled, opened.pid = (target, options), address.pooled, opened.info.backend_pid
     opened.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     if address.pooled:
         opened.prepare_threshold = None  # the next transaction may run on another connection, which knows no names
@@ -128,7 +130,7 @@ def meaning(error: Exception, connection: Connection[Any], address: Address) -> 
     if state in _AGAIN:
         told = None
     elif state.startswith(("57P", "08")) or connection.closed or connection.broken:
-        told = Lost(_first_line(error))
+        told = Lost(_first_line(error), getattr(connection, "pid", 0))
     elif state == "25006":
         connection.close()
         told = _refused(address, error, "it is a standby, or read-only: name the primary, or wait until it is one")
@@ -139,6 +141,14 @@ def meaning(error: Exception, connection: Connection[Any], address: Address) -> 
     elif state[:2] in ("22", "25", "53", "55", "57", "58", "XX"):
         told = _refused(address, error, "try again; the server's log tells more")
     return told
+
+
+def unreachable(address: Address, error: Exception) -> Unavailable:
+    """There is no server, or none that answers."""
+    return Unavailable(
+        f"PostgreSQL at {address.where} cannot be reached: {_first_line(error)}",
+        hint="check the host, the database and the role, and that the server runs; then try again",
+    )
 
 
 def missing(address: Address) -> TaskyardError:

@@ -1,7 +1,8 @@
 """A few connections for one store: one for each thread that is in the middle of a verb, kept for the next.
 
 A connection that breaks is replaced, with growing pauses, for a short while; then it is the caller's turn to wait. What
-was in the air then is looked up before it is said again (`recover`), because its answer may be all that was lost.
+was in the air then is looked up before it is said again (`recover`), because its answer may be all that was lost; and it is
+ended first, because the server may be about to do it only now.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import threading
 import time
 from contextlib import contextmanager
 
-from taskyard import forks
+from taskyard import forks, ids
 from taskyard.errors import Invalid, Unavailable
-from taskyard.stores.postgres import driver
+from taskyard.stores.postgres import driver, queries
 from taskyard.stores.postgres.driver import Lost
 
 TYPE_CHECKING = False
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 MOST = 16  # connections of one store
 PATIENCE = 5.0  # seconds in which a connection that broke is replaced without a word
+AWAY = 0.5  # seconds without an answer after which others may have lost time too
+_TOLD_EVERY = 1.0  # seconds, at the least
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _IDLE = 0  # libpq's word for a connection that is in no transaction
 _TRIES = 10  # times that a statement which met a deadlock is said again
@@ -42,6 +45,8 @@ class Pool:
         self._durability = durability
         self.isolation = "read committed"
         """The server's default; where it is another, every connection is told otherwise."""
+        self.returned: Callable[[Connection[Any], float], object] | None = None
+        """Told, with a connection that works, for how long none did."""
         self._met = False
         self._closed = False
         self._begin()
@@ -51,6 +56,10 @@ class Pool:
         self._idle: list[Connection[Any]] = []
         self._room = threading.BoundedSemaphore(MOST)
         self._lock = threading.Lock()
+        self._away_since: float | None = None
+        self._asked: dict[Trouble, float] = {}
+        """Since when each of those waits for an answer who do."""
+        self._told_at = float("-inf")
 
     def renew(self) -> None:
         """A forked child leaves its parent's connections alone: a goodbye from here would end them for the parent."""
@@ -83,19 +92,49 @@ class Pool:
         while True:
             try:
                 with self._held() as connection:
+                    self._come_back(connection)
+                    self._asked[trouble] = time.monotonic()
                     if trouble.lost and recover is not None:
+                        self._end_lost(connection, trouble.lost)
                         found = recover(connection)
                         if found is not None:
                             return found
                     return once(connection)
             except Lost as error:
+                self._go_away(trouble.began)
                 trouble.met(self.address, error)
             except _Again as error:
                 trouble.again(error)
             except Unavailable:
+                self._go_away(trouble.began)
                 if not self._met or trouble.end is None:
                     raise
                 trouble.met(self.address, None)
+            finally:
+                began = self._asked.pop(trouble, None)
+                if began is not None and time.monotonic() - began >= AWAY:
+                    self._go_away(began)
+
+    def _go_away(self, since: float) -> None:
+        with self._lock:
+            self._away_since = since if self._away_since is None else min(since, self._away_since)
+
+    def _come_back(self, connection: Connection[Any]) -> None:
+        """Tell for how long somebody here had no answer, before anything else is said: a sweep would take it for silence."""
+        now = time.monotonic()
+        since = min(list(self._asked.values()), default=now)
+        if self._away_since is not None:
+            since = min(since, self._away_since)
+        if self.returned is None or now - since < AWAY or now - self._told_at < _TOLD_EVERY:
+            return
+        self.returned(connection, now - since)
+        with self._lock:
+            self._told_at, self._away_since = now, None
+
+    def _end_lost(self, connection: Connection[Any], pids: list[int]) -> None:
+        """See to it that what was lost is not done later; behind a pooler nobody can tell who would do it."""
+        if not self.address.pooled:
+            driver.rows(connection, queries.load("outages")["end_lost"], {"pids": pids})
 
     @contextmanager
     def _held(self) -> Iterator[Connection[Any]]:
@@ -137,7 +176,11 @@ class Pool:
             if self._durability in ("fast", "strict"):
                 words.append(f"SET synchronous_commit = {'off' if self._durability == 'fast' else 'on'}")
         if words:
-            connection.execute("; ".join(words).encode())
+            try:
+                connection.execute("; ".join(words).encode())
+            except driver.module().Error as error:
+                connection.close()
+                raise driver.unreachable(self.address, error) from None
         self._met = True
         return connection
 
@@ -165,10 +208,12 @@ class _Again(Exception):
 class Trouble:
     """How long a verb has been trying."""
 
-    __slots__ = ("_pause", "_tries", "end", "lost")
+    __slots__ = ("_pause", "_tries", "began", "end", "lost")
 
     def __init__(self) -> None:
-        self.lost = False
+        self.began = time.monotonic()
+        self.lost: list[int] = []
+        """The processes of the server that may still do what was said on connections that broke."""
         self.end: float | None = None
         self._pause = _FIRST_PAUSE
         self._tries = 0
@@ -177,7 +222,7 @@ class Trouble:
         """Wait a little, or give up."""
         now = time.monotonic()
         if error is not None:
-            self.lost = True
+            self.lost.append(error.pid)
         if self.end is None:
             self.end = now + PATIENCE
         if now + self._pause > self.end:
@@ -185,7 +230,8 @@ class Trouble:
                 f"PostgreSQL at {address.where} went away{'' if error is None else f': {error}'}",
                 hint="it is tried again with the next command; nothing that was acknowledged is lost",
             )
-        time.sleep(self._pause)
+        # At random: all who were connected have lost it in the same moment, and must not come back in the same one.
+        time.sleep(self._pause * (0.5 + ids.chance(8) / 256))
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     def again(self, error: _Again) -> None:

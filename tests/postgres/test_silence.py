@@ -1,0 +1,107 @@
+"""A server that says nothing: nobody waits for it for ever, what is slow is waited for, and what was lost is not done later."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import taskyard
+from taskyard import Unavailable
+from taskyard.stores.postgres import driver, lines, pool
+from tests.conftest import taken, wait_until
+from tests.servers.postgres import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import Connection
+
+    from taskyard import Yard
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that waits does so for a shorter time."""
+    monkeypatch.setattr(lines, "SILENCE", 0.3)
+    monkeypatch.setattr(pool, "PATIENCE", 1.0)
+    monkeypatch.setattr(driver, "CONNECT_TIMEOUT", 2)  # the shortest that libpq knows
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+def test_a_frozen_server_is_unavailable_and_the_claim_holds_when_it_goes_on(hasty: None, server: Server) -> None:
+    with taskyard.init(server.url(), worker="ada") as yard:
+        yard.add("build")
+        claim = taken(yard.claim(lease=60))
+        pids = server.freeze()
+        began = time.monotonic()
+        with pytest.raises(Unavailable):
+            claim.heartbeat()
+        assert time.monotonic() - began < 10
+        server.thaw(pids)
+        claim.heartbeat()
+        claim.done("after all")
+
+
+def test_what_takes_long_is_waited_for(hasty: None, yard: Yard) -> None:
+    store: Any = yard._store
+    assert store._ground.pool.run("SELECT pg_sleep(1.5), 7", {})[0][1] == 7
+
+
+def test_a_lock_that_is_held_for_long_is_waited_for(hasty: None, yard: Yard, sql: Connection[Any]) -> None:
+    id = yard.add("build").id
+    claim = taken(yard.claim())
+    sql.autocommit = False
+    sql.execute("SELECT FROM taskyard.task WHERE id = %s FOR UPDATE", (id,))
+    waiter = threading.Thread(target=claim.done)
+    waiter.start()
+    time.sleep(1.0)  # several times as long as a server may be silent; whether the waiter was in time does not matter
+    assert waiter.is_alive()
+    sql.rollback()
+    waiter.join()
+    assert yard.get(id).state == "done"
+
+
+@pytest.mark.parametrize("verb", ["claim", "add"])
+def test_what_was_said_to_a_frozen_server_is_not_done_behind_the_back_of_whoever_says_it_again(
+    hasty: None, server: Server, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr(pool, "PATIENCE", 30.0)
+    with taskyard.init(server.url(), worker="ada") as yard:
+        yard.add_many([{"kind": "build"}] * 20)
+        asked: Any = yard._store._ground.pool._asked  # type: ignore[attr-defined]
+        for _ in range(3):
+            pids = server.freeze()
+            said = threading.Thread(target=yard.claim if verb == "claim" else lambda: yard.add("build"))
+            said.start()
+            wait_until(lambda: asked)
+            wait_until(lambda: not asked, 20)  # given up
+            server.thaw(pids)
+            said.join()
+        counts = yard.counts()
+        assert (counts["processing"], counts["todo"]) == ((3, 17) if verb == "claim" else (0, 23))
+
+
+def test_a_connection_that_breaks_while_it_is_set_up_is_no_error_of_the_driver(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool_: Any = yard._store._ground.pool  # type: ignore[attr-defined]
+    pool_._durability = "fast"
+    whole = driver.connect
+
+    def broken(*given: Any) -> Any:
+        line = whole(*given)
+        line.close()
+        return line
+
+    monkeypatch.setattr(driver, "connect", broken)
+    pool_.drain()
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        yard.counts()
