@@ -26,24 +26,33 @@ class Ground:
 
     def __init__(self, address: Address, durability: str | None) -> None:
         self.address = address
-        self.pool: Pool | Bound = Pool(address, durability)
+        pool = Pool(address, durability)
+        self.pool: Pool | Bound = pool
         try:
-            greeting: schema.Greeting = self.pool.attempt(lambda connection: schema.greet(connection, address))
+            greeting: schema.Greeting = pool.attempt(lambda connection: schema.greet(connection, address))
             settings.refuse_unfinished(json.loads(greeting.settings).get("copy_of"), address.label)
         except BaseException:
-            self.pool.close()
+            pool.close()
             raise
         self.project = greeting.project
+        pool.returned = self._returned
         self.epoch = greeting.epoch
         self.now = greeting.now
         """The newest moment of the database's own time that was heard of."""
         if greeting.isolation != "read committed":
-            self.pool.isolation = greeting.isolation
-            self.pool.drain()
+            pool.isolation = greeting.isolation
+            pool.drain()
         given = settings.parse(json.loads(greeting.settings), f"the settings of project {address.project!r}")
         self.policy = given.policy
         self.checks = given.checks
         self.retention = given.retention
+
+    def _returned(self, connection: Connection[Any], away: float) -> None:
+        """The database could not be reached for so many seconds: that must cost nobody a lease."""
+        try:
+            self.on(connection, "outages", "returned", {"away": round(away * 1000)})
+        except driver.module().errors.InsufficientPrivilege:
+            return  # a role that somebody gave less than a project: it can work, and leases end for it as ever
 
     def within(self, connection: Any) -> Ground:
         """The same project on a connection of the caller's own."""

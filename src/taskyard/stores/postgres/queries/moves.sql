@@ -3,7 +3,7 @@
 -- name: passing_over
 -- Added to the conditions of a move by a janitor: a row that somebody has locked is alive, and nobody waits for it.
 AND age = (SELECT age FROM taskyard.task WHERE project = %(project)s AND age = %(age)s FOR UPDATE SKIP LOCKED)
-AND taskyard.now() > taskyard.lease_end(lease_ends, lease)
+AND taskyard.now() > (SELECT taskyard.lease_end(lease_ends, lease, yard) FROM taskyard.project AS yard WHERE yard.id = %(project)s)
 
 -- name: back
 -- From one open state to another.

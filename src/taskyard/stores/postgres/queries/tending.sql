@@ -1,14 +1,16 @@
 -- name: overdue
 -- Claims whose lease is over and waiting tasks that are due; and when the next will be.
+WITH yard AS MATERIALIZED (SELECT project AS cut FROM taskyard.project WHERE id = %(project)s)
 SELECT alarm.at, late.*
 FROM (
     SELECT least(
-        (SELECT min(taskyard.lease_end(lease_ends, lease)) FROM taskyard.task WHERE project = %(project)s AND state = 'processing'),
+        (SELECT min(taskyard.lease_end(lease_ends, lease, cut)) FROM taskyard.task, yard
+         WHERE project = %(project)s AND state = 'processing'),
         (SELECT min(due) FROM taskyard.task WHERE project = %(project)s AND state = 'waiting')) - taskyard.now() AS at
 ) AS alarm LEFT JOIN (
     (SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed
-     FROM taskyard.task
-     WHERE project = %(project)s AND state = 'processing' AND taskyard.lease_end(lease_ends, lease) < taskyard.now()
+     FROM taskyard.task, yard
+     WHERE project = %(project)s AND state = 'processing' AND taskyard.lease_end(lease_ends, lease, cut) < taskyard.now()
      LIMIT %(limit)s)
     UNION ALL
     (SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed
