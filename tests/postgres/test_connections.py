@@ -95,6 +95,17 @@ def test_an_ending_whose_answer_was_lost_is_made_once(yard: Yard, lost: list[str
     assert len(yard.events(task=id)) == 3
 
 
+def test_a_note_whose_answer_was_lost_is_made_once(yard: Yard, lost: list[str]) -> None:
+    id = yard.add("build").id
+    claim = taken(yard.claim())
+    claim.note("half way")
+    lost.append("noted AS")
+    claim.note("half way")  # the same words again are another note
+    assert lost == []
+    assert [note["text"] for note in yard.report(id).notes] == ["half way"] * 2
+    assert [event["event"] for event in yard.events(task=id)] == ["added", "claimed", "noted", "noted"]
+
+
 @pytest.mark.parametrize("verb", ["cancel", "edit"])
 def test_a_word_from_outside_whose_answer_was_lost_is_not_refused(yard: Yard, lost: list[str], verb: str) -> None:
     id = yard.add("build").id

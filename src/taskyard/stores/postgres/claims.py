@@ -128,7 +128,13 @@ class Claims:
             "progress": None if progress is None else float(progress), "note": None if note is None else draft.compact(note),
             "more": None if note is None else draft.compact({"text": note}),
         }  # fmt: skip
-        found = self._ground.run("claims", "renew", values)
+        said = time.monotonic()
+        found = self._ground.run(
+            "claims",
+            "renew",
+            values,
+            None if note is None else lambda connection: self._noted(connection, values, said),
+        )
         return found[0][0] if found else None
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
@@ -136,3 +142,9 @@ class Claims:
         ages = driver.array(ids.age_key(handle.id) for handle in handles)
         held = set(self._ground.run("claims", "holding", {"ages": ages}))
         return [(handle.id, handle.fence, handle.nonce) in held for handle in handles]
+
+    def _noted(self, connection: Connection[Any], values: dict[str, Any], said: float) -> Rows | None:
+        """The renewed lease of a note whose answer was lost, if it is there: these words of this claim, since they were said."""
+        [(now,)] = self._ground.on(connection, "outages", "now")
+        since = now - round((time.monotonic() - said) * 1000) - 1
+        return self._ground.on(connection, "outages", "noted", {**values, "since": since}) or None

@@ -19,3 +19,15 @@ SET cut_from = CASE WHEN swept_at <= cut_until THEN cut_from ELSE swept_at END, 
 WHERE id = %(project)s AND swept_at < taskyard.now() - %(away)s + least(500, %(away)s / 2)
   AND (swept_at <= cut_until OR cut_until < taskyard.now() - cut_grace)
 RETURNING cut_from
+
+-- name: now
+SELECT taskyard.now()
+
+-- name: noted
+-- Whether a note whose answer was lost was made, and until when its claim holds: none if that is over since.
+SELECT task.lease_ends FROM taskyard.task
+WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND fence = %(fence)s AND nonce = %(nonce)s
+  AND EXISTS (
+    SELECT FROM taskyard.record
+    WHERE record.project = %(project)s AND record.age = %(age)s AND sort = 'note' AND record.fence = %(fence)s
+      AND record.nonce = %(nonce)s AND content = %(note)s AND at >= %(since)s)
