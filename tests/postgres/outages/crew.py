@@ -30,7 +30,8 @@ SLOTS = (4, 4, 0, 0)  # of each worker; a loop by hand has none
 SETTINGS = {"lease": LEASE, "sweep_every": 0.5, "backoff": 0.05, "backoff_cap": 0.4, "max_crashes": 50}
 BACK_WITHIN = 10.0  # seconds
 _LONG_EVERY, _LONG = 100, 1.5 * LEASE  # some tasks take longer than a lease
-_WORK = 60.0  # seconds of work in all the others
+_WORK = 40.0  # seconds of work in all the others
+_MORE = 20
 _BATCH = 500
 _PATIENCE = 240.0
 _LOOK = 0.02
@@ -63,13 +64,21 @@ class Run:
         taskyard.init(self.url).close()
         with psycopg.connect(Address(self.url).conninfo, autocommit=True) as sql:
             sql.execute("UPDATE taskyard.project SET settings = %s", (json.dumps(SETTINGS),))
-        with Witness(taskyard.open(self.url, "owner"), Scribe(self.history, "owner")) as yard:
-            for first in range(0, self.tasks, _BATCH):
-                numbers = range(first, min(self.tasks, first + _BATCH))
-                yard.add_many([{"kind": "build", "data": {"n": n, "pause": self._pause(n)}} for n in numbers])
+        self._add(range(self.tasks))
         for number, slots in enumerate(SLOTS):
             self.start(f"hand-{number}", slots)
         return self
+
+    def _add(self, numbers: range) -> None:
+        with Witness(taskyard.open(self.url, "owner"), Scribe(self.history, "owner")) as yard:
+            for first in range(0, len(numbers), _BATCH):
+                batch = numbers[first : first + _BATCH]
+                yard.add_many([{"kind": "build", "data": {"n": n, "pause": self._pause(n)}} for n in batch])
+
+    def add_more(self) -> None:
+        """A few tasks for workers that had none left, and were cut off while they waited."""
+        self._add(range(self.tasks, self.tasks + _MORE))
+        self.tasks += _MORE
 
     def _pause(self, number: int) -> float:
         mean = min(0.2, _WORK / self.tasks)

@@ -20,28 +20,31 @@ if TYPE_CHECKING:
 
 SHORT, LONG = LEASE / 2, 2 * LEASE  # seconds of an outage
 FROZEN = 10.5  # more than anybody waits for an answer
+MANY = 1000  # tasks, from which on it may take its time
 # What was answered must outlive the server; fsync would only matter to the machine.
 SETTINGS: dict[str, Any] = {"synchronous_commit": "on"}
-AT = (0.2, 0.5)  # when something happens: shares of the tasks that have ended
+AT = (0.2, 0.5, 1.0)  # when something happens: shares of the tasks that have ended; at last everybody waits for more
 
 
 def killed_workers(tasks: int) -> dict[str, Any]:
     """SIGKILL to workers, again and again."""
     with Server(**SETTINGS) as server, Run(server.url(), tasks) as run:
-        for step in range(12):
-            run.until(0.05 + 0.07 * step)
+        kills = 50 if tasks >= MANY else 10
+        for number in range(kills):
+            run.until(0.05 + 0.8 * number / kills)
             run.kill()
         return run.judge()
 
 
 def _restarted(how: signal.Signals, tasks: int) -> dict[str, Any]:
     with Server(**SETTINGS) as server, Run(server.url(), tasks) as run:
-        for share, seconds in zip(AT, (SHORT, LONG), strict=True):
+        for share, seconds in zip(AT, (SHORT, LONG, SHORT), strict=True):
             run.until(share)
             with _outage(run):
                 server.stop(how)
                 time.sleep(seconds)
                 server.start()
+        run.add_more()
         return run.judge()
 
 
@@ -63,12 +66,13 @@ def killed_server(tasks: int) -> dict[str, Any]:
 def frozen_server(tasks: int) -> dict[str, Any]:
     """SIGSTOP to all processes of the server: connections stay, new ones are taken by the kernel, and nobody answers."""
     with Server(**SETTINGS) as server, Run(server.url(), tasks) as run:
-        for share, seconds in zip(AT, (LONG, FROZEN), strict=True):
+        for share, seconds in zip(AT, (LONG, FROZEN if tasks >= MANY else SHORT, SHORT), strict=True):
             run.until(share)
             with _outage(run):
                 pids = server.freeze()
                 time.sleep(seconds)
                 server.thaw(pids)
+        run.add_more()
         return run.judge()
 
 
@@ -100,12 +104,13 @@ def cut_network(tasks: int) -> dict[str, Any]:
         with open(f"{server.folder}/data/pg_hba.conf", "a") as rules:
             rules.write("host all all 10.77.0.0/24 trust\n")
         with server, Run(server.url(host="10.77.0.2"), tasks) as run:
-            for share, seconds in zip(AT, (SHORT, FROZEN), strict=True):
+            for share, seconds in zip(AT, (SHORT, FROZEN, LONG if tasks >= MANY else SHORT), strict=True):
                 run.until(share)
                 with _outage(run):
                     wire("down")
                     time.sleep(seconds)
                     wire("up")
+            run.add_more()
             return run.judge()
 
 
