@@ -158,10 +158,9 @@ def scratch(url: str | os.PathLike[str] | None, settings: Mapping[str, object]) 
             "a yard in memory belongs to one process, and this takes several", hint="name a directory with --yard"
         )
     if scheme == "postgresql":
-        raise Invalid(
-            "torture tries a place on a disk, and this yard is in a database",
-            hint="name a directory with --yard",
-        )
+        from taskyard.stores.postgres import beside as neighbour
+
+        return neighbour.make(path, settings)
     from taskyard.stores.directory import beside
 
     return beside.make(path, settings, exists=place is not None)

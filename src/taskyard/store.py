@@ -147,10 +147,22 @@ class Report:
 class Scratch:
     """A yard that is made to be tried and thrown away, beside another one and like it."""
 
-    __slots__ = ("dropbox", "folder", "prompt_log", "url")
+    __slots__ = ("dropbox", "folder", "label", "prompt_log", "remove", "url")
 
-    def __init__(self, url: str, folder: str, dropbox: str | None, prompt_log: bool) -> None:
+    def __init__(
+        self,
+        url: str,
+        folder: str,
+        dropbox: str | None,
+        prompt_log: bool,
+        label: str | None = None,
+        remove: Callable[[], None] = lambda: None,
+    ) -> None:
         self.url = url
+        self.label = label
+        """Where the yard is, for people, if it is not in the folder."""
+        self.remove = remove
+        """Lets go of what is not in the folder."""
         self.folder = folder
         """A folder of its own, for all that belongs to the trial."""
         self.dropbox = dropbox

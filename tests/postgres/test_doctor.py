@@ -44,15 +44,6 @@ def test_a_database_without_the_project_is_told_of_and_stays_as_it_is(url: str, 
 
 def test_what_is_for_disks_is_refused_for_databases(url: str) -> None:
     assert examined(url, "--peer")[0] == 2
-    answer = subprocess.run(
-        [*tools.COMMAND, "torture", "--seconds", "1"],
-        env=tools.environment(TASKYARD=url),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert answer.returncode == 2
-    assert "in a database" in answer.stderr
 
 
 def test_a_server_that_is_not_there_is_unavailable() -> None:

@@ -162,7 +162,7 @@ def _verdict(told: dict[str, Any]) -> str:
             if found
             else "it could not be carried through"
         )
-        return f"NOT LEGAL: {what} ({seed}). The yard and the history are kept in {told['kept']}"
+        return f"NOT LEGAL: {what} ({seed}). The history is kept in {told['kept']}, the yard in {told['kept_yard']}"
     if told["ended_by"] == "interrupted":
         return f"interrupted: all of it was legal so far, which is no proof ({seed})"
     return f"legal: every answer, and the yard at the end, are as promised ({seed})"
@@ -171,7 +171,7 @@ def _verdict(told: dict[str, Any]) -> str:
 COMMANDS: dict[str, Command] = {
     "torture": Command(
         torture,
-        "Prove it here: real processes add, claim and end tasks in a scratch yard beside your own, on the same filesystem, while they are killed, stopped past their lease, given one another's names and, where libfaketime is installed, wrong clocks. "
+        "Prove it here: real processes add, claim and end tasks in a scratch yard beside your own, on the same filesystem or in the same database, while they are killed, stopped past their lease, given one another's names and, where libfaketime is installed, wrong clocks. "
         "Each writes down what it asked for and what it was told; at the end all of that, and the yard, are checked against the promise. Your own yard is not touched. The scratch yard is removed when all is well, and kept when it is not. "
         "It ends at so many tasks or after so many seconds, whichever comes first, and then drains. Exit 0: all was legal; 1: it was not, or Ctrl-C came first (what was done until then is still judged). "
         "The same seed has the same plan of acts and faults; when the system lets whom go on stays its own affair.",

@@ -1,6 +1,6 @@
 """One process of a torture: does what its plan says, writes down all that it asks for and is told, until it is killed.
 
-Started as a program with one JSON object as its only word.
+Started as a program with one JSON object as its only word, and the yard in $TASKYARD.
 """
 
 from __future__ import annotations
@@ -187,4 +187,4 @@ def main(given: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    main({"url": os.environ.pop("TASKYARD"), **json.loads(sys.argv[1])})

@@ -128,9 +128,11 @@ class Hand:
 
 
 def _started(given: dict[str, Any], errors: int, line: int, clock: Mapping[str, str]) -> int:
+    words = {name: value for name, value in given.items() if name != "url"}
     process = subprocess.Popen(  # noqa: S603  our own program
-        [sys.executable, "-P", actor.__file__, json.dumps(given)],
-        env={**_environment(), **clock, VARIABLE: str(line)},
+        [sys.executable, "-P", actor.__file__, json.dumps(words)],
+        # The yard by the environment, because all on this machine can read arguments: a password may be in it.
+        env={**_environment(), **clock, VARIABLE: str(line), "TASKYARD": given["url"]},
         stdin=subprocess.DEVNULL,
         stdout=errors,
         stderr=errors,

@@ -211,6 +211,7 @@ class Ordeal:
         self.troubles += [] if self.tally.operations else ["nothing was done at all"]
         legal = verdict.legal and not self.troubles
         if legal:
+            self.scratch.remove()
             shutil.rmtree(self.scratch.folder, ignore_errors=True)
         return self._told(verdict, legal)
 
@@ -232,4 +233,5 @@ class Ordeal:
             "violations": [violation.as_dict() for violation in verdict.violations],
             "troubles": self.troubles,
             "kept": None if legal else self.scratch.folder,
+            "kept_yard": None if legal else self.scratch.label or os.path.join(self.scratch.folder, "yard"),
         }

@@ -15,7 +15,7 @@ _HINT = "write postgresql://user@host:5432/database?project=NAME, with what is s
 class Address:
     """Where a project is: its name, how to connect, and how to speak of it without a secret."""
 
-    __slots__ = ("conninfo", "label", "listen", "pooled", "project", "url")
+    __slots__ = ("_own", "conninfo", "label", "listen", "pooled", "project", "url")
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -32,10 +32,17 @@ class Address:
         self.project = words.text(own.get("project", PROJECT), "project", words.ENCODED_MOST)
         self.pooled = _pooled(own.get("pooler", "none"))
         self.listen = _listen(own.get("listen"), self.pooled)
+        self._own = own
         self.conninfo = _joined(base, rest)
         project = [] if self.project == PROJECT else [("project", self.project)]
         public = [pair for pair in rest if pair[0] not in ("password", "sslpassword")]
         self.label = _joined(_without_password(base), [*public, *project])
+
+    def beside(self, project: str) -> str:
+        """The URL of another project in the same database, reached in the same way."""
+        own = {**self._own, "project": project}
+        words = "&".join(f"{name}={quote(value, safe='/')}" for name, value in own.items())
+        return f"{self.conninfo}{'&' if '?' in self.conninfo else '?'}{words}"
 
     @property
     def where(self) -> str:
