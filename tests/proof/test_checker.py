@@ -458,6 +458,21 @@ def a_claim_without_an_answer_was_made() -> Tale:
     return tale.final("processing", 3, (handle(1), "crash"), worker="bob")
 
 
+def several_were_claimed_and_no_answer_came(number: int) -> Tale:
+    tale = Tale().add("boss", (1, 2), ONE, TWO).claim("ada", (3, None), number=number)
+    return tale.final("todo", 2, (handle(1), "crash")).final("todo", 2, (handle(1, "ada", TWO), "crash"), id=TWO)
+
+
+@legal
+def a_claim_of_two_without_an_answer_was_made() -> Tale:
+    return several_were_claimed_and_no_answer_came(2)
+
+
+@illegal("unclaimed")
+def a_claim_of_one_without_an_answer_took_two() -> Tale:
+    return several_were_claimed_and_no_answer_came(1)
+
+
 @legal
 def a_worker_lost_one_unheard_and_was_told_of_the_next() -> Tale:
     tale = Tale().add("boss", (1, 2), ONE, TWO).claim("ada", (3, 9), handle(1, "ada", TWO))

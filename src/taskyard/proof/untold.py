@@ -1,6 +1,6 @@
 """The rule about claims that nobody was told of: each was made by an asking that can have made it.
 
-One asking makes its claims under one nonce, and tells of one of them at the most. Whoever is stopped between winning a task
+One asking makes claims under one nonce, or under as many as it asks for tasks, and tells of one of each at the most. Whoever is stopped between winning a task
 and being told of it may have lost it by then: so it goes on, and is told of the next one that it wins, or that nothing is
 ready. What it lost on the way ended without a word of its holder, and before the answer. What got no answer may have made a
 claim that holds still.
@@ -64,7 +64,7 @@ def claimed(history: History, stories: dict[str, Story]) -> Iterator[Violation]:
             groups.setdefault((claim.worker, claim.nonce), []).append(claim)
     askings = [op for op in history if op.verb in TAKINGS]
     told = {handle.rpartition(".")[2]: op for op in askings if op.verb == "claim" for handle in _handles(op)}
-    makers: dict[int, list[Untold]] = {}
+    makers: dict[int, list[list[Untold]]] = {}
     for (_, nonce), group in groups.items():
         known = told.get(nonce)
         if known is not None:
@@ -88,21 +88,29 @@ def _untold(story: Story) -> Iterator[Untold]:
         yield Untold(story, f"fence {final.fence} of {story.id}", final.fence, final.worker, None)
 
 
-def _is_made(group: list[Untold], askings: list[Operation], makers: dict[int, list[Untold]], tried: set[int]) -> bool:
-    """Whether there is an asking for these, after giving others another one if need be: each made one such group at most."""
+def _is_made(
+    group: list[Untold], askings: list[Operation], makers: dict[int, list[list[Untold]]], tried: set[int]
+) -> bool:
+    """Whether there is an asking for these, after giving others another one if need be: each has made only so many groups."""
     for at, op in enumerate(askings):
-        if at in tried or _has_told(op) or not all(claim.may_be_of(op) for claim in group):
+        room = _room(op)
+        if at in tried or not room or not all(claim.may_be_of(op) for claim in group):
             continue
         tried.add(at)
-        if op.verb == "resume" or at not in makers or _is_made(makers[at], askings, makers, tried):
-            makers[at] = group
+        made = makers.setdefault(at, [])
+        if op.verb == "resume" or len(made) < room:
+            made.append(group)
             return True
+        for place, other in enumerate(made):
+            if _is_made(other, askings, makers, tried):
+                made[place] = group
+                return True
     return False
 
 
-def _has_told(op: Operation) -> bool:
-    """Whether the nonce of its claims is known; a resume has one for each."""
-    return op.verb == "claim" and bool(_handles(op))
+def _room(op: Operation) -> int:
+    """Under how many nonces that nobody knows it may have made claims; a resume has one for each."""
+    return 1 if op.verb == "resume" else int(op.given.get("number", 1)) - len(_handles(op))
 
 
 def _handles(op: Operation) -> list[str]:

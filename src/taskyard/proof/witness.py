@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
     from taskyard.asking import Added
     from taskyard.claim import Claim
+    from taskyard.moves import Move
     from taskyard.proof.scribe import Scribe
-    from taskyard.task import Task
+    from taskyard.store import Store
+    from taskyard.task import Standing, Task
     from taskyard.yard import Yard
 
     Answer = TypeVar("Answer")
@@ -24,11 +26,12 @@ _DRAFTED = ("key", "after", "assignee")
 
 
 class Witness:
-    """Stands for a yard: the verbs that promise something are written down, all others go to the yard itself."""
+    """Stands for a yard, also to a `Worker`: the verbs that promise something are written down, all others go to the yard itself."""
 
     def __init__(self, yard: Yard, scribe: Scribe) -> None:
         self.yard = yard
         self.scribe = scribe
+        self._store = Endings(yard._store, scribe)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.yard, name)
@@ -62,6 +65,14 @@ class Witness:
         claim = self._settled(asked, lambda: self.yard.claim(id, kinds=wanted, worker=worker, **options))
         self.scribe.told(asked, claims=[] if claim is None else [claim.handle])
         return None if claim is None else Held(self, claim)
+
+    def claim_many(self, number: int, *, kinds: Iterable[str] | None = None, **options: Any) -> list[Held]:
+        """As the yard's."""
+        wanted = None if kinds is None else list(kinds)
+        asked = self.scribe.ask("claim", number=number, kinds=wanted, worker=options.get("worker") or self.yard.worker)
+        claims = self._settled(asked, lambda: self.yard.claim_many(number, kinds=wanted, **options))
+        self.scribe.told(asked, claims=[claim.handle for claim in claims])
+        return [Held(self, claim) for claim in claims]
 
     def resume(self, worker: str | None = None) -> list[Held]:
         """As the yard's."""
@@ -107,6 +118,36 @@ class Witness:
     ) -> None:
         self.yard.close()
         self.scribe.close()
+
+
+class Endings:
+    """Stands for a store to whoever says many dones at once; to say one of them is said to its claim."""
+
+    def __init__(self, store: Store, scribe: Scribe) -> None:
+        self._whole = store
+        self._scribe = scribe
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+    def shift_many(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
+        """As the store's; one that was not made is open, until it is said alone."""
+        asked = [
+            self._scribe.ask("done", claim=f"{standing.id}.{standing.fence}.{standing.nonce}", result=word(move.result))
+            for standing, move in shifts
+        ]
+        try:
+            made = self._whole.shift_many(shifts, by)
+        except TaskyardError as error:
+            for number in asked:
+                self._scribe.refused(number, error.code)
+            raise
+        for number, done in zip(asked, made, strict=True):
+            if done:
+                self._scribe.told(number)
+            else:
+                self._scribe.refused(number, "unavailable")
+        return made
 
 
 class Held:
