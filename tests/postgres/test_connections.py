@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import taskyard
-from taskyard import State, Unavailable, times
+from taskyard import State, Unavailable, moves, times
 from taskyard.stores.postgres import pool
 from tests.conftest import taken, wait_until
 from tests.servers import postgres
@@ -93,6 +93,20 @@ def test_an_ending_whose_answer_was_lost_is_made_once(yard: Yard, lost: list[str
     assert len(report.history) == 1
     assert report.stale_results == []
     assert len(yard.events(task=id)) == 3
+
+
+def test_dones_that_were_said_together_and_whose_answer_was_lost_are_all_told_as_made(
+    yard: Yard, lost: list[str]
+) -> None:
+    yard.add_many([{"kind": "build"}] * 3)
+    claims = yard.claim_many(3)
+    late = yard._store.stand(claims[2].task.id)
+    claims[2].release()
+    lost.append("taskyard.finish(")
+    shifts = [(claim._standing, moves.done(claim._standing, "made")) for claim in claims[:2] if claim._standing]
+    assert yard._store.shift_many([*shifts, (late, moves.done(late, "late"))], "ada") == [True, True, False]
+    assert lost == []
+    assert [event["event"] for event in yard.events(event="done")] == ["done", "done"]
 
 
 def test_a_note_whose_answer_was_lost_is_made_once(yard: Yard, lost: list[str]) -> None:
