@@ -96,8 +96,8 @@ def test_a_connection_that_breaks_while_it_is_set_up_is_no_error_of_the_driver(
     pool_._durability = "fast"
     whole = driver.connect
 
-    def broken(*given: Any) -> Any:
-        line = whole(*given)
+    def broken(*given: Any, **options: Any) -> Any:
+        line = whole(*given, **options)
         line.close()
         return line
 

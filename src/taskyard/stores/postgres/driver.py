@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.address import Address
 
 OLDEST = 140000
-CONNECT_TIMEOUT = 4
+FIRST_TIMEOUT = 10  # seconds to connect to a server of which nothing is known yet
+CONNECT_TIMEOUT = 4  # the same for one that was there: it is tried again, and must not be missed when it is back
 # Where the network is cut without a word, the kernel gives a connection up after a few unanswered questions (seconds), and after as
 # long with something on its way (milliseconds). Its own limits are hours.
 _KEEPING = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
@@ -32,7 +33,7 @@ class Lost(Exception):
         self.pid = pid
 
 
-def connect(address: Address, conninfo: str | None = None) -> Connection[Any]:
+def connect(address: Address, conninfo: str | None = None, *, again: bool = False) -> Connection[Any]:
     """A new connection, on which each statement is a transaction of its own unless told otherwise."""
     psycopg = module()
     from taskyard.stores.postgres.lines import Line
@@ -47,8 +48,9 @@ def connect(address: Address, conninfo: str | None = None) -> Connection[Any]:
         ) from None
     usual: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT, "application_name": "taskyard", **_KEEPING}
     options = {key: usual[key] for key in usual if key not in given}
+    first = {} if again or "connect_timeout" in given else {"connect_timeout": FIRST_TIMEOUT}
     try:
-        opened = Line.connect(target, autocommit=True, **options)
+        opened = Line.connect(target, autocommit=True, **{**options, **first})
     except psycopg.OperationalError as error:
         raise unreachable(address, error) from None
     if opened.info.server_version < OLDEST:

@@ -188,7 +188,7 @@ class Line:
     # The connection
 
     def _dial(self, where: str) -> None:
-        self._line = driver.connect(self._ground.address, Address(where).conninfo if where else None)
+        self._line = driver.connect(self._ground.address, Address(where).conninfo if where else None, again=True)
         self._echo = f"taskyard_echo_{ids.base32(ids.chance(40), 8)}"
         self._ask("listen")
 

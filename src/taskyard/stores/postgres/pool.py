@@ -168,7 +168,7 @@ class Pool:
 
     def connected(self) -> Connection[Any]:
         """A new connection, told what this store wants of it."""
-        connection = driver.connect(self.address)
+        connection = driver.connect(self.address, again=self._met)
         words = []
         if not self.address.pooled:
             if self.isolation != "read committed":
