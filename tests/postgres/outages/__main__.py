@@ -9,7 +9,6 @@ import subprocess
 import sys
 from typing import Any
 
-from tests.postgres.outages.crew import faults
 from tests.postgres.outages.scenarios import APART, SCENARIOS, apart
 
 COLUMNS = (
@@ -35,8 +34,7 @@ def told_of(name: str, tasks: int) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(done.stdout)
         return told
     figures = SCENARIOS[name](tasks)
-    wrong = faults(figures)
-    return {**{column: figures[column] for column in COLUMNS}, "wrong": wrong}
+    return {name: figures[name] for name in (*COLUMNS, "wrong")}
 
 
 def main() -> int:

@@ -59,6 +59,7 @@ class Run:
         self._hands: dict[str, subprocess.Popen[bytes]] = {}
         self.began = time.monotonic()
         self.seconds = 0.0
+        self.good = False
 
     def __enter__(self) -> Self:
         taskyard.init(self.url).close()
@@ -142,7 +143,9 @@ class Run:
             picture = Picture.of(yard, drained=True)
         history = History.load(self.history)
         verdict = check(history, picture)
-        return {**self._figures(history, verdict), "codes": codes, "verdict": verdict}
+        told = {**self._figures(history, verdict), "codes": codes, "verdict": verdict}
+        self.good = not (wrong := faults(told))
+        return {**told, "wrong": wrong if self.good else [*wrong, f"the history is in {self.folder}"]}
 
     def _figures(self, history: History, verdict: Verdict) -> dict[str, Any]:
         answers = [self._answers(history, cut) for cut in self.cuts]
@@ -153,6 +156,7 @@ class Run:
             "kills": self.kills,
             "outages": len(self.cuts),
             "refused_late": verdict.figures["refused_late"],
+            "lost_claims": self._lost_claims(history),
             "held_through": sum(self._held_through(history, cut) for cut in self.cuts),
             "first_claim": max((self._first_claim(history, cut) for cut in self.cuts), default=0.0),
             "all_back": max((each[-1] for each in answers), default=0.0),
@@ -189,12 +193,27 @@ class Run:
             for op in history
         )
 
+    def _lost_claims(self, history: History) -> list[str]:
+        """Claims that were held in an outage, and over when their holder came back; on a busy machine others may lapse too."""
+        since = {
+            handle: op.end
+            for op in history
+            if op.verb == "claim" and op.told is not None and op.end is not None
+            for handle in op.told["claims"]
+        }
+        late = {op.given["claim"]: op.end for op in history if op.refused == "claim_lost" and op.end is not None}
+        return [
+            handle
+            for handle, at in late.items()
+            if any(since.get(handle, 0) < cut.end and at > cut.begin for cut in self.cuts)
+        ]
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for process in self._hands.values():
             if process.poll() is None:
                 process.kill()
             process.wait()
-        if kind is None:
+        if kind is None and self.good:
             shutil.rmtree(self.folder)
 
 
@@ -204,8 +223,8 @@ def faults(told: dict[str, Any]) -> list[str]:
     if any(told["codes"].values()):
         found.append(f"workers ended with {told['codes']}")
     if told["outages"]:
-        if told["refused_late"]:
-            found.append(f"{told['refused_late']} claims were lost to an outage")
+        if told["lost_claims"]:
+            found.append(f"claims were lost to an outage: {', '.join(told['lost_claims'])}")
         if not told["held_through"]:
             found.append("nobody held a task when the server went away: nothing was tried")
         if told["back"] < len(SLOTS):
