@@ -46,12 +46,12 @@ def test_a_server_that_was_frozen_for_longer_than_a_lease_costs_nobody_a_claim()
         ada.add("build")
         ada.sweep()
         claim = taken(ada.claim(lease=1.0))
-        pids = server.freeze()
+        server.freeze()
         sweeper = threading.Thread(target=bob.sweep)
         sweeper.start()
         outlast(claim)
         time.sleep(0.3)  # well over; that is all that it is for
-        server.thaw(pids)
+        server.thaw()
         sweeper.join()
         assert bob.sweep().reaped == 0
         assert bob.claim() is None

@@ -40,12 +40,12 @@ def test_a_frozen_server_is_unavailable_and_the_claim_holds_when_it_goes_on(hast
     with taskyard.init(server.url(), worker="ada") as yard:
         yard.add("build")
         claim = taken(yard.claim(lease=60))
-        pids = server.freeze()
+        server.freeze()
         began = time.monotonic()
         with pytest.raises(Unavailable):
             claim.heartbeat()
         assert time.monotonic() - began < 10
-        server.thaw(pids)
+        server.thaw()
         claim.heartbeat()
         claim.done("after all")
 
@@ -78,12 +78,12 @@ def test_what_was_said_to_a_frozen_server_is_not_done_behind_the_back_of_whoever
         yard.add_many([{"kind": "build"}] * 20)
         asked: Any = yard._store._ground.pool._asked  # type: ignore[attr-defined]
         for _ in range(3):
-            pids = server.freeze()
+            server.freeze()
             said = threading.Thread(target=yard.claim if verb == "claim" else lambda: yard.add("build"))
             said.start()
             wait_until(lambda: asked)
             wait_until(lambda: not asked, 20)  # given up
-            server.thaw(pids)
+            server.thaw()
             said.join()
         counts = yard.counts()
         assert (counts["processing"], counts["todo"]) == ((3, 17) if verb == "claim" else (0, 23))

@@ -122,6 +122,7 @@ class Server:
         else:
             self._copy(copy_of)
         self._process: subprocess.Popen[bytes] | None = None
+        self._frozen: list[int] = []
 
     def _copy(self, primary: Server) -> None:
         """A standby of this server, which follows it from the moment that it is started."""
@@ -143,21 +144,22 @@ class Server:
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Down: fast with SIGINT, immediate with SIGQUIT, dead with SIGKILL."""
         assert self._process is not None
+        self.thaw()  # or it would never hear of it
         keeper.stop(self._process, how)
         self._process = None
 
-    def freeze(self) -> list[int]:
-        """Stop all its processes where they are; gives their numbers, for `thaw`."""
+    def freeze(self) -> None:
+        """Stop all its processes where they are."""
         os.kill(self.pid, signal.SIGSTOP)  # first, so that it starts no others
-        pids = [self.pid, *_children(self.pid)]
-        for pid in pids[1:]:
+        self._frozen = [self.pid, *_children(self.pid)]
+        for pid in self._frozen[1:]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
-        return pids
 
-    def thaw(self, pids: list[int]) -> None:
+    def thaw(self) -> None:
         """Let them go on."""
-        for pid in pids:
+        frozen, self._frozen = self._frozen, []
+        for pid in frozen:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 

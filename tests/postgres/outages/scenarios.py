@@ -69,9 +69,9 @@ def frozen_server(tasks: int) -> dict[str, Any]:
         for share, seconds in zip(AT, (LONG, FROZEN if tasks >= MANY else SHORT, SHORT), strict=True):
             run.until(share)
             with _outage(run):
-                pids = server.freeze()
+                server.freeze()
                 time.sleep(seconds)
-                server.thaw(pids)
+                server.thaw()
         run.add_more()
         return run.judge()
 
