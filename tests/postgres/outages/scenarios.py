@@ -104,7 +104,7 @@ def cut_network(tasks: int) -> dict[str, Any]:
         with open(f"{server.folder}/data/pg_hba.conf", "a") as rules:
             rules.write("host all all 10.77.0.0/24 trust\n")
         with server, Run(server.url(host="10.77.0.2"), tasks) as run:
-            for share, seconds in zip(AT, (SHORT, FROZEN, LONG if tasks >= MANY else SHORT), strict=True):
+            for share, seconds in zip(AT, (SHORT / 2, FROZEN, LONG if tasks >= MANY else SHORT), strict=True):
                 run.until(share)
                 with _outage(run):
                     wire("down")

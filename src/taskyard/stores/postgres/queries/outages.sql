@@ -10,13 +10,14 @@ SELECT pg_terminate_backend(pid, 3000) FROM pg_stat_activity
 WHERE pid = ANY (%(pids)s) AND pid <> pg_backend_pid() AND usename = current_user AND wait_event IS DISTINCT FROM 'SyncRep'
 
 -- name: returned
--- One who had no answer for so long has one. If nobody has swept meanwhile, nobody could: then no lease that ended since the last
+-- One who had no answer for so long has one. If nobody has swept meanwhile (but for the last quarter: a network that is mended brings
+-- what was on its way at different times), nobody could: then no lease that ended since the last
 -- sweep is over before its holder had time to come back as well, which takes longer after a longer outage. What is told before that
 -- time is over is of the same outage if nobody has swept since; else it is left out, so that the time is not cut short.
 UPDATE taskyard.project
 SET cut_from = CASE WHEN swept_at <= cut_until THEN cut_from ELSE swept_at END, cut_until = taskyard.now(),
     cut_grace = least(10000, 2 * %(away)s)
-WHERE id = %(project)s AND swept_at < taskyard.now() - %(away)s + least(500, %(away)s / 2)
+WHERE id = %(project)s AND swept_at < taskyard.now() - %(away)s / 4
   AND (swept_at <= cut_until OR cut_until < taskyard.now() - cut_grace)
 RETURNING cut_from
 
