@@ -81,10 +81,11 @@ def test_a_newer_schema_is_used_only_if_it_says_that_it_may_be(
 
 
 def test_an_older_schema_is_refused_with_the_way_on(database: str, capsys: pytest.CaptureFixture[str]) -> None:
-    url = postgres.url_in(database)
-    taskyard.init(url).close()
-    with connection_to(database) as sql:
-        sql.execute("DELETE FROM taskyard.migration WHERE version = %s", (schema.CLIENT,))
+    url, known = postgres.url_in(database), schema.known()
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr(schema, "known", lambda: known[:-1])
+        before.setattr(schema, "CLIENT", schema.CLIENT - 1)
+        taskyard.init(url).close()
     for words in (["add", "build"], ["ready"], ["init"]):
         assert main([*words, "--yard", url]) == 8
         assert "taskyard migrate" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 
 import taskyard
 from taskyard import Unavailable
-from taskyard.stores.postgres import driver, lines, pool
+from taskyard.stores.postgres import driver, pool, silence
 from tests.conftest import taken, wait_until
 from tests.servers.postgres import Server
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that waits does so for a shorter time."""
-    monkeypatch.setattr(lines, "SILENCE", 0.3)
+    monkeypatch.setattr(silence, "SILENCE", 0.3)
     monkeypatch.setattr(pool, "PATIENCE", 1.0)
     monkeypatch.setattr(driver, "CONNECT_TIMEOUT", 2)  # the shortest that libpq knows
 

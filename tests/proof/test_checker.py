@@ -460,7 +460,7 @@ def a_claim_without_an_answer_was_made() -> Tale:
 
 def several_were_claimed_and_no_answer_came(number: int) -> Tale:
     tale = Tale().add("boss", (1, 2), ONE, TWO).claim("ada", (3, None), number=number)
-    return tale.final("todo", 2, (handle(1), "crash")).final("todo", 2, (handle(1, "ada", TWO), "crash"), id=TWO)
+    return tale.final("todo", 2, (handle(1), "crash")).final("todo", 3, (handle(2, "ada", TWO), "crash"), id=TWO)
 
 
 @legal

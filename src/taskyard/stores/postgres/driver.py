@@ -36,7 +36,7 @@ class Lost(Exception):
 def connect(address: Address, conninfo: str | None = None, *, again: bool = False) -> Connection[Any]:
     """A new connection, on which each statement is a transaction of its own unless told otherwise."""
     psycopg = module()
-    from taskyard.stores.postgres.lines import Line
+    from taskyard.stores.postgres.silence import Line
 
     target = conninfo or address.conninfo
     try:
