@@ -67,9 +67,9 @@ def test_a_claim_that_is_gone_is_told_and_one_that_its_holder_ended_is_not(yard:
 
 def test_a_worker_that_does_not_run_is_not_beaten_for(yard: Yard) -> None:
     runs = False
-    pulse = Pulse(lambda _: None, lambda: runs)
+    pulse = Pulse(yard.held, lambda _: None, lambda: runs)
     claim = taken(yard.claim(lease=0.2))
-    pulse.add(claim, 0.2)
+    pulse.add(claim.handle, 0.2)
     with taskyard.open(yard.url) as other:
 
         def turned() -> bool:
@@ -91,9 +91,9 @@ def test_a_worker_that_does_not_run_is_not_beaten_for(yard: Yard) -> None:
 
 def test_a_store_that_is_away_loses_no_claim(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     lost: list[str] = []
-    pulse = Pulse(lost.append)
+    pulse = Pulse(yard.held, lost.append)
     claim = taken(yard.claim(lease=0.05))
-    pulse.add(claim, 0.05)
+    pulse.add(claim.handle, 0.05)
     asked: list[int] = []
 
     def away(*_: object) -> None:

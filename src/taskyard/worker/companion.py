@@ -14,20 +14,18 @@ import time
 from typing import TYPE_CHECKING
 
 from taskyard import opening
-from taskyard.errors import TaskyardError
 from taskyard.worker.pulse import Pulse, lose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from taskyard.claim import Claim
     from taskyard.worker.job import Job
     from taskyard.yard import Yard
 
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.worker import companion; companion.main()"
-_GONE = ("Z", "X")  # states of a process that does not run any more
-_STOPPED = ("T", "t", *_GONE)  # the same, or not now
+_STOPPED = ("T", "t", "Z", "X")  # states of a process that does not run now, or any more
 _PATIENCE = 2.0  # seconds that a companion has to end
-_PAUSE = 0.2  # seconds between two looks for a yard that is away
 
 
 class CompanionBeats:
@@ -128,32 +126,28 @@ def _close(stream: object) -> None:
 def main() -> None:
     """Beat for the worker that the arguments name, until it is gone."""
     worker, pid = sys.argv[1:]
-    while (opened := _opened(os.environ["TASKYARD"], worker)) is None:
-        if _state(int(pid)) in _GONE:
-            return
-        time.sleep(_PAUSE)
-    with opened as yard:
-        pulse = Pulse(_tell, lambda: _runs(int(pid)))
+    opened: list[Yard] = []
 
-        def listen() -> None:
-            for line in sys.stdin:
-                handle, _, lease = line[1:].strip().partition(" ")
-                if line.startswith("+"):
-                    pulse.add(yard.held(handle), float(lease))
-                else:
-                    pulse.remove(handle)
-            pulse.stop()  # the worker is gone
+    def claim(handle: str) -> Claim:
+        if not opened:  # not before it is needed: many tasks are done before they are first looked after
+            opened.append(opening.open(os.environ["TASKYARD"], worker))
+        return opened[0].held(handle)
 
-        threading.Thread(target=listen, name="worker", daemon=True).start()
-        pulse.run()
+    pulse = Pulse(claim, _tell, lambda: _runs(int(pid)))
 
+    def listen() -> None:
+        for line in sys.stdin:
+            handle, _, lease = line[1:].strip().partition(" ")
+            if line.startswith("+"):
+                pulse.add(handle, float(lease))
+            else:
+                pulse.remove(handle)
+        pulse.stop()  # the worker is gone
 
-def _opened(url: str, worker: str) -> Yard | None:
-    """The yard, or None while it is away; whoever works on it has said so."""
-    try:
-        return opening.open(url, worker)
-    except TaskyardError:
-        return None
+    threading.Thread(target=listen, name="worker", daemon=True).start()
+    pulse.run()
+    for yard in opened:
+        yard.close()
 
 
 def _tell(handle: str) -> None:

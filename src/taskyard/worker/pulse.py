@@ -40,10 +40,9 @@ class Beats(Protocol):
 class Held:
     """One claim that is kept alive."""
 
-    __slots__ = ("beat_at", "claim", "every", "look_at")
+    __slots__ = ("beat_at", "every", "look_at")
 
-    def __init__(self, claim: Claim, lease: float) -> None:
-        self.claim = claim
+    def __init__(self, lease: float) -> None:
         self.every = lease / BEATS
         self.beat_at = time.monotonic() + self.every
         self.look_at = 0.0
@@ -57,7 +56,13 @@ class Held:
 class Pulse:
     """The claims that are held, and their beats."""
 
-    def __init__(self, lost: Callable[[str], None], may_beat: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        claim: Callable[[str], Claim | None],
+        lost: Callable[[str], None],
+        may_beat: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._claim = claim
         self._held: dict[str, Held] = {}
         self._lock = threading.Lock()
         self._lost = lost
@@ -66,11 +71,11 @@ class Pulse:
         self._until: float | None = 0.0
         self._over = False
 
-    def add(self, claim: Claim, lease: float) -> None:
-        """Beat for this claim."""
-        held = Held(claim, lease)
+    def add(self, handle: str, lease: float) -> None:
+        """Beat for this claim; it is asked for by its handle when it is first due."""
+        held = Held(lease)
         with self._lock:
-            self._held[claim.handle] = held
+            self._held[handle] = held
         if self._until is None or held.look_at < self._until:
             self._change.set()
 
@@ -108,34 +113,37 @@ class Pulse:
         now = time.monotonic()
         with self._lock:
             due = [(handle, one) for handle, one in self._held.items() if one.look_at <= now]
-        for (handle, one), held in zip(due, _holding([one.claim for _, one in due]), strict=True):
-            if held and self._has_beaten(one):
+        for handle, one, claim, held in self._looked_up(due):
+            if held and self._has_beaten(one, claim):
                 one.look_again()
             else:
                 self.remove(handle)
                 self._lost(handle)
 
-    def _has_beaten(self, one: Held) -> bool:
+    def _looked_up(self, due: list[tuple[str, Held]]) -> list[tuple[str, Held, Claim, bool]]:
+        """Each with its claim, and whether that holds; none while the store is away, and those are looked at again."""
+        try:
+            asked = [(handle, one, self._claim(handle)) for handle, one in due]
+            known = [(handle, one, claim) for handle, one, claim in asked if claim is not None]  # else dropped just now
+            # Looked at before they beat: a claim that its own command has ended is no late verb to log.
+            alive = known[0][2].yard._store.holding([claim._parsed() for _, _, claim in known]) if known else []
+        except TaskyardError:
+            for _, one in due:
+                one.look_again()
+            return []
+        return [(*each, held) for each, held in zip(known, alive, strict=True)]
+
+    def _has_beaten(self, one: Held, claim: Claim) -> bool:
         """Whether the claim is alive after this; it beats if that is due."""
         try:
             if time.monotonic() + min(LOOK_EVERY, one.every) / 2 >= one.beat_at and self._may_beat():
-                one.claim.heartbeat()
+                claim.heartbeat()
                 one.beat_at = time.monotonic() + one.every
         except (ClaimLost, NotFound):
             return False
         except TaskyardError:
-            pass  # a store that is away may be back before the lease ends: the next look tries again
+            pass  # away; the next look tries again
         return True
-
-
-def _holding(claims: list[Claim]) -> list[bool]:
-    """Which of these hold: looked at before they beat, since a claim that its own command has ended is no late verb to log."""
-    if not claims:
-        return []
-    try:
-        return claims[0].yard._store.holding([claim._parsed() for claim in claims])
-    except TaskyardError:
-        return [True] * len(claims)  # away, for all that can be known
 
 
 class ThreadBeats:
@@ -143,7 +151,7 @@ class ThreadBeats:
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
-        self._pulse = Pulse(lambda handle: lose(self._jobs.get(handle)))
+        self._pulse = Pulse(self._claim, lambda handle: lose(self._jobs.get(handle)))
         self._thread = threading.Thread(target=self._pulse.run, name="heartbeats", daemon=True)
         self._thread.start()
 
@@ -151,13 +159,17 @@ class ThreadBeats:
         """Beat for these jobs from now on."""
         for job in jobs:
             self._jobs[job.handle] = job
-            self._pulse.add(job.claim, job.claim.lease)
+            self._pulse.add(job.handle, job.claim.lease)
 
     def drop(self, jobs: Sequence[Job]) -> None:
         """They have ended."""
         for job in jobs:
             self._jobs.pop(job.handle, None)
             self._pulse.remove(job.handle)
+
+    def _claim(self, handle: str) -> Claim | None:
+        job = self._jobs.get(handle)
+        return None if job is None else job.claim
 
     def close(self) -> None:
         """Beat no more."""

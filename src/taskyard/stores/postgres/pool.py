@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
 
 from taskyard import forks, ids
 from taskyard.errors import Invalid, Unavailable
@@ -18,7 +17,8 @@ from taskyard.stores.postgres.driver import Lost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from types import TracebackType
     from typing import Any
 
     from psycopg import Connection
@@ -91,7 +91,7 @@ class Pool:
         trouble = Trouble()
         while True:
             try:
-                with self._held() as connection:
+                with _Held(self) as connection:
                     self._come_back(connection)
                     self._asked[trouble] = time.monotonic()
                     if trouble.lost and recover is not None:
@@ -121,6 +121,8 @@ class Pool:
 
     def _come_back(self, connection: Connection[Any]) -> None:
         """Tell for how long somebody here had no answer, before anything else is said: a sweep would take it for silence."""
+        if self._away_since is None and not self._asked:
+            return
         now = time.monotonic()
         since = min(list(self._asked.values()), default=now)
         if self._away_since is not None:
@@ -136,35 +138,26 @@ class Pool:
         if not self.address.pooled:
             driver.rows(connection, queries.load("outages")["end_lost"], {"pids": pids})
 
-    @contextmanager
-    def _held(self) -> Iterator[Connection[Any]]:
-        """A connection for one thread; errors of the driver come out as what they mean."""
-        with self._room:
+    def _take(self) -> Connection[Any]:
+        self._room.acquire()
+        try:
             with self._lock:
-                connection = self._idle.pop() if self._idle else None
-            connection = connection or self.connected()
-            errors = driver.module().Error
-            try:
-                yield connection
-            except errors as error:
-                told = driver.meaning(error, connection, self.address)
-                raise (told if told is not None else _Again(str(error))) from None
-            finally:
-                self._back(connection)
+                if self._idle:
+                    return self._idle.pop()
+            return self.connected()
+        except BaseException:
+            self._room.release()
+            raise
 
     def _back(self, connection: Connection[Any]) -> None:
-        if connection.closed or connection.broken:
-            connection.close()
+        if connection.pgconn.transaction_status == _IDLE:
+            with self._lock:
+                if not self._closed:
+                    self._idle.append(connection)
+                    return
+        elif connection.closed or connection.broken:
             self.drain()  # the others are as dead as this one, most likely
-            return
-        if connection.info.transaction_status != _IDLE:
-            connection.close()  # whoever had it was interrupted in mid-statement
-            return
-        with self._lock:
-            if not self._closed:
-                self._idle.append(connection)
-                return
-        connection.close()
+        connection.close()  # also one that somebody had who was interrupted in mid-statement
 
     def connected(self) -> Connection[Any]:
         """A new connection, told what this store wants of it."""
@@ -199,6 +192,31 @@ class Pool:
     def __del__(self) -> None:
         if not self._closed:
             self.close()
+
+
+class _Held:
+    """A connection for one thread; errors of the driver come out as what they mean."""
+
+    __slots__ = ("_connection", "_pool")
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def __enter__(self) -> Connection[Any]:
+        self._connection = self._pool._take()
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pool = self._pool
+        try:
+            if isinstance(error, driver.module().Error):
+                told = driver.meaning(error, self._connection, pool.address)
+                raise (told if told is not None else _Again(str(error))) from None
+        finally:
+            pool._back(self._connection)
+            pool._room.release()
 
 
 class _Again(Exception):

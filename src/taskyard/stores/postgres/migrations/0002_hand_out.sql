@@ -158,6 +158,7 @@ DECLARE
     found int;
     some_use boolean;
     pages bigint;
+    taken taskyard.task;
 BEGIN
     SELECT paused, paused_kinds INTO whole, part FROM taskyard.project WHERE id = yard;
     IF whole THEN
@@ -220,7 +221,24 @@ BEGIN
         RETURN;
     END IF;
 
-    -- What they say is read after they were locked: so it is what goes with their fence.
+    -- What they say is read after they were locked: so it is what goes with their fence. One alone is quicker in plain steps.
+    IF number = 1 THEN
+        UPDATE taskyard.task
+        SET state = 'processing', fence = task.fence + 1, worker = taker, nonce = nonces[1], progress = NULL, due = NULL,
+            lease = coalesce(asked, task.own_lease, usual, fallback),
+            lease_ends = taskyard.now() + (coalesce(asked, task.own_lease, usual, fallback) * 1000)::bigint
+        WHERE task.project = yard AND task.age = picked[1]
+        RETURNING task.* INTO taken;
+        INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by)
+        VALUES (yard, 'claimed', taken.id, taken.kind, taken.fence, taker, taker);
+        RETURN QUERY
+        SELECT taken.id, taken.kind, taken.priority, taken.assignee, taken.state, taken.fence, taken.errors, taken.crashes,
+               taken.max_attempts, taken.own_lease, taken.worker, taken.nonce, taken.lease, taken.lease_ends, taken.progress, taken.due,
+               taken.uses, NULL::bigint, title, mission, key, after, verify, not_before, data, error, NULL::text
+        FROM taskyard.body WHERE body.project = yard AND body.id = taken.id;
+        PERFORM taskyard.ring(yard);
+        RETURN;
+    END IF;
     RETURN QUERY
     WITH claimed AS (
         UPDATE taskyard.task
@@ -251,15 +269,36 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    free text[] COLLATE "C" := ages;
+    free text[] COLLATE "C";
+    gone taskyard.task;
+    content taskyard.body;
 BEGIN
-    IF cardinality(ages) > 1 THEN
-        free := ARRAY(
-            SELECT locked.age
-            FROM unnest(ages) AS next, LATERAL (
-                SELECT age FROM taskyard.task WHERE project = yard AND age = next FOR UPDATE SKIP LOCKED
-            ) AS locked);
+    IF cardinality(ages) = 1 THEN
+        DELETE FROM taskyard.task
+        WHERE project = yard AND age = ages[1] AND id = ids[1] AND state::text = 'processing' AND fence = fences[1] AND nonce = nonces[1]
+          AND NOT followed AND uses IS NULL
+        RETURNING task.* INTO gone;
+        IF NOT FOUND THEN
+            RETURN;
+        END IF;
+        DELETE FROM taskyard.body WHERE project = yard AND id = gone.id RETURNING body.* INTO content;
+        INSERT INTO taskyard.ended (
+            project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, followed,
+            worker, nonce, ended_at, title, mission, key, after, verify, not_before, data, error, result)
+        VALUES (yard, gone.age, gone.id, 'done', gone.kind, gone.priority, gone.assignee, gone.fence, gone.errors, gone.crashes,
+                gone.max_attempts, gone.own_lease, false, gone.worker, gone.nonce, taskyard.now(), content.title, content.mission,
+                content.key, content.after, content.verify, content.not_before, content.data, content.error, results[1]);
+        INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by)
+        VALUES (yard, 'done', gone.id, gone.kind, gone.fence, gone.worker, teller);
+        PERFORM taskyard.ring(yard);
+        RETURN NEXT gone.id;
+        RETURN;
     END IF;
+    free := ARRAY(
+        SELECT locked.age
+        FROM unnest(ages) AS next, LATERAL (
+            SELECT age FROM taskyard.task WHERE project = yard AND age = next FOR UPDATE SKIP LOCKED
+        ) AS locked);
     RETURN QUERY
     WITH gone AS (
         DELETE FROM taskyard.task USING unnest(ages, ids, fences, nonces, results) AS ending (age, id, fence, nonce, result)
