@@ -25,8 +25,7 @@ NEVER = 10**14
 def returned(yard: Yard, away: float) -> None:
     """Have the yard's store say that it had no answer for so long."""
     ground: Any = yard._store._ground  # type: ignore[attr-defined]
-    with ground.pool._held() as connection:
-        ground._returned(connection, away)
+    ground.pool.attempt(lambda connection: ground._returned(connection, away))
 
 
 def silent_since(sql: Connection[Any], yard: Yard, seconds: float) -> None:

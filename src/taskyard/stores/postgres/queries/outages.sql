@@ -1,7 +1,7 @@
 -- A database that was out of reach: whether it is there, what became of what was said to it, and whose leases that must not cost.
 
 -- name: served
-SELECT pid FROM pg_stat_activity WHERE pid = %(pid)s AND usename = current_user
+SELECT pid FROM pg_stat_activity WHERE pid = {pid} AND usename = current_user
 
 -- name: end_lost
 -- What was said on a connection that broke may be waiting to be done: it is ended before anybody looks whether it was. Not one that
