@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from taskyard.errors import Invalid
@@ -16,6 +17,7 @@ from taskyard.worker.signals import Signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from logging import Logger
 
     from taskyard.worker.pulse import Beats
     from taskyard.worker.runner import Performer
@@ -148,12 +150,19 @@ def _reported(job: Job, ended: Outcome, seconds: float) -> None:
     import logging  # 6 ms, and the command line does its own telling
 
     level = logging.INFO if ended.reason is None else logging.WARNING
+    if not _logger().isEnabledFor(level):
+        return
     reason = "" if ended.reason is None else f": {ended.reason.partition(chr(10))[0][:200]}"
     told = "%s %s %s after %.2f s%s"
-    logging.getLogger("taskyard").log(level, told, job.kind, job.id, ended.ending, seconds, reason)
+    _logger().log(level, told, job.kind, job.id, ended.ending, seconds, reason)
 
 
 def _warned(text: str) -> None:
+    _logger().warning(text)
+
+
+@functools.cache
+def _logger() -> Logger:
     import logging
 
-    logging.getLogger("taskyard").warning(text)
+    return logging.getLogger("taskyard")

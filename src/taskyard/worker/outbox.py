@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Ended = tuple[Job, Outcome, Runner]
 
-_LINGER = 0.002  # seconds that a done waits for others, while its slot has found more to do
+_LINGER = 0.01  # seconds that a done waits for others, while its slot has found more to do
 
 
 class Outbox:
@@ -43,10 +43,9 @@ class Outbox:
         if outcome.ending is not Ending.DONE or job.task.verify is not None or job.lost:
             return False
         try:
-            draft.payload(outcome.result, "result")
+            return outcome.result is None or bool(draft.payload(outcome.result, "result"))
         except Invalid:
             return False
-        return True
 
     def put(self, job: Job, outcome: Outcome, runner: Runner) -> None:
         """To be said with the next ones; whoever has nothing else to do says it at once (`flush`)."""
@@ -55,14 +54,16 @@ class Outbox:
             self._some.set()
 
     def flush(self) -> None:
-        """Say what there is to say; at the return it is stored, or told why not."""
-        while self._waiting:
-            with self._lock:
+        """Say what there is to say; at the return it is stored, or told why not.
+
+        Whoever comes while others do so waits for them: so the next claim is for all slots that are idle then.
+        """
+        with self._lock:
+            while self._waiting:
                 some: list[Ended] = []
                 while self._waiting and len(some) < self._yard._store.batch:
                     some.append(self._waiting.popleft())
-                if some:
-                    self._say(some)
+                self._say(some)
 
     def _say(self, some: list[Ended]) -> None:
         made = self._stored(some)

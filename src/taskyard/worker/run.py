@@ -81,6 +81,7 @@ class Run:
         self._outbox = Outbox(yard, self._over_with, self._wait_out)
         self._claimed = 0
         self._busy_until = time.monotonic()
+        self._idle_for_good = False
         self._quiet: str | None = None
         """The end of the log when nothing was left to do."""
         self._own: list[str] = []
@@ -243,7 +244,7 @@ class Run:
                     if found:
                         self._take(found)
                     elif self._is_idle_for_good():
-                        return None
+                        self._idle_for_good = True
                     elif patience is None:
                         patience = Patience(self._store, None, self._stopping.is_set)
                     else:
@@ -272,6 +273,7 @@ class Run:
                         return [claim]
             except (Conflict, NotFound):
                 continue  # not due yet, or somebody else's by now
+        self._outbox.flush()  # what ends in this moment frees a slot as well
         number = min(self._options.concurrency - len(self._held), self._store.batch)
         if self._options.max_tasks is not None:
             number = min(number, self._options.max_tasks - self._claimed)
@@ -279,7 +281,7 @@ class Run:
 
     def _is_over(self) -> bool:
         most = self._options.max_tasks
-        return self._stopping.is_set() or (most is not None and self._claimed >= most)
+        return self._stopping.is_set() or self._idle_for_good or (most is not None and self._claimed >= most)
 
     def _is_idle_for_good(self) -> bool:
         """Nothing is ready: whether that is the end."""

@@ -79,7 +79,7 @@ class Claims:
         worker, lease, usual, _ = want.terms
         return {
             "project": self._ground.project, "worker": worker, "kinds": None if want.kinds is None else driver.array(sorted(want.kinds)),
-            "age": None, "fence": None, "nonces": driver.array(nonces), "lease": lease, "usual": usual, "default": self._ground.policy.lease,
+            "age": None, "fence": None, "nonces": driver.words(nonces), "lease": lease, "usual": usual, "default": self._ground.policy.lease,
         }  # fmt: skip
 
     def _named(self, want: Want, nonce: str) -> Grant:
@@ -139,7 +139,7 @@ class Claims:
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
         """Which of these claims still hold their tasks."""
-        ages = driver.array(ids.age_key(handle.id) for handle in handles)
+        ages = driver.words(ids.age_key(handle.id) for handle in handles)
         held = set(self._ground.run("claims", "holding", {"ages": ages}))
         return [(handle.id, handle.fence, handle.nonce) in held for handle in handles]
 

@@ -82,6 +82,11 @@ def array(items: Iterable[object]) -> str:
     return "{" + ",".join(["NULL" if item is None else _quoted(str(item)) for item in items]) + "}"
 
 
+def words(items: Iterable[object]) -> str:
+    """The same of what is letters and digits alone."""
+    return "{" + ",".join(map(str, items)) + "}"
+
+
 def _quoted(text: str) -> str:
     if '"' in text or "\\" in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"')

@@ -67,10 +67,10 @@ class Shifts:
     def _end_several(self, endings: list[tuple[Standing, Move, str]]) -> list[bool]:
         """Which of these dones were made with one statement; the others are to be made alone."""
         values = {
-            "ages": driver.array([ids.age_key(standing.id) for standing, _, _ in endings]),
-            "ids": driver.array([standing.id for standing, _, _ in endings]),
-            "fences": driver.array([standing.fence for standing, _, _ in endings]),
-            "nonces": driver.array([standing.nonce for standing, _, _ in endings]),
+            "ages": driver.words([ids.age_key(standing.id) for standing, _, _ in endings]),
+            "ids": driver.words([standing.id for standing, _, _ in endings]),
+            "fences": driver.words([standing.fence for standing, _, _ in endings]),
+            "nonces": driver.words([standing.nonce for standing, _, _ in endings]),
             "results": driver.array([_result(move) for _, move, _ in endings]),
             "by": endings[0][2],
         }

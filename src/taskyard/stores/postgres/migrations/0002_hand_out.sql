@@ -269,7 +269,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    free text[] COLLATE "C";
+    free tid[];
     gone taskyard.task;
     content taskyard.body;
 BEGIN
@@ -294,21 +294,24 @@ BEGIN
         RETURN NEXT gone.id;
         RETURN;
     END IF;
+    -- Rows are deleted by where they are, once they were looked up one by one: a join would compare all with all.
     free := ARRAY(
-        SELECT locked.age
-        FROM unnest(ages) AS next, LATERAL (
-            SELECT age FROM taskyard.task WHERE project = yard AND age = next FOR UPDATE SKIP LOCKED
-        ) AS locked);
+        SELECT (
+            SELECT ctid FROM taskyard.task
+            WHERE project = yard AND age = ending.age AND id = ending.id AND state::text = 'processing' AND fence = ending.fence
+              AND nonce = ending.nonce AND NOT followed AND uses IS NULL
+            FOR UPDATE SKIP LOCKED)
+        FROM unnest(ages, ids, fences, nonces) WITH ORDINALITY AS ending (age, id, fence, nonce, place) ORDER BY place);
     RETURN QUERY
     WITH gone AS (
-        DELETE FROM taskyard.task USING unnest(ages, ids, fences, nonces, results) AS ending (age, id, fence, nonce, result)
-        WHERE task.project = yard AND task.age = ANY (free) AND task.age = ending.age AND task.id = ending.id
-          AND task.state::text = 'processing' AND task.fence = ending.fence AND task.nonce = ending.nonce
-          AND NOT task.followed AND task.uses IS NULL
+        DELETE FROM taskyard.task USING unnest(free, results) AS ending (place, result) WHERE task.ctid = ending.place
         RETURNING task.*, ending.result
     ),
     content AS (
-        DELETE FROM taskyard.body USING gone WHERE body.project = yard AND body.id = ANY (ids) AND body.id = gone.id
+        DELETE FROM taskyard.body USING (
+            SELECT gone.*, said.place FROM gone, LATERAL (
+                SELECT ctid AS place FROM taskyard.body WHERE body.project = yard AND body.id = gone.id OFFSET 0) AS said
+        ) AS gone WHERE body.ctid = gone.place
         RETURNING gone.*, title, mission, key, after, verify, not_before, data, error
     ),
     kept AS (
