@@ -333,9 +333,14 @@ class OneByOne:
 
     def claim_many(self: Store, want: Want, nonces: Sequence[str]) -> list[Grant]:
         """Hand out as many of the most urgent, oldest tasks that serve as there are nonces, or tasks."""
-        grants = []
+        grants: list[Grant] = []
         for nonce in nonces:
-            grant = self.claim(want, nonce)
+            try:
+                grant = self.claim(want, nonce)
+            except Unavailable:
+                if not grants:
+                    raise
+                grant = None  # what was won is to be told of; who asks for more will hear of the trouble
             if grant is None:
                 break
             grants.append(grant)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import taskyard
-from taskyard import ClaimLost, Invalid, State
+from taskyard import ClaimLost, Invalid, State, Unavailable
 from tests.conftest import taken
 
 if TYPE_CHECKING:
@@ -123,3 +123,21 @@ def test_one_of_many_can_be_claimed_by_name_meanwhile(yard: Yard) -> None:
     ids = yard.add_many({"kind": "build"} for _ in range(3))
     taken(yard.claim(ids[1]))
     assert [claim.task.id for claim in yard.claim_many(3)] == [ids[0], ids[2]]
+
+
+def test_what_was_won_before_the_yard_went_away_is_told(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = yard.add_many({"kind": "build"} for _ in range(150))
+    store: Any = yard._store
+    part, verb = (store._claims, "_serve") if hasattr(store, "_claims") and store.batch > 1 else (store, "claim")
+    whole, calls = getattr(part, verb), iter(range(1000))
+
+    def once(*given: Any) -> Any:
+        if next(calls):
+            raise Unavailable("cut off")
+        return whole(*given)
+
+    monkeypatch.setattr(part, verb, once)
+    claims = yard.claim_many(150)
+    assert [claim.task.id for claim in claims] == list(ids[: store.batch])
+    with pytest.raises(Unavailable):
+        yard.claim_many(150)

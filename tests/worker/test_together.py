@@ -171,3 +171,26 @@ def test_at_a_stop_what_no_slot_has_begun_is_handed_back_uncounted(yard: Yard) -
     thread.join(30)
     assert yard.counts()["processing"] == 0
     assert all(task.attempts == 0 for task in yard.find())
+
+
+def test_dones_that_were_stored_and_never_answered_are_told_as_done(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yard.add_many({"kind": "build", "data": number} for number in range(6))
+    finish = settling.finish
+    lost: list[int] = []
+
+    def unanswered(yard: Yard, ended: Any) -> list[bool]:
+        made = finish(yard, ended)
+        if not lost:
+            lost.append(len(ended))
+            raise taskyard.Unavailable("cut off")
+        return made
+
+    monkeypatch.setattr(settling, "finish", unanswered)
+    worker = Worker(yard)
+    worker.handles("build")(lambda job: {"n": job.data})
+    tally = worker.run(concurrency=3, drain=True)
+    assert lost
+    assert (tally.as_dict(), yard.counts()["done"]) == ({"done": 6}, 6)
+    assert [task for task in yard.find(state="done") if yard.report(task.id).stale_results] == []

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from taskyard import draft, settling
 from taskyard.errors import Invalid, Unavailable
 from taskyard.worker.outcome import Ending
+from taskyard.worker.runner import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from taskyard.worker.job import Job
     from taskyard.worker.outcome import Outcome
-    from taskyard.worker.runner import Runner
     from taskyard.yard import Yard
 
     Ended = tuple[Job, Outcome, Runner]
@@ -66,21 +66,21 @@ class Outbox:
                 self._say(some)
 
     def _say(self, some: list[Ended]) -> None:
-        made = self._stored(some)
+        alone = Runner.conclude
+        made: list[bool] | None = None
+        while made is None:
+            try:
+                made = settling.finish(self._yard, [(job.claim, outcome.result) for job, outcome, _ in some])
+            except Unavailable as error:
+                alone = Runner.publish  # it may have been stored, and only the answer was lost
+                if not self._wait_out(error):
+                    made = [False] * len(some)
         self._ended(
             [
-                (job, outcome if done else runner.conclude(job, outcome))
-                for done, (job, outcome, runner) in zip(made, some, strict=True)
+                (ended[0], ended[1] if done else alone(ended[2], *ended[:2]))
+                for done, ended in zip(made, some, strict=True)
             ]
         )
-
-    def _stored(self, some: list[Ended]) -> list[bool]:
-        while True:
-            try:
-                return settling.finish(self._yard, [(job.claim, outcome.result) for job, outcome, _ in some])
-            except Unavailable as error:
-                if not self._wait_out(error):
-                    return [False] * len(some)
 
     def run(self) -> None:
         """Say what slots have put down and gone on, until `close`."""

@@ -48,11 +48,11 @@ class Runner:
         """Publish how it ended, unless that was said already or does not stand."""
         result = self._settled(job, result)
         result = self._verified(job, result)
-        return self._published(job, result)
+        return self.publish(job, result)
 
     def give_back(self, job: Job) -> Outcome:
         """Hand back a task that was not begun."""
-        return self._published(job, outcome.RELEASED)
+        return self.publish(job, outcome.RELEASED)
 
     def _refused(self, job: Job) -> Outcome | None:
         """A task whose check nobody here knows could never be done: said before the work, not after it."""
@@ -93,7 +93,7 @@ class Runner:
         bad = self._checks[job.task.verify].check(job, self._guarded, job.task.verify, result.result)
         return result if bad is None else _taken_away(job) or bad
 
-    def _published(self, job: Job, result: Outcome) -> Outcome:
+    def publish(self, job: Job, result: Outcome) -> Outcome:
         """Say it to the store, as often as it takes: a result that cannot be stored now is stored later."""
         while True:
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from taskyard import draft, ids, moves
-from taskyard.errors import Conflict
+from taskyard.errors import Conflict, Unavailable
 from taskyard.stores.postgres import driver, queries, rows
 from taskyard.stores.postgres.combining import BATCH, Combiner
 from taskyard.stores.postgres.ground import place
@@ -56,7 +56,12 @@ class Claims:
         grants: list[Grant] = []
         for start in range(0, len(nonces), BATCH):
             some = nonces[start : start + BATCH]
-            found = self._serve(self._values(want, some))
+            try:
+                found = self._serve(self._values(want, some))
+            except Unavailable:
+                if not grants:
+                    raise
+                break  # what was won is to be told of; who asks for more will hear of the trouble
             grants.extend(sorted(found, key=lambda grant: (grant.standing.priority, ids.age_key(grant.standing.id))))
             if len(found) < len(some):
                 break
