@@ -231,13 +231,13 @@ class Run:
 
     def _next(self) -> Job | None:
         """The next task, however long that takes; None when there is to be no other."""
-        try:
-            return self._ready.popleft()  # without the door: whoever is quick takes several, and nobody has to be woken
-        except IndexError:
-            self._outbox.flush()
+        job = self._pop()  # without the door: whoever is quick takes several, and nobody has to be woken
+        if job is not None:
+            return job
+        self._outbox.flush()
         patience = None
         with self._door:  # one slot asks, and waits, for all of them
-            while not self._ready and not self._is_over():
+            while (job := self._pop()) is None and not self._is_over():
                 try:
                     found = self._claim()
                     self._trouble.over()
@@ -251,7 +251,13 @@ class Run:
                         patience.nap(self._soonest())
                 except Unavailable as error:
                     self._stopping.wait(self._trouble.met(error))
-            return self._ready.popleft() if self._ready else None
+            return job
+
+    def _pop(self) -> Job | None:
+        try:
+            return self._ready.popleft()
+        except IndexError:
+            return None
 
     def _take(self, claims: list[Claim]) -> None:
         jobs = [Job(claim) for claim in claims]
