@@ -38,6 +38,8 @@ class Yard:
     """Whether `taskyard.init` has just made this yard."""
     warnings: Sequence[str] = ()
     """What `taskyard.init` found doubtful about its place."""
+    tends = True
+    """Whether verbs do their share of the janitor's work on the way."""
 
     def __init__(self, store: Store, worker: str | None = None) -> None:
         self._store = store
@@ -510,7 +512,7 @@ class Yard:
 
     def _tend(self) -> None:
         now = time.monotonic()
-        if now < self._look_at:
+        if now < self._look_at or not self.tends:
             return
         self._look_at = now + _LOOK_EVERY
         try:

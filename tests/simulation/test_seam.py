@@ -14,7 +14,7 @@ OPENING = {"disk", "layout", "safety", "beside"}
 OPENING |= {"sharing", "trouble"}  # the disk of a group's yard; who owns a yard that cannot be used
 HARMLESS = {"getpid", "dirname", "path", "realpath", "stat_result", "fsencode"}
 PIPES = {
-    "bell": {"pipe", "set_blocking", "write", "read", "close"},
+    "watch": {"read"},
     "liveness": {"close"},
 }  # of descriptors, not of files
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from taskyard.cargo import in_order
 from taskyard.errors import NotFound
 from taskyard.proof.scribe import word
 from taskyard.task import State
@@ -123,11 +124,22 @@ def _listed(yard: Yard) -> dict[str, list[str]]:
 
 
 def _log(yard: Yard) -> list[dict[str, Any]]:
+    """The whole log. It is in order as far as it is read at once: a move is logged after it is made, and the next may be quicker."""
     events: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    parted: set[str] = set()
+    """Tasks of which more than one page tells."""
     cursor = None
     while True:
         page = yard.events(limit=_LOG_PAGE, cursor=cursor)
         events += page
+        tasks = {event["task"] for event in page}
+        parted |= tasks & seen
+        seen |= tasks
         if len(page) < _LOG_PAGE:
-            return events
+            break
         cursor = page.cursor
+    places = [place for place, event in enumerate(events) if event["task"] in parted]
+    for place, event in zip(places, in_order([events[place] for place in places]), strict=True):
+        events[place] = event
+    return events

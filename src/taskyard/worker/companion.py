@@ -130,7 +130,11 @@ def main() -> None:
 
     def claim(handle: str) -> Claim:
         if not opened:  # not before it is needed: many tasks are done before they are first looked after
-            opened.append(opening.open(os.environ["TASKYARD"], worker))
+            yard = opening.open(os.environ["TASKYARD"], worker)
+            yard.tends = (
+                False  # its worker does: whoever has just come knows nothing of an outage that leases must outlast
+            )
+            opened.append(yard)
         return opened[0].held(handle)
 
     pulse = Pulse(claim, _tell, lambda: _runs(int(pid)))
@@ -146,8 +150,8 @@ def main() -> None:
 
     threading.Thread(target=listen, name="worker", daemon=True).start()
     pulse.run()
-    for yard in opened:
-        yard.close()
+    for one in opened:
+        one.close()
 
 
 def _tell(handle: str) -> None:
