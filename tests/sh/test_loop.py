@@ -230,6 +230,13 @@ process_loop work
 """
 
 
+def below(script: int, pid: int) -> int:
+    """The loop of a script, which may be a process of its own: the one of its children that this process comes from."""
+    while (parent := int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])) != script:
+        pid = parent
+    return pid
+
+
 @pytest.mark.parametrize("how", ["told", "killed", "lost"])
 def test_what_a_function_has_started_is_stopped_with_it(sh: Shell, yard: Yard, tmp_path: Path, how: str) -> None:
     task = yard.add("build", lease=3)
