@@ -106,3 +106,26 @@ def test_where_two_end_a_claim_at_once_its_history_tells_the_one_that_was_made(
         elif second == "released":
             with pytest.raises(ClaimLost):
                 yard.held(claim.handle).release()
+
+
+@pytest.mark.parametrize("way", ["fail", "release"])
+@pytest.mark.parametrize("then", ["cancelled", "retried", "claimed"])
+def test_a_claim_that_its_holder_ended_just_before_a_cancel_tells_of_its_holders_ending(
+    fresh: Callable[[], str], way: str, then: str
+) -> None:
+    """The cancel has written its record, comes too late, and cancels what it finds; a retry begins the counters anew."""
+    url = fresh()
+    with yard_on(url) as yard:
+        id = yard.add("build").id
+        claim = taken(yard.claim())
+        quick = Step(
+            "before", "rename", "/cancelled/", lambda: claim.fail("broken") if way == "fail" else claim.release()
+        )
+        with yard_on(url, quick) as boss:
+            boss.cancel(id)
+        if then != "cancelled":
+            yard.retry(id)
+        if then == "claimed":
+            taken(yard.claim(id))
+        outcomes = [entry["outcome"] for entry in yard.report(id).history]
+    assert outcomes == ["error" if way == "fail" else "released"]

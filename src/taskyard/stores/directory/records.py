@@ -230,10 +230,12 @@ def _moved(records: dict[str, dict[str, Any]], numbers: tuple[int, int | None, i
         return ["resumed"]
     if following is None and now == fence + 1 and state is State.CANCELLED and "cancelled" in ways:
         return ["cancelled"]
+    # Whoever cancels and comes too late cancels what it finds then: that takes one number more, and so does its retry.
     if following is None:
-        was_cancelled = now > fence + 1 and not (now == fence + 2 and state is State.CANCELLED)
+        late = (now == fence + 2 and state is State.CANCELLED) or (now == fence + 3 and state is State.TODO)
+        was_cancelled = now > fence + 1 and not late
     else:
-        was_cancelled = following > fence + 2
+        was_cancelled = following > fence + 2 and following != fence + 4
     ruled_out = ("resumed",) if was_cancelled else ("resumed", "cancelled")
     left = [kind for kind in ways if kind not in ruled_out]
     return left or ways
