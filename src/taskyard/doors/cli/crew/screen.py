@@ -33,6 +33,8 @@ class Screen:
         self._view = view
         self._latest: deque[Happening] = deque(maxlen=_LATEST)
         self._shown: list[str] = []
+        self._entered = 0
+        """How often the terminal was taken: what was drawn before is not there any more."""
         self._size = (0, 0)
         self._drawn = 0.0
         self._changed = True
@@ -60,7 +62,7 @@ class Screen:
         self._write("")
         if self._unwritten:
             return
-        size = _terminal_size()
+        size, entered = _terminal_size(), self._entered
         if size != self._size:
             self._size, self._shown = size, []
         lines = self._view.frame(self._latest, footer, size, now)
@@ -72,7 +74,8 @@ class Screen:
         ]
         if changes:
             self._write(("" if self._shown else "\x1b[2J") + "".join(changes))
-        self._shown = lines
+        if self._entered == entered:  # else Ctrl-Z came in the middle of it
+            self._shown = lines
 
     def delay(self, now: float) -> float:
         """Seconds until the next frame, if nothing else happens."""
@@ -95,6 +98,7 @@ class Screen:
         except (termios.error, OSError, ValueError, AttributeError):
             self._modes = None  # somebody else's input
         self._shown = []
+        self._entered += 1
         self._write(_ENTER)
 
     def _leave(self) -> None:
