@@ -28,6 +28,7 @@ HERE = Path(__file__).parent / "previous"
 PREVIOUS = max(int(path.name.removeprefix("schema").partition(".")[0]) for path in HERE.glob("schema*.tar.xz"))
 ROOT = Path(taskyard.__file__).parents[1]
 ROUNDS = 40
+SHARES = 6  # of the contract suite, each a matter of seconds where nothing else runs
 ASKED = "postgresql and not refused and not refuses and not never_be_right"  # what is refused reaches no database
 
 
@@ -69,11 +70,15 @@ def test_a_migration_lets_the_clients_of_the_schema_before_go_on() -> None:
     assert max(one.min_client for one in schema.known()) <= PREVIOUS
 
 
-def test_the_version_before_passes_its_contract_suite_on_this_schema(packed: Path, sql: Connection[Any]) -> None:
-    """On the database of this run, in which this version has made the schema."""
+@pytest.mark.parametrize("share", range(SHARES))
+def test_the_version_before_passes_its_contract_suite_on_this_schema(
+    share: int, packed: Path, sql: Connection[Any]
+) -> None:
+    """On the database of this run, in which this version has made the schema; in shares, which may run side by side."""
     assert ledger(sql) == schema.CLIENT
-    words = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "--testrunuid", postgres.run()]
-    words += ["-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".", "-k", ASKED, "tests/contract"]
+    files = sorted(path.relative_to(packed) for path in packed.glob("tests/contract/test_*.py"))[share::SHARES]
+    words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-c", os.devnull]
+    words += ["--rootdir", ".", "-k", ASKED, *map(str, files)]
     done = subprocess.run(
         words, env=environment(packed / "src"), cwd=packed, stdout=subprocess.PIPE, text=True, timeout=280, check=False
     )
