@@ -31,7 +31,7 @@ class Actor:
 
     def __init__(self, number: int, name: str) -> None:
         self.number = number
-        self.name = self.first = name
+        self.name = name
         self.node: Node | None = None
         self.half: Call | None = None
         """A call that has begun and is not over."""
@@ -44,7 +44,7 @@ class Actor:
         self.was_killed = False
         self.budget = 0
         """How many more times something may go wrong for it."""
-        self._begun = 0
+        self._rests = 0
         self._made = 0
         self._numbered = 0
 
@@ -57,13 +57,11 @@ class Actor:
         twin.view = self.view.copy()
         return twin
 
-    def follow(self, program: Program) -> None:
-        """Another process goes on in its place, and knows nothing of what it was told."""
-        self.node, self.name = program.root, program.name
-        self.is_racing = False
-        self.view, self.paths = {}, {}
-        self._begun += 1
-        self._made = self._numbered = 1_000 * self._begun
+    def rest(self) -> object:
+        """All that counts of it besides what its code remembers; what it makes is numbered from here on as on any other way."""
+        self._rests += 1
+        self._made = self._numbered = 1_000 * self._rests
+        return tuple(sorted(self.opened.items())), tuple(sorted((number, self.paths[number]) for number in self.opened))
 
     def fresh(self) -> int:
         """A number for a new file: its own, so that it is the same whoever else makes one."""
@@ -243,9 +241,6 @@ class World:
                 return
             node = node.told(self.made(actor, name, args, options))
         self._ends(actor)
-        if node.program.following is not None:
-            actor.follow(node.program.following)
-            self._on(actor)
 
     def _ends(self, actor: Actor) -> None:
         """Killed, or at its end without a word: the kernel closes what it has open, and its locks are free."""
@@ -274,7 +269,7 @@ class World:
     def _part(self, actor: Actor) -> object:
         """What counts of this process: all that it was told, or all that it has said and was answered once it is gone."""
         if actor.node is None:
-            return actor.was_killed, repr([note for note in self.told if note["by"].startswith(actor.first)])
+            return actor.was_killed, repr([note for note in self.told if note["by"] == actor.name])
         return actor.node, actor.half and actor.half[1], actor.budget
 
     def schedule(self) -> str:
@@ -296,10 +291,7 @@ class World:
     def over(self) -> None:
         """Let go of all that is left of the actors."""
         for program in self.programs:
-            at: Program | None = program
-            while at is not None:
-                at.close()
-                at = at.following
+            program.close()
 
 
 def _shown(answer: Any) -> str:

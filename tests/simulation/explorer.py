@@ -62,7 +62,7 @@ class Part:
 
     def was_right(self) -> bool:
         """Whether it concerns none of the others still, now that more is known of them."""
-        return not any(concerns(self.marks, other.ahead()) for other in self.others if other is not None)
+        return not any(concerns(self.marks, other.future) for other in self.others if other is not None)
 
 
 class Link:
@@ -87,7 +87,7 @@ class Explorer:
         self._wrong = wrong
         self._stale = stale
         self._bits: dict[object, int] = {}
-        self._roots: list[Node] = []
+        self.roots: list[Node] = []
         self._unminded: set[tuple[int, Node]] = set()
         self._chance = random.Random(0)
         self._clear()
@@ -106,7 +106,7 @@ class Explorer:
         start.deviations, start.minded = self._wrong, self._minded
         for actor in start.actors:
             actor.budget = 0 if self._wrong is nothing else 1
-        self._roots = [program.root for program in start.programs]
+        self.roots = [program.root for program in start.programs]
         try:
             for seed in range(WALKS):
                 self._walk(start.fork(), random.Random(seed))
@@ -140,14 +140,14 @@ class Explorer:
 
     def _minded(self, _: World, actor: Actor, what: object) -> bool:
         """Whether anybody else ever changes this."""
-        bit, root = self._bits.get(what, 0), self._roots[actor.number]
+        bit, root = self._bits.get(what, 0), self.roots[actor.number]
         if self._is_minded(bit, root):
             return True
         self._unminded.add((bit, root))
         return False
 
     def _is_minded(self, bit: int, but: Node) -> bool:
-        return any(concerns((bit, 0, 0), root.ahead()) for root in self._roots if root is not but)
+        return any(concerns((bit, 0, 0), root.future) for root in self.roots if root is not but)
 
     def _search(self, start: World) -> None:
         """From the beginning, and then again from wherever more turns out to concern others than was thought."""
@@ -276,7 +276,7 @@ def _closed(movers: list[Actor], live: list[Actor]) -> list[Actor]:
     for mover in movers:
         assert mover.node is not None
         for other in live:
-            if other not in movers and other.node is not None and concerns(mover.node.next, other.node.ahead()):
+            if other not in movers and other.node is not None and concerns(mover.node.next, other.node.future):
                 movers.append(other)
     return movers
 

@@ -23,13 +23,28 @@ if TYPE_CHECKING:
 
 MASK = (1 << 64) - 1
 CLOCK = "the clock"
-ROUND = 1 << 16  # a log's size is told in steps of this: whether its page is full is all that anybody asks
+PAGE = 1 << 16  # bytes of a log, and
+MARKER = (
+    1 << 10
+)  # bytes of a segment's marker after its line: sizes are told in steps of these, because all ask only if it is full
 
 
 class Node:
     """A file or a folder."""
 
-    __slots__ = ("content", "ctime", "folder", "ino", "is_log", "locks", "mark", "mtime", "nlink", "synced")
+    __slots__ = (
+        "content",
+        "ctime",
+        "folder",
+        "ino",
+        "is_log",
+        "is_marker",
+        "locks",
+        "mark",
+        "mtime",
+        "nlink",
+        "synced",
+    )
 
     def __init__(self, ino: int, folder: bool, now: int) -> None:
         self.ino = ino
@@ -42,14 +57,15 @@ class Node:
         self.locks: dict[int, bool] = {}
         """Open files that hold a lock, each with whether it is exclusive."""
         self.is_log = False
+        self.is_marker = False
         self.mark = 0
         """The number for all that can be seen of it, when it was last counted."""
 
     def copy(self) -> Node:
         twin = Node.__new__(Node)
         twin.ino, twin.folder, twin.content, twin.synced = self.ino, self.folder, self.content, self.synced
-        twin.ctime, twin.mtime, twin.nlink, twin.is_log = self.ctime, self.mtime, self.nlink, self.is_log
-        twin.locks, twin.mark = dict(self.locks), self.mark
+        twin.ctime, twin.mtime, twin.nlink = self.ctime, self.mtime, self.nlink
+        twin.locks, twin.mark, twin.is_log, twin.is_marker = dict(self.locks), self.mark, self.is_log, self.is_marker
         return twin
 
     def counted(self) -> int:
@@ -57,6 +73,20 @@ class Node:
         content = sum(map(hash, self.content.split(b"\n"))) if self.is_log else hash(self.content)
         self.mark = hash((self.ino, content, self.ctime, self.nlink, tuple(sorted(self.locks.items()))))
         return self.mark
+
+    @property
+    def grows(self) -> bool:
+        """Whether it is appended to by many, who do not mind one another."""
+        return self.is_log or self.is_marker
+
+    @property
+    def told(self) -> int:
+        """How long it is, as far as anybody asks."""
+        size = len(self.content)
+        if self.is_log:
+            return size - size % PAGE
+        line = self.content.find(b"\n") + 1
+        return size - (size - line) % MARKER if self.is_marker else size
 
 
 Versions = list[tuple[int, int | None]]
@@ -175,10 +205,11 @@ class Files:
         node = self._own(node.ino)
         if content is not None:
             node.content = content
-            node.mtime = self.now
-        node.ctime = self.now
+        if not (node.grows and how == "a"):
+            node.ctime = self.now
+            node.mtime = node.mtime if content is None else self.now
         self._note(node)
-        self.seen.append((how if node.is_log else "w", ("file", node.ino)))
+        self.seen.append((how if node.grows else "w", ("file", node.ino)))
 
     def locked(self, node: Node, holder: int, exclusive: bool | None) -> bool:
         """Whether this open file has the lock now; None lets go of it."""
@@ -260,6 +291,7 @@ class Files:
         node = self._own(ino)
         node.nlink += 1
         node.ctime = self.now
+        node.is_marker = folder.endswith("/segments")
         self._note(node)
         self._names(folder)[name] = ino
         self._changed(folder, name, ino, change)

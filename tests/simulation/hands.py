@@ -6,6 +6,9 @@ import json
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from .memory import picture
+from .program import Run
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from .package import Package
 
 FAR = 1e12
+REAP = "reap"  # what a sweep ends with
 
 
 class Hand:
@@ -146,23 +150,35 @@ class Hand:
 
     def reap(self) -> bool:
         """The share of the janitor's work that every claim does before it says that nothing is ready."""
-        janitor = self._package.module("janitor")
-        return self._said("reap", lambda: janitor.sweep(self.yard._store, self.worker)) is not None
+        return self._said("reap", self._reap) is not None
+
+    def _reap(self) -> None:
+        self._package.module("janitor").sweep(self.yard._store, self.worker)
 
     def sweep(self) -> bool:
         return self._said("sweep", self.yard.sweep) is not None
 
-    def mend(self, *duties: str) -> bool:
-        """Some of the duties that make up a sweep's mending."""
+    def sweep_in(self, *duties: str) -> bool:
+        """Some of the duties that make up a sweep, or all of them; between two, this process is what it remembers."""
         mending = self.yard._store._mending
 
         def ask() -> None:
             known = {"now": mending._ground.clock.exact(), "by": self.worker}
             for duty in duties:
+                self._rest(duty, known)
+                if duty == REAP:
+                    self._reap()
+                    continue
                 act = attrgetter(duty)(mending)
                 act(*(known[name] for name in act.__code__.co_varnames[1 : act.__code__.co_argcount]))
 
-        return self._said("mend", ask) is not None
+        return self._said("sweep", ask) is not None
+
+    def _rest(self, *about: object) -> None:
+        """From here on this process is what it remembers, whatever it was told: the yard, and this."""
+        me = self._package.kernel.me
+        assert isinstance(me, Run)
+        me.rests(picture(self.yard, self._notes, *about))
 
     def prune(self, **options: Any) -> bool:
         return self._said("prune", lambda: self.yard.prune(apply=True, **options)) is not None

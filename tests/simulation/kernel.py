@@ -41,7 +41,9 @@ CONSTANTS = [name for name in dir(os) if name.startswith(("O_", "SEEK_", "F_OK")
 
 
 # What a process learns or says without a call that others could come before.
-SILENT = frozenset(("ready", "clock", "map", "mapped", "peek", "makedirs", "scandir", "say", "heard", "granted"))
+SILENT = frozenset(
+    ("ready", "clock", "map", "mapped", "peek", "makedirs", "scandir", "say", "heard", "granted", "rest")
+)
 
 
 class Status(SimpleNamespace):
@@ -190,6 +192,10 @@ class Kernel:
         self.world.files.seen.append(("r", CLOCK))
         return self.world.files.now
 
+    def do_rest(self, actor: Actor, _number: int, _memory: object) -> object:
+        said = [note for note in self.world.told if note["by"] == actor.name]
+        return actor.rest(), repr(said)
+
     def do_peek(self, actor: Actor, path: str) -> bytes:
         node = self.world.files.find(path)
         self.world.files.read(node)
@@ -313,14 +319,16 @@ class Kernel:
 
     def do_pread(self, actor: Actor, descriptor: int, size: int, offset: int) -> bytes:
         node = self._file(actor, descriptor)
-        self.world.files.read(node)
-        return node.content[offset : offset + size]
+        if not node.is_marker:
+            self.world.files.read(node)
+        return node.content[: node.told if node.is_marker else None][offset : offset + size]
 
     def do_write(self, actor: Actor, descriptor: int, content: bytes) -> int:
         opened, node, content = actor.opened[descriptor], self._file(actor, descriptor), bytes(content)
         at = len(node.content) if opened.appends else opened.position
         self.world.files.touched(node, node.content[:at] + content + node.content[at + len(content) :], "a")
-        actor.opened[descriptor] = opened._replace(position=at + len(content))
+        told = node.told if node.is_marker else at
+        actor.opened[descriptor] = opened._replace(position=told + len(content))
         return len(content)
 
     def do_pwrite(self, actor: Actor, descriptor: int, content: bytes, at: int) -> int:
@@ -414,10 +422,7 @@ class Kernel:
         return self._status(self._file(actor, descriptor), actor.paths[descriptor])
 
     def _status(self, node: Node, path: str) -> Status:
-        size = len(node.content)
-        if node.is_log:
-            size -= size % (1 << 16)  # whether its page is full is all that anybody asks
-        else:
+        if not node.grows:
             self.world.files.read(node)
         return Status(
             st_mode=stat.S_IFDIR | 0o777 if node.folder else stat.S_IFREG | 0o666,
@@ -426,7 +431,7 @@ class Kernel:
             st_nlink=node.nlink,
             st_uid=0,
             st_gid=0,
-            st_size=size,
+            st_size=node.told,
             st_mtime_ns=node.mtime,
             st_ctime_ns=node.ctime,
         )
@@ -443,10 +448,10 @@ class Mapped:
 
     def __init__(self, kernel: Kernel, ino: int) -> None:
         self._kernel = kernel
-        self._ino = ino
+        self.ino = ino
 
     def __setitem__(self, part: slice, content: bytes) -> None:
-        self._kernel.me.call("mapped", (self._ino, part.start or 0, part.stop, content), {})
+        self._kernel.me.call("mapped", (self.ino, part.start or 0, part.stop, content), {})
 
     def close(self) -> None:
         """Nothing is lost by it."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 400  # that stand still, ready to go on; others are run anew when they are needed
 
+REST = "rest"  # the call by which a process says that it is all that it remembers, whatever it was told
+
 Marks = tuple[int, int, int]
 """What is read, appended to and changed, one bit for each name or file."""
 
@@ -31,11 +33,12 @@ class Gone(BaseException):
 class Node:
     """A process after one row of answers: what it calls next, and what it may look at or change from here on."""
 
-    __slots__ = ("after", "answer", "call", "future", "is_known", "next", "parent", "program", "run")
+    __slots__ = ("after", "answer", "call", "future", "is_known", "next", "parents", "program", "run")
 
     def __init__(self, program: Program, parent: Node | None, answer: Any) -> None:
         self.program = program
-        self.parent = parent
+        self.parents = [] if parent is None else [parent]
+        """Where it was before; several, if it has come to remember the same on several ways."""
         self.answer = answer
         """What it was told last."""
         self.call: Call | None = None
@@ -48,11 +51,6 @@ class Node:
         self.future: Marks = (0, 0, 0)
         """The same of all that can follow, as far as it is known."""
 
-    def ahead(self) -> Marks:
-        """What may yet be looked at or changed from here on, by this process and those that come after it."""
-        following = self.program.following
-        return self.future if following is None else union(self.future, following.root.ahead())
-
     def told(self, answer: Any) -> Node:
         """Where the process is once it is told this."""
         key = _key(answer)
@@ -61,19 +59,21 @@ class Node:
             node = self.after[key] = self.program.gone_on(self, answer)
         return node
 
-    def note(self, marks: Marks) -> bool:
-        """The next call touches all this; whether that is news."""
+    def note(self, marks: Marks) -> None:
+        """The next call touches all this."""
         self.is_known = True
         self.next = union(self.next, marks)
-        node: Node | None = self
-        news = False
-        while node is not None:
+        self.foresee(marks)
+
+    def foresee(self, marks: Marks) -> None:
+        """All this may be touched from here on, and so from wherever it can come from."""
+        ahead = [self]
+        while ahead:
+            node = ahead.pop()
             future = union(node.future, marks)
-            if future == node.future:
-                break
-            node.future = future
-            node, news = node.parent, True
-        return news
+            if future != node.future:
+                node.future = future
+                ahead += node.parents
 
 
 def union(one: Marks, other: Marks) -> Marks:
@@ -89,8 +89,8 @@ class Program:
         self.name = name
         self.seed = seed
         self.work = work
-        self.following: Program | None = None
-        """The process that is started when this one has come to its end."""
+        self._rested: dict[object, Node] = {}
+        """Where it rests, by all that it remembers there."""
         self._standing: dict[Node, None] = {}
         self.root = Node(self, None, None)
         run = Run(self)
@@ -98,11 +98,20 @@ class Program:
 
     def gone_on(self, node: Node, answer: Any) -> Node:
         """The process after one answer more."""
+        assert node.call is not None
+        if node.call[0] == REST:
+            rested = self._rested.get((node.call[1], answer))
+            if rested is not None:
+                rested.parents.append(node)
+                node.foresee(rested.future)
+                return rested
         run = node.run or self._again(node)
         self._standing.pop(node, None)
         node.run = None
         after = Node(self, node, answer)
         self._stands(after, run, run.go(answer))
+        if node.call[0] == REST:
+            self._rested[node.call[1], answer] = after
         return after
 
     def _stands(self, node: Node, run: Run, call: Call | None) -> None:
@@ -122,9 +131,9 @@ class Program:
         """A run with the same answers once more."""
         answers = []
         at = node
-        while at.parent is not None:
+        while at.parents:
             answers.append(at.answer)
-            at = at.parent
+            at = at.parents[0]
         run = Run(self)
         call = run.go(None)
         for answer in reversed(answers):
@@ -151,6 +160,7 @@ class Run:
         self.drawn = 0
         self.folders: dict[int, str] = {}
         """Folders that are open, by their numbers."""
+        self._rests = 0
         self._is_over = False
         self._home = getcurrent()
         self._green = greenlet(self._work)
@@ -164,6 +174,13 @@ class Run:
         finally:
             kernel.me = before
         return call
+
+    def rests(self, *memory: object) -> None:
+        """From here on it is what it remembers. Its chance goes on from where it would be however often it was asked."""
+        self._rests += 1
+        self.drawn = 1_000 * self._rests
+        self.folders.clear()
+        self.call(REST, (self._rests, memory), {})
 
     def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """What the code calls: it stands still here, and gets whatever answer it is told."""

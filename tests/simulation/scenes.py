@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from .hands import REAP
 from .stage import LEASE, Scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .hands import Hand
+    from .stage import Script
 
 Context = dict[str, Any]
 
@@ -38,6 +41,12 @@ def claimed_before(hand: Hand) -> Context:
 
 def known_lane(hand: Hand) -> Context:
     hand.add("build", {"n": 1}, key="other")
+    return {}
+
+
+def known_folder(hand: Hand) -> Context:
+    """Of keys: this one lies beside that of `add_with_key`, so that nobody has to make the folder first."""
+    hand.add("build", {"n": 1}, key="like18")
     return {}
 
 
@@ -107,24 +116,26 @@ def reap(hand: Hand, _: Context) -> Iterator[None]:
     hand.reap()
 
 
-def mending(*duties: str) -> Any:
-    """A process that does a part of the janitor's work."""
+DUTIES = {
+    "finish": ("_finish_adds",),
+    "bury": ("_bury",),
+    "log": ("_log_for_the_dead", "_log_for_shells"),
+    "untangle": ("_untangling.walk",),
+    "patrol": ("_patrol.walk",),
+    "forget": ("_forget_dead_workers", "_pruning.by_retention"),
+    "reap": (REAP,),
+}
+"""What a sweep does, in its order."""
+
+
+def sweeping(*duties: str) -> Script:
+    """A process that does a part of the janitor's work, or all of it."""
 
     def script(hand: Hand, _: Context) -> Iterator[None]:
         yield
-        hand.mend(*duties)
+        hand.sweep_in(*duties)
 
     return script
-
-
-DUTIES = {
-    "finish": mending("_finish_adds"),
-    "bury": mending("_bury"),
-    "log": mending("_log_for_the_dead", "_log_for_shells"),
-    "untangle": mending("_untangling.walk"),
-    "patrol": mending("_patrol.walk"),
-    "forget": mending("_forget_dead_workers", "_pruning.by_retention"),
-}
 
 
 def sweep(hand: Hand, _: Context) -> Iterator[None]:
@@ -220,12 +231,14 @@ SCENES = {
         Scene("key-janitor", known_lane, [("ada", add_with_key), ("eve", sweep)]),
         Scene(
             "keys-janitor",
-            known_lane,
-            [("ada", add_with_key), ("bob", add_with_key), ("eve", [*DUTIES.values(), reap])],
+            known_folder,
+            [("ada", add_with_key), ("bob", add_with_key), ("eve", sweeping(*chain(*DUTIES.values())))],
         ),
         *(
-            Scene(f"keys-{duty}", known_lane, [("ada", add_with_key), ("bob", add_with_key), ("eve", script)])
-            for duty, script in DUTIES.items()
+            Scene(
+                f"keys-{duty}", known_lane, [("ada", add_with_key), ("bob", add_with_key), ("eve", sweeping(*duties))]
+            )
+            for duty, duties in DUTIES.items()
         ),
         Scene("resume-zombie", claimed_before, [("ada", done), ("ada", resume_and_done)]),
         Scene("cancel-done", claimed_before, [("ada", done), ("bob", cancel)]),

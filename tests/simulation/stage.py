@@ -33,7 +33,7 @@ class Scene:
         self,
         name: str,
         setup: Callable[[Hand], dict[str, Any]],
-        parts: list[tuple[str, Script | list[Script]]],
+        parts: list[tuple[str, Script]],
         durability: str = "fast",
     ) -> None:
         self.name = name
@@ -85,25 +85,15 @@ class Stage:
         return world
 
     def _programs(self, world: World) -> list[Program]:
-        """What everybody does; of several scripts each is a process of its own, one after the other."""
-        firsts = []
-        for actor, (name, scripts) in zip(world.actors, self.scene.parts, strict=True):
-            following = None
-            several = scripts if isinstance(scripts, list) else [scripts]
-            for turn, script in reversed(list(enumerate(several))):
-                known_as = f"{actor.name}{'.' * turn}"
-                program = self._program(world, actor.number, known_as, name, script)
-                program.following = following
-                following = program
-            assert following is not None
-            firsts.append(following)
-        return firsts
+        """What everybody does."""
+        parts = zip(world.actors, self.scene.parts, strict=True)
+        return [self._program(world, actor, name, script) for actor, (name, script) in parts]
 
-    def _program(self, world: World, number: int, known_as: str, name: str, script: Script) -> Program:
+    def _program(self, world: World, actor: Actor, name: str, script: Script) -> Program:
         def work() -> object:
             return script(Hand(self.package, world.root, name), self.context)
 
-        return Program(self.package.kernel, number, known_as, world.seed, work)
+        return Program(self.package.kernel, actor.number, actor.name, world.seed, work)
 
     def judge(self, world: World, *, cut: bool = False, logged: bool | None = None) -> None:
         """When everybody is gone: sweep, check, let the leases end, do all that is left, check again."""
