@@ -37,6 +37,15 @@ def wait_until(predicate: Callable[[], Answer | None], timeout: float = 10.0) ->
         time.sleep(0.002)
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process of this number runs; one that has ended and was not waited for does not."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (FileNotFoundError, ProcessLookupError):  # gone, perhaps while it was being read
+        return False
+
+
 def is_listening(pid: int) -> bool:
     """Whether this process has the kernel tell it what changes."""
     folder = f"/proc/{pid}/fd"

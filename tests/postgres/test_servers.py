@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import wait_until
+from tests.conftest import is_alive, wait_until
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -31,17 +31,10 @@ def test_the_server_goes_with_the_last_of_two_who_are_killed() -> None:
     server = int(Path(folder, "data/postmaster.pid").read_text().split()[0])
     crew[0].kill()
     crew[0].wait()
-    assert _lives(server)
+    assert is_alive(server)
     crew[1].send_signal(signal.SIGKILL)
     crew[1].wait()
-    wait_until(lambda: not _lives(server) and not os.path.exists(folder), timeout=20)
+    wait_until(lambda: not is_alive(server) and not os.path.exists(folder), timeout=20)
     for hand in crew:
         assert hand.stdout is not None
         hand.stdout.close()
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

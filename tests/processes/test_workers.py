@@ -15,9 +15,9 @@ import pytest
 import taskyard
 from taskyard import State
 from taskyard.worker.guard import descendants
-from tests.conftest import wait_until
+from tests.conftest import is_alive, wait_until
 from tests.processes import tools
-from tests.worker.test_guard import DAEMON, is_there
+from tests.worker.test_guard import DAEMON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ def start(yard: Yard) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         process.kill()
         process.communicate()
         for pid in below:
-            wait_until(lambda pid=pid: not is_there(pid))  # type: ignore[misc]
+            wait_until(lambda pid=pid: not is_alive(pid))  # type: ignore[misc]
 
 
 def up(path: Path) -> int:
@@ -105,7 +105,7 @@ def test_no_process_of_a_killed_worker_is_left(yard: Yard, start: Callable[..., 
     everybody = family(worker.pid)
     assert int((tmp_path / "daemon").read_text()) in everybody
     worker.kill()
-    wait_until(lambda: not any(map(is_there, everybody)))
+    wait_until(lambda: not any(map(is_alive, everybody)))
 
 
 def test_while_a_process_of_the_old_attempt_lives_nobody_gets_the_task(
@@ -118,7 +118,7 @@ def test_while_a_process_of_the_old_attempt_lives_nobody_gets_the_task(
     claim = None
     while claim is None:
         claim = yard.claim()
-        assert claim is None or not is_there(command)
+        assert claim is None or not is_alive(command)
     assert claim.task.id == id
 
 
@@ -175,7 +175,7 @@ def test_a_stopped_worker_loses_its_claim_and_continued_it_stops_its_command_and
         claim = wait_until(yard.claim)
         claim.heartbeat()
         worker.send_signal(signal.SIGCONT)
-        wait_until(lambda: not is_there(command))
+        wait_until(lambda: not is_alive(command))
         assert "lost" in worker.communicate(timeout=20)[0]
         claim.done("mine")
         report = yard.report(id)
@@ -215,7 +215,7 @@ def test_the_command_of_a_stopped_worker_is_stopped_before_another_begins(
         worker.send_signal(signal.SIGSTOP)
         try:
             claim = wait_until(yard.claim, timeout=30)
-            assert not is_there(command)
+            assert not is_alive(command)
             claim.done("mine")
         finally:
             worker.send_signal(signal.SIGCONT)
@@ -315,7 +315,7 @@ def test_a_killed_worker_with_handlers_leaves_no_companion_and_its_task_is_free_
     worker = start(*HANDS, "wait_for_file", yard.url, str(tmp_path / "go"))
     companion = companion_of(worker)
     worker.kill()
-    wait_until(lambda: not is_there(companion))
+    wait_until(lambda: not is_alive(companion))
     claim = wait_until(yard.claim)
     assert (claim.task.id, claim.task.attempts) == (id, 1)
 
@@ -329,7 +329,7 @@ def test_a_worker_started_again_under_its_name_takes_over_what_its_dead_incarnat
     id = yard.find(state="processing")[0].id
     below = family(first.pid)
     first.kill()
-    wait_until(lambda: not any(map(is_there, below)))
+    wait_until(lambda: not any(map(is_alive, below)))
     second = start("--worker", "ada", "--max-tasks", "1", "--", "true")
     second.communicate(timeout=20)
     task = yard.get(id)
@@ -428,7 +428,7 @@ def test_processes_end_with_their_parent_and_hand_back_what_they_held(
     everybody = family(worker.pid)
     assert set(pids) <= set(everybody)
     worker.send_signal(number)
-    wait_until(lambda: not any(map(is_there, everybody)))
+    wait_until(lambda: not any(map(is_alive, everybody)))
     yard.sweep()
     assert {yard.get(id).state for id in ids} <= {"todo", "done"}
     assert yard.counts()["processing"] == 0

@@ -15,7 +15,7 @@ import pytest
 
 import taskyard
 from taskyard.worker.guard import descendants
-from tests.conftest import taken, wait_until
+from tests.conftest import is_alive, taken, wait_until
 from tests.directory.stories import check_log, check_places
 from tests.processes import tools
 from tests.sh.shells import CLIENT
@@ -43,13 +43,6 @@ def begin(sh: Shell) -> Iterator[Callable[..., int]]:
     for process in started:
         process.kill()
         process.communicate()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_the_command_is_told_of_its_task_and_has_it_on_its_input(sh: Shell, yard: Yard) -> None:

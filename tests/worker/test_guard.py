@@ -16,7 +16,7 @@ from taskyard.worker.command import Command
 from taskyard.worker.guard import descendants
 from taskyard.worker.guarded import Ended, Guarded, GuardLost
 from taskyard.worker.outcome import Ending
-from tests.conftest import taken, wait_until
+from tests.conftest import is_alive, taken, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,15 +45,6 @@ while not os.path.exists(sys.argv[1] + "/daemon"):
 if sys.argv[2] == "stay":
     time.sleep(600)
 """
-
-
-def is_there(pid: int) -> bool:
-    """Whether a process of this number runs; one that has ended and was not waited for does not."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except OSError:
-        return False
 
 
 def run(guarded: Guarded, *argv: str, **more: Any) -> Ended:
@@ -193,14 +184,14 @@ def test_a_family_that_ignores_term_is_killed_after_the_grace(guarded: Guarded, 
     ended = wait()
     assert isinstance(ended, Ended)
     assert ended.code == -signal.SIGKILL
-    assert not is_there(int((tmp_path / "daemon").read_text()))
+    assert not is_alive(int((tmp_path / "daemon").read_text()))
     assert descendants(guard_of(guarded)) == []
 
 
 def test_daemons_end_with_the_command_that_left_them(guarded: Guarded, tmp_path: Path) -> None:
     ended = run(guarded, sys.executable, "-c", DAEMON, str(tmp_path), "go")
     assert ended.code == 0
-    assert not is_there(int((tmp_path / "daemon").read_text()))
+    assert not is_alive(int((tmp_path / "daemon").read_text()))
 
 
 def test_a_guard_that_was_killed_is_told_of_and_replaced(guarded: Guarded, tmp_path: Path) -> None:
@@ -209,7 +200,7 @@ def test_a_guard_that_was_killed_is_told_of_and_replaced(guarded: Guarded, tmp_p
     pid = int((tmp_path / "up").read_text())
     os.kill(guard_of(guarded), signal.SIGKILL)
     assert isinstance(wait(), GuardLost)
-    wait_until(lambda: not is_there(pid))
+    wait_until(lambda: not is_alive(pid))
     assert run(guarded, "true").code == 0
 
 
@@ -244,8 +235,8 @@ def test_a_closed_guard_stops_what_runs(tmp_path: Path) -> None:
     assert socket is not None
     socket.shutdown(2)  # what the kernel does when the worker dies
     assert isinstance(wait(), GuardLost)
-    assert not is_there(pid)
-    assert not is_there(int((tmp_path / "daemon").read_text()))
+    assert not is_alive(pid)
+    assert not is_alive(int((tmp_path / "daemon").read_text()))
 
 
 def test_a_stop_before_the_command_was_begun_stops_it_all_the_same(guarded: Guarded, held: Claim) -> None:
@@ -284,4 +275,4 @@ def test_what_a_killed_guard_left_is_killed_wherever_it_went(guarded: Guarded, h
     os.kill(guard_of(guarded), signal.SIGKILL)
     thread.join(30)
     assert endings == [Ending.CRASHED]
-    assert not is_there(int((tmp_path / "daemon").read_text()))
+    assert not is_alive(int((tmp_path / "daemon").read_text()))

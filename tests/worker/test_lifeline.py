@@ -12,7 +12,7 @@ import pytest
 
 import taskyard
 from taskyard.worker import lifeline
-from tests.conftest import is_listening, wait_until
+from tests.conftest import is_alive, is_listening, wait_until
 from tests.processes import tools
 
 if TYPE_CHECKING:
@@ -45,15 +45,7 @@ def test_a_worker_ends_when_its_supervisor_is_killed_even_if_it_stands_still(tmp
         os.kill(worker, signal.SIGSTOP)
     supervisor.kill()
     supervisor.wait()
-    wait_until(lambda: not is_there(worker))
-
-
-def is_there(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] != b"Z"
-    except FileNotFoundError:
-        return False
+    wait_until(lambda: not is_alive(worker))
 
 
 @pytest.mark.parametrize("named", ["", "x", "-1", "999999", "0x1"])

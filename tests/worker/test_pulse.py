@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import subprocess
 import time
 from typing import TYPE_CHECKING
@@ -10,7 +12,7 @@ import pytest
 
 import taskyard
 from taskyard import Unavailable
-from taskyard.worker import Job
+from taskyard.worker import Job, companion
 from taskyard.worker.companion import CompanionBeats
 from taskyard.worker.pulse import Pulse, ThreadBeats
 from tests.conftest import taken, wait_until
@@ -132,6 +134,16 @@ def test_a_companion_that_finds_no_yard_waits_for_it_in_silence(
     finally:
         beats.close()
     assert capfd.readouterr().err == ""
+
+
+def test_a_worker_that_goes_while_its_companion_looks_at_it_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.BytesIO):
+        def read(self, *_: object) -> bytes:
+            raise ProcessLookupError
+
+    assert companion._runs(os.getpid())
+    monkeypatch.setattr(companion, "open", lambda *_: Gone(), raising=False)
+    assert not companion._runs(os.getpid())
 
 
 def test_a_companion_that_waits_for_its_yard_does_not_keep_the_worker(yard: Yard, tmp_path: Path) -> None:
