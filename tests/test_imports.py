@@ -29,6 +29,7 @@ STORES = {
     "directory": "directory",
     "postgres": "postgres",
     "bell": None,  # everybody's
+    "vigil": None,
 }  # which store a module of stores/ belongs to
 MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in ROOT.rglob("*.py")}
 SLOW = ("dataclasses", "typing", "pathlib", "random", "datetime", "inspect")

@@ -147,7 +147,7 @@ class Report:
 class Scratch:
     """A yard that is made to be tried and thrown away, beside another one and like it."""
 
-    __slots__ = ("dropbox", "folder", "label", "prompt_log", "remove", "url")
+    __slots__ = ("cleared", "dropbox", "folder", "hold", "keep", "label", "left", "prompt_log", "remove", "url")
 
     def __init__(
         self,
@@ -156,11 +156,23 @@ class Scratch:
         dropbox: str | None,
         prompt_log: bool,
         label: str | None = None,
+        hold: Callable[[], None] = lambda: None,
+        keep: Callable[[], None] = lambda: None,
         remove: Callable[[], None] = lambda: None,
+        cleared: Sequence[str] = (),
+        left: Sequence[str] = (),
     ) -> None:
         self.url = url
         self.label = label
         """Where the yard is, for people, if it is not in the folder."""
+        self.hold = hold
+        """Said all the time by the run, so that others see that it lives."""
+        self.keep = keep
+        """Has all of it stay when the run has ended, whoever comes next."""
+        self.cleared = list(cleared)
+        """What runs before it that were killed had left, and that is gone now."""
+        self.left = list(left)
+        """What such runs seem to have left, where nobody can prove that they are dead."""
         self.remove = remove
         """Lets go of what is not in the folder."""
         self.folder = folder

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
+from taskyard import opening
+from taskyard.stores.directory import safety
 from tests.conftest import wait_until
 from tests.processes import tools
 from tests.processes.terminal import Terminal
@@ -209,6 +211,51 @@ def test_when_it_is_killed_its_workers_end_too_even_those_that_stand_still(
     running.kill()
     running.communicate()
     wait_until(lambda: processes(tmp_path) == [], 30)
+
+
+def test_what_a_killed_one_left_is_removed_by_the_next_and_nothing_else_is(
+    tmp_path: Path, running: subprocess.Popen[str]
+) -> None:
+    """Not one that lives, nor one that was kept, nor what a user has made under such a name."""
+    [dead] = tmp_path.glob(".taskyard-torture-*")
+    mine, kept = tmp_path / ".taskyard-torture-mine", tmp_path / ".taskyard-torture-0123abcd"
+    mine.mkdir()
+    kept.mkdir()
+    (kept / "errors.txt").touch()
+    answer = torture("--tasks", "5", cwd=tmp_path)
+    assert (answer.data["cleared"], answer.data["left"]) == ([], [])
+    assert dead.exists(), "its run lives"
+    running.kill()
+    running.communicate()
+    (dead / "linked").symlink_to(mine)
+    wait_until(lambda: processes(tmp_path) == [], 30)
+    answer = torture("--tasks", "5", cwd=tmp_path)
+    assert (answer.data["cleared"], answer.data["left"]) == ([str(dead)], [])
+    assert sorted(tmp_path.iterdir()) == [kept, mine]
+
+
+def test_people_are_told_what_was_removed(tmp_path: Path, running: subprocess.Popen[str]) -> None:
+    [dead] = tmp_path.glob(".taskyard-torture-*")
+    running.kill()
+    running.communicate()
+    wait_until(lambda: processes(tmp_path) == [], 30)
+    words = [*tools.COMMAND, "torture", "--tasks", "5"]
+    told = subprocess.run(words, cwd=tmp_path, env=tools.environment(), capture_output=True, text=True, check=True)
+    assert f"removed {dead}: left by a torture that was killed" in told.stderr
+
+
+def test_where_a_lock_proves_nothing_what_a_killed_one_left_is_only_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / "yard-torture-0123abcd"
+    left.mkdir()
+    (left / "running").touch()
+    taskyard.init(tmp_path / "yard").close()
+    monkeypatch.setattr(safety, "is_local", lambda _: False)
+    scratch = opening.scratch(tmp_path / "yard", {})
+    assert (scratch.cleared, scratch.left, (left / "running").exists()) == ([], [str(left)], True)
+    scratch.keep()
+    assert opening.scratch(tmp_path / "yard", {}).left == [str(left)], "what was kept is not told of"
 
 
 def test_on_a_terminal_one_line_tells_how_far_it_is(tmp_path: Path) -> None:

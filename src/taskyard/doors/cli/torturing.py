@@ -88,6 +88,10 @@ class _Progress:
         self._terminal = not self._quiet and sys.stderr.isatty()
         self._due = 0.0
         if not self._quiet:
+            for name in ordeal.scratch.cleared:
+                replies.remark(f"removed {name}: left by a torture that was killed")
+            for name in ordeal.scratch.left:
+                replies.remark(f"{name} was left by a torture that is dead, it seems: remove it if none runs there")
             replies.remark(
                 f"{ordeal.plan.workers} workers in {ordeal.scratch.folder}, seed {ordeal.plan.seed}"
                 + ("" if ordeal.library else "; clocks are right: libfaketime is not here")

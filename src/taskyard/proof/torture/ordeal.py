@@ -52,20 +52,27 @@ class Ordeal:
         self.phase = "at work"
 
     def run(self, progress: Callable[[], object]) -> dict[str, Any]:
-        """All of it; no process is left when this returns or raises."""
+        """All of it; no process is left when this returns or raises, and what was not removed is kept."""
+
+        def tick() -> None:
+            self.scratch.hold()
+            progress()
+
         heard, line = lifeline = os.pipe()
         self._errors = os.open(os.path.join(self.scratch.folder, "errors.txt"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
-            self._torment(lifeline, progress)
+            self._torment(lifeline, tick)
             self._end_hands()
             self.phase = "draining"
-            drained = self._drain(progress)
+            drained = self._drain(tick)
             self.phase = "checking"
-            return self._judged(drained, progress)
+            return self._judged(drained, tick)
         finally:
             for each in self._hands:
                 each.send(signal.SIGKILL)
                 each.ended(hand.LAST_RESORT)
+            if os.path.exists(self.scratch.folder):
+                self.scratch.keep()
             for descriptor in (heard, line, self._errors):
                 os.close(descriptor)
 
@@ -232,6 +239,8 @@ class Ordeal:
             "lost": codes["lost"] + codes["ending_lost"] + codes["left_open"],
             "violations": [violation.as_dict() for violation in verdict.violations],
             "troubles": self.troubles,
+            "cleared": self.scratch.cleared,
+            "left": self.scratch.left,
             "kept": None if legal else self.scratch.folder,
             "kept_yard": None if legal else self.scratch.label or os.path.join(self.scratch.folder, "yard"),
         }

@@ -7,6 +7,7 @@ import os
 from taskyard import ids
 from taskyard.errors import Unavailable
 from taskyard.store import Scratch
+from taskyard.stores import vigil
 from taskyard.stores.directory import layout, safety
 
 TYPE_CHECKING = False
@@ -19,10 +20,30 @@ _DIGITS = 8
 def make(path: str, settings: Mapping[str, object], *, exists: bool) -> Scratch:
     """Make one beside this path, as durable as the yard there if one `exists`."""
     durability = layout.load(path).durability if exists else None
+    cleared, left = _clear(path, exists)
     folder = _folder(path, exists)
+    keep = vigil.keep(folder)
     yard = os.path.join(folder, "yard")
     layout.make(yard, durability, more=settings)
-    return Scratch(yard, folder, os.path.join(yard, "todo"), safety.is_local(yard))
+    return Scratch(
+        yard, folder, os.path.join(yard, "todo"), safety.is_local(yard), keep=keep, cleared=cleared, left=left
+    )
+
+
+def _clear(path: str, exists: bool) -> tuple[list[str], list[str]]:
+    """Remove what runs that were killed have left here; and what is left where a lock that is free proves nothing."""
+    parent, name = os.path.split(path)
+    places = [(parent, f"{name}-torture-"), *([(os.path.join(path, "tmp"), "torture-")] if exists else [])]
+    cleared: list[str] = []
+    left: list[str] = []
+    for place, start in places:
+        try:
+            found = sorted(os.path.join(place, one) for one in os.listdir(place) if one.startswith(start))
+        except OSError:
+            continue  # not ours to look into; whether one can be made here is seen next
+        for folder in vigil.dead(found):
+            (cleared if safety.is_local(folder) and vigil.clear(folder) else left).append(folder)
+    return cleared, left
 
 
 def _folder(path: str, exists: bool) -> str:
