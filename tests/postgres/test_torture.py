@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import signal
+import subprocess
+import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
 import taskyard
+from taskyard import opening
+from tests.conftest import wait_until
 from tests.postgres.test_projects import as_role
 from tests.processes import tools
 from tests.processes.test_torture import SABOTAGE
+from tests.servers import postgres
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,3 +96,101 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     assert (answer.code, answer.error["code"]) == (8, "unavailable")
     assert answer.error["hint"]
     assert (list(tmp_path.iterdir()), beside(sql, yard)) == ([], [])
+
+
+def started(url: str, cwd: Path, *argv: str) -> subprocess.Popen[str]:
+    """A long torture, that is at work."""
+    words = [*tools.COMMAND, "torture", "--workers", "2", "--seconds", "100", *argv]
+    env = {**tools.environment(TASKYARD=url), "TMPDIR": str(cwd)}
+    process = subprocess.Popen(words, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: len(list(cwd.glob("taskyard-torture-*/history/*"))) > 2, 60)
+    return process
+
+
+def test_what_a_killed_one_left_is_removed_by_the_next_and_nothing_else_is(
+    tmp_path: Path, yard: Yard, sql: Connection[Any]
+) -> None:
+    """Not one that lives, nor one that was kept, nor what a user has made under such a name."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    killed = started(yard.url, tmp_path / "one")
+    [dead] = beside(sql, yard)
+    living = started(yard.url, tmp_path / "two")
+    try:
+        [alive] = set(beside(sql, yard)) - {dead}
+        own = f"{yard.url.rpartition('=')[2]}-torture-0123abcd"
+        taskyard.init(yard.url.rpartition("=")[0] + f"={own}").close()
+        copied = f"{yard.url.rpartition('=')[2]}-torture-4567abcd"
+        taskyard.init(yard.url.rpartition("=")[0] + f"={copied}").close()
+        copy = "UPDATE taskyard.project SET settings = (SELECT settings FROM taskyard.project WHERE name = %s) WHERE name = %s"
+        sql.execute(copy, (dead, copied))
+        killed.kill()
+        killed.communicate()
+        (tmp_path / "one" / "mine").mkdir()
+        answer = torture(yard.url, "--tasks", "5", cwd=tmp_path / "one")
+        assert (answer.data["legal"], len(answer.data["cleared"])) == (True, 2)
+        assert answer.data["cleared"][0] == dead
+        assert set(beside(sql, yard)) == {alive, own, copied}
+        assert [path.name for path in (tmp_path / "one").iterdir()] == ["mine"]
+        for table in TABLES:
+            orphans = f"SELECT count(*) FROM taskyard.{table} WHERE project NOT IN (SELECT id FROM taskyard.project)"
+            assert sql.execute(orphans.encode()).fetchone() == (0,), table
+    finally:
+        living.send_signal(signal.SIGINT)
+        out, err = living.communicate(timeout=tools.PATIENCE)
+    assert "legal so far" in out, (out, err)
+    assert set(beside(sql, yard)) == {own, copied}
+
+
+def test_one_that_lives_on_after_its_connection_broke_is_left_alone(
+    tmp_path: Path, yard: Yard, sql: Connection[Any]
+) -> None:
+    living = started(yard.url, tmp_path)
+    try:
+        [alive] = beside(sql, yard)
+        ended = sql.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks, taskyard.project "
+            "WHERE classid = 747160 AND objid = project.id AND name = %s",
+            (alive,),
+        ).fetchall()
+        assert ended == [(True,)]
+        (tmp_path / "other").mkdir()
+        answer = torture(yard.url, "--tasks", "5", cwd=tmp_path / "other")
+        assert (answer.data["legal"], answer.data["cleared"], beside(sql, yard)) == (True, [], [alive])
+    finally:
+        living.send_signal(signal.SIGINT)
+        living.communicate(timeout=tools.PATIENCE)
+    assert beside(sql, yard) == []
+
+
+def test_what_was_kept_is_nobodys_to_remove(tmp_path: Path, yard: Yard, sql: Connection[Any]) -> None:
+    living = started(yard.url, tmp_path)
+    living.send_signal(signal.SIGINT)
+    while living.poll() is None:
+        living.send_signal(signal.SIGINT)  # the second one ends it without a verdict
+        time.sleep(0.05)
+    living.communicate()
+    [kept], folders = beside(sql, yard), list(tmp_path.iterdir())
+    answer = torture(yard.url, "--tasks", "5", cwd=tmp_path)
+    assert (answer.data["cleared"], beside(sql, yard), list(tmp_path.iterdir())) == ([], [kept], folders)
+
+
+def test_behind_a_pooler_nobody_can_tell_who_lives_so_nothing_is_marked_to_be_removed(
+    yard: Yard, sql: Connection[Any]
+) -> None:
+    def is_marked(url: str) -> bool:
+        scratch = opening.scratch(url, {})
+        [name] = beside(sql, yard)
+        row = sql.execute("SELECT settings FROM taskyard.project WHERE name = %s", (name,)).fetchone()
+        assert row is not None
+        scratch.remove()
+        shutil.rmtree(scratch.folder)
+        return "scratch" in json.loads(row[0])
+
+    assert is_marked(yard.url)
+    assert not is_marked(f"{yard.url}&pooler=transaction")
+    assert is_marked(f"{yard.url}&pooler=transaction&listen={quote(yard.url.partition('&project=')[0], safe='')}")
+    elsewhere = postgres.url_in(postgres.database()).partition("&project=")[0]
+    assert not is_marked(f"{yard.url}&pooler=transaction&listen={quote(elsewhere, safe='')}"), (
+        "a lock of another database"
+    )

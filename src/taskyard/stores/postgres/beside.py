@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 
 from taskyard import ids
-from taskyard.errors import Unavailable
+from taskyard.errors import TaskyardError, Unavailable
 from taskyard.store import Scratch
-from taskyard.stores.postgres import driver, queries, schema
+from taskyard.stores import vigil
+from taskyard.stores.postgres import driver, queries, remains, schema
 from taskyard.stores.postgres.address import Address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
+
+    from psycopg import Connection
 
 _DIGITS = 8
 _NAME_MOST = 40  # characters of the project's own name in that of its neighbour
+_SEEN_EVERY = 1.0  # seconds
 
 
 def make(url: str, settings: Mapping[str, object]) -> Scratch:
     """Make one beside the project of this URL, which must be there; what belongs to the trial is in a local folder."""
-    import tempfile
-
     address = Address(url)
     word = f"torture-{ids.base32(ids.chance(5 * _DIGITS), _DIGITS)}"
     beside = Address(address.beside(f"{address.project[:_NAME_MOST]}-{word}"))
+    presence = Presence(beside)
     with driver.connect(address) as connection:
         schema.greet(connection, address)
         try:
-            values = {"name": beside.project, "settings": json.dumps(settings)}
-            connection.execute(queries.load("schema")["make_project"].encode(), values)
+            cleared = remains.clear(connection)
+            with connection.transaction():  # nobody sees it before its run is seen to live
+                values = {"name": beside.project, "settings": json.dumps(settings)}
+                [(project,)] = driver.rows(connection, queries.load("schema")["make_project"], values)
+                presence.begin(project)
+                if remains.lives(connection, project):
+                    driver.rows(connection, queries.load("beside")["mark"], {"project": project, "mark": remains.MARK})
         except driver.module().errors.InsufficientPrivilege:
             raise Unavailable(
                 f"this role cannot make a project in {address.where}",
@@ -38,20 +49,91 @@ def make(url: str, settings: Mapping[str, object]) -> Scratch:
         except driver.module().Error as error:
             raise driver.meaning(error, connection, address) or error from None
     try:
-        folder = tempfile.mkdtemp(prefix=f"taskyard-{word}-")
+        folder, end = _folder(word)
     except OSError as error:
-        _remove(beside)
+        remains.remove(beside)
         raise Unavailable(f"no folder can be made for the history: {error.strerror}", hint="set $TMPDIR") from None
-    return Scratch(beside.url, folder, None, prompt_log=True, label=beside.label, remove=lambda: _remove(beside))
+
+    def keep() -> None:
+        presence.end()
+        end()
+
+    def remove() -> None:
+        remains.remove(beside)
+        presence.close()
+
+    return Scratch(
+        beside.url,
+        folder,
+        None,
+        prompt_log=True,
+        label=beside.label,
+        hold=presence.see,
+        keep=keep,
+        remove=remove,
+        cleared=[*cleared, *_clear_folders(folder)],
+    )
 
 
-def _remove(address: Address) -> None:
-    """Let the scratch project go, with all that is in it; nobody is at work there any more."""
-    statements = queries.load("beside")
-    with driver.connect(address) as connection:
+class Presence:
+    """That the run of a scratch project lives: a lock of a session, which ends with the last process that has its socket."""
+
+    def __init__(self, address: Address) -> None:
+        self._where = address.listen or (None if address.pooled else address.conninfo)
+        """How to connect; None behind a pooler, which gives sessions to others: there nobody can tell."""
+        self._address = address
+        self._project = 0
+        self._line: Connection[Any] | None = None
+        self._due = 0.0
+
+    def begin(self, project: int) -> None:
+        """From here on the run of this project is seen to live."""
+        self._project = project
+        if self._where is not None:
+            self._line = driver.connect(self._address, self._where, again=True)
+            driver.rows(self._line, queries.load("beside")["live"], {"project": project})
+
+    def see(self) -> None:
+        """Begin anew where the connection broke; said all the time, it looks now and then."""
+        if self._project == 0 or self._where is None or time.monotonic() < self._due:
+            return
         try:
-            with connection.transaction():
-                for name in sorted(statements):
-                    connection.execute(statements[name].encode(), {"name": address.project})
-        except driver.module().Error as error:
-            raise driver.meaning(error, connection, address) or error from None
+            if self._line is None:
+                self.begin(self._project)
+            else:
+                driver.rows(self._line, "SELECT 1", {})
+        except (TaskyardError, driver.module().Error):
+            self.close()
+        self._due = time.monotonic() + _SEEN_EVERY
+
+    def end(self) -> None:
+        """The run has ended and its project is to stay: it is nobody's to remove any more."""
+        try:
+            with driver.connect(self._address) as connection:
+                driver.rows(
+                    connection, queries.load("beside")["unmark"], {"project": self._project, "mark": remains.MARK}
+                )
+        except (TaskyardError, driver.module().Error):
+            pass  # out of reach: that is what broke the run off, and is told as such
+        self.close()
+
+    def close(self) -> None:
+        """Let go."""
+        if self._line is not None:
+            self._line.close()
+        self._line = None
+
+
+def _folder(word: str) -> tuple[str, Any]:
+    """A new folder for what the processes write down, and what ends its run."""
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix=f"taskyard-{word}-")
+    return folder, vigil.keep(folder)
+
+
+def _clear_folders(own: str) -> list[str]:
+    """Remove what runs that were killed on this machine have left in the place for temporary files."""
+    parent = os.path.dirname(own)
+    others = [os.path.join(parent, name) for name in sorted(os.listdir(parent)) if name.startswith("taskyard-torture-")]
+    return [folder for folder in vigil.dead(others) if folder != own and vigil.clear(folder)]

@@ -1,4 +1,28 @@
--- A scratch project and all that is in it, in the order of the names: what refers to the project goes before it.
+-- A scratch project: whether its run lives, and all that is in it. The class of the lock is no other's; a run that has connected anew
+-- shares it with a connection of its own that the server has not missed yet.
+
+-- name: live
+SELECT pg_advisory_lock_shared(747160, %(project)s)
+
+-- name: candidates
+SELECT id, name, settings FROM taskyard.project WHERE name ~ '-torture-[0-9a-z]{8}$' ORDER BY id
+
+-- name: seen
+SELECT EXISTS (
+           SELECT FROM pg_locks
+           WHERE locktype = 'advisory' AND classid = 747160 AND objid = %(project)s AND objsubid = 2
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())),
+       (SELECT n FROM taskyard.event WHERE project = %(project)s ORDER BY xid DESC, n DESC LIMIT 1)
+
+-- name: bury
+-- Whether nobody lives there: whoever wants to, waits until all of it is gone.
+SELECT pg_try_advisory_xact_lock(747160, %(project)s)
+
+-- name: mark
+UPDATE taskyard.project SET settings = (settings::jsonb || jsonb_build_object(%(mark)s::text, name))::text WHERE id = %(project)s
+
+-- name: unmark
+UPDATE taskyard.project SET settings = (settings::jsonb - %(mark)s::text)::text WHERE id = %(project)s
 
 -- name: task
 DELETE FROM taskyard.task WHERE project = (SELECT id FROM taskyard.project WHERE name = %(name)s)
