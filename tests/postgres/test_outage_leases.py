@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 import taskyard
 from taskyard import State
 from tests.conftest import outlast, taken, wait_until
 from tests.postgres.test_projects import as_role
+from tests.processes import tools
 from tests.servers.postgres import Server
 
 if TYPE_CHECKING:
@@ -170,3 +173,54 @@ def test_a_role_that_was_given_a_project_may_say_that_it_is_back_and_another_goe
         sql.execute(f"REVOKE UPDATE (cut_from, cut_until, cut_grace) ON taskyard.project FROM {name}".encode())
         returned(yard, 3.0)
         assert yard.get(yard.add("build").id).state is State.TODO
+
+
+def swept_anew(url: str) -> int:
+    """How many claims a process gives back that has never been there before."""
+    reaped: int = tools.taskyard(url, "janitor").data["reaped"]
+    return reaped
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_one_who_comes_anew_after_a_restart_and_sweeps_first_costs_nobody_a_claim(how: signal.Signals) -> None:
+    with Server(synchronous_commit="on") as server, taskyard.init(server.url(), worker="ada") as ada:
+        ada.add("build")
+        claim = taken(ada.claim(lease=1.0))
+        server.stop(how)
+        outlast(claim)
+        server.start()
+        assert swept_anew(ada.url) == 0
+        claim.done()
+
+
+def test_one_who_comes_anew_after_a_failover_and_sweeps_first_costs_nobody_a_claim() -> None:
+    """The standby runs since long, so the time of its start tells nothing."""
+    with (
+        Server(synchronous_commit="on") as primary,
+        taskyard.init(primary.url(), worker="ada") as ada,
+        Server(copy_of=primary, synchronous_commit="on") as standby,
+        plain(standby) as other,
+    ):
+        ada.add_many([{"kind": "build"}, {"kind": "dead"}])
+        claim = taken(ada.claim(kinds="build", lease=1.0))
+        over = taken(ada.claim(kinds="dead", lease=0.05))
+        outlast(over)
+        claim.heartbeat()
+        with plain(primary) as one:
+            [(written,)] = one.execute("SELECT pg_current_wal_flush_lsn()").fetchall()
+        wait_until(lambda: other.execute("SELECT pg_last_wal_replay_lsn() >= %s", (written,)).fetchone() == (True,))
+        primary.stop(signal.SIGQUIT)
+        outlast(claim)
+        other.execute("SELECT pg_promote()")
+        assert swept_anew(standby.url()) == 1, "what was over before is nobody's"
+        with taskyard.open(standby.url(), worker="ada") as back:
+            assert (back.get(claim.task.id).state, back.get(over.task.id).state) == (State.PROCESSING, State.TODO)
+            told = "SELECT cut_until FROM taskyard.project"
+            noted = other.execute(told).fetchone()
+            wait_until(lambda: back.sweep().reaped == 1, 30)  # once: after that time it is over for good
+            assert other.execute(told).fetchone() == noted
+
+
+def plain(server: Server) -> Connection[Any]:
+    """A connection to the server itself."""
+    return psycopg.connect(server.url().partition("&project")[0], autocommit=True)

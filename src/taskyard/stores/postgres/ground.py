@@ -49,8 +49,15 @@ class Ground:
 
     def _returned(self, connection: Connection[Any], away: float) -> None:
         """The database could not be reached for so many seconds: that must cost nobody a lease."""
+        self._told(connection, "returned", {"away": round(away * 1000)})
+
+    def took_over(self) -> None:
+        """The server was a standby, and is the primary now: nobody could reach a database in between."""
+        self.pool.attempt(lambda connection: self._told(connection, "took_over", {}))
+
+    def _told(self, connection: Connection[Any], outage: str, values: dict[str, Any]) -> None:
         try:
-            self.on(connection, "outages", "returned", {"away": round(away * 1000)})
+            self.on(connection, "outages", outage, values)
         except driver.module().errors.InsufficientPrivilege:
             return  # a role that somebody gave less than a project: it can work, and leases end for it as ever
 

@@ -32,9 +32,12 @@ class Tending:
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
         found = self._ground.run("tending", "overdue", {"limit": limit})
-        left = found[0][0]
+        if found[0][0]:
+            self._ground.took_over()
+            found = self._ground.run("tending", "overdue", {"limit": limit})
+        left = found[0][1]
         self._alarm = None if left is None else time.monotonic() + max(0, left + 1) / 1000
-        return [rows.standing(row[1:], self._ground.policy) for row in found if row[1] is not None]
+        return [rows.standing(row[2:], self._ground.policy) for row in found if row[2] is not None]
 
     def alarm(self) -> float | None:
         """Seconds until the next lease ends or the next task is due, as far as the last `overdue` saw."""

@@ -21,6 +21,15 @@ WHERE id = %(project)s AND swept_at < taskyard.now() - %(away)s / 4
   AND (swept_at <= cut_until OR cut_until < taskyard.now() - cut_grace)
 RETURNING cut_from
 
+-- name: took_over
+-- The same by whoever sweeps first where a standby has taken over, though it may never have been there before: the last that was
+-- replayed tells until when the server before it was there. Said once: whatever this server's clock says, it is noted as later than that.
+UPDATE taskyard.project
+SET cut_from = last.at, cut_until = greatest(taskyard.now(), last.at + 1), cut_grace = 10000
+FROM (SELECT floor(extract(epoch FROM pg_last_xact_replay_timestamp()) * 1000)::bigint AS at) AS last
+WHERE id = %(project)s AND cut_until <= last.at
+RETURNING cut_from
+
 -- name: now
 SELECT taskyard.now()
 

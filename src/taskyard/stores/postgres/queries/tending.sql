@@ -1,7 +1,9 @@
 -- name: overdue
--- Claims whose lease is over and waiting tasks that are due; and when the next will be.
+-- Claims whose lease is over and waiting tasks that are due; when the next will be; and whether this server was a standby and has taken
+-- over since an outage was last told of.
 WITH yard AS MATERIALIZED (SELECT project AS cut FROM taskyard.project WHERE id = %(project)s)
-SELECT alarm.at, late.*
+SELECT (SELECT (cut).cut_until <= extract(epoch FROM pg_last_xact_replay_timestamp()) * 1000 AND NOT pg_is_in_recovery() FROM yard),
+       alarm.at, late.*
 FROM (
     SELECT least(
         (SELECT min(taskyard.lease_end(lease_ends, lease, cut)) FROM taskyard.task, yard
