@@ -233,6 +233,11 @@ def _split(url: str) -> tuple[str, str]:
         return "postgresql", url
     elif colon and scheme.isalnum():
         raise Invalid(f"no store for {scheme!a} URLs", hint="a yard is a path, file:/path, memory: or postgresql://")
+    elif url.startswith(("postgresql:", "postgres:")):
+        raise Invalid(
+            "a URL of PostgreSQL begins with postgresql://, with both slashes",
+            hint="write postgresql://user@host:5432/database?project=NAME; a directory of that name is ./postgresql:...",
+        )
     if not url or "\0" in url:
         raise Invalid("the yard's path is empty or holds a NUL", hint="name a directory")
     return "file", os.path.abspath(os.path.expanduser(url))

@@ -49,12 +49,46 @@ def test_no_password_is_in_what_people_read(url: str) -> None:
         "pooler=session",
         "listen=maybe",
         "nonsense=1",
+        "project=%FF",
+        "project=a&project=b",
+        "connect_timeout=abc",
+        "port=x",
+        "port=99999",
     ],
 )
 def test_what_a_url_cannot_say_is_invalid(query: str) -> None:
     with pytest.raises(Invalid) as refused:
         taskyard.open(f"postgresql://ann:secret@localhost/work?{query}")
     assert "secret" not in str(refused.value.message) + str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:sec/ret@localhost/work",
+        "postgresql://ann:sec?ret@localhost/work?project=p",
+        "postgresql://ann:sec@ret@localhost/work",
+        "postgresql://ann:sec%ret@localhost/work",
+        "postgresql://localhost:sec/work",
+    ],
+)
+def test_a_password_that_is_not_encoded_is_told_of_without_a_word_of_it(url: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        taskyard.open(url)
+    told = str(refused.value.message) + str(refused.value.hint)
+    assert "sec" not in told
+    assert "ret" not in told
+    assert "percent-encoded" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("url", ["postgresql:work", "postgres:/work", "postgresql:"])
+def test_a_url_that_lacks_its_slashes_is_no_directory(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Invalid):
+        taskyard.init(url)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("project", ["default", "naïve ☃", "a/b&c=d%41", "../x", "'; DROP SCHEMA taskyard; --"])

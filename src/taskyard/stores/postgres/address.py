@@ -9,7 +9,7 @@ from taskyard.errors import Invalid
 
 SCHEMES = ("postgresql", "postgres")
 PROJECT = "default"
-_HINT = "write postgresql://user@host:5432/database?project=NAME, with what is special in it percent-encoded"
+HINT = "write postgresql://user@host:5432/database?project=NAME, with what is special in it percent-encoded"
 
 
 class Address:
@@ -22,7 +22,10 @@ class Address:
         base, _, query = url.partition("?")
         own: dict[str, str] = {}
         rest: list[tuple[str, str]] = []
+        _check_base(base)
         for name, value in (_pair(part) for part in query.split("&") if part):
+            if name in own:
+                raise Invalid(f"{name}= is there twice in the URL", hint="say it once")
             if name in ("project", "valkey", "pooler", "listen"):
                 own[name] = value
             else:
@@ -52,7 +55,37 @@ class Address:
 
 def _pair(part: str) -> tuple[str, str]:
     name, _, value = part.partition("=")
-    return unquote(name), unquote(value)
+    if "@" in name:
+        raise _unencoded("?")
+    try:
+        name, value = unquote(name, errors="strict"), unquote(value, errors="strict")
+    except UnicodeDecodeError:
+        raise Invalid("what is percent-encoded in the URL is no UTF-8", hint=HINT) from None
+    if name == "port":
+        _check_ports(value.split(","))
+    return name, value
+
+
+def _check_base(base: str) -> None:
+    """Refuse what a password that is not encoded makes of a URL: libpq would take a part of it for a host, and name that."""
+    authority, _, path = base.partition("://")[2].partition("/")
+    user, _, hosts = authority.rpartition("@")
+    if "@" in path:
+        raise _unencoded("/")
+    if "@" in user:
+        raise _unencoded("@")
+    _check_ports(
+        [host.rpartition("]")[2].rpartition(":")[2] for host in hosts.split(",") if ":" in host.rpartition("]")[2]]
+    )
+
+
+def _check_ports(ports: list[str]) -> None:
+    if not all(port == "" or (port.isascii() and port.isdigit() and 0 < int(port) < 65536) for port in ports):
+        raise Invalid("the port in the URL is no number from 1 to 65535", hint=HINT)
+
+
+def _unencoded(mark: str) -> Invalid:
+    return Invalid(f"the URL has a {mark} before an @: in a password that has to be %{ord(mark):X}", hint=HINT)
 
 
 def _joined(base: str, pairs: list[tuple[str, str]]) -> str:
@@ -85,5 +118,5 @@ def _listen(value: str | None, pooled: bool) -> str | None:
     if value.partition("://")[0] in SCHEMES:
         return value
     raise Invalid(
-        f"listen= is neither off nor the URL of a database: {value[:20]!a}...", hint=f"say listen=off, or {_HINT}"
+        f"listen= is neither off nor the URL of a database: {value[:20]!a}...", hint=f"say listen=off, or {HINT}"
     )

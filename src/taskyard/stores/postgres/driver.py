@@ -6,6 +6,7 @@ import select
 import time
 
 from taskyard.errors import Invalid, TaskyardError, Unavailable
+from taskyard.stores.postgres.address import HINT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def connect(address: Address, conninfo: str | None = None, *, again: bool = Fals
     except psycopg.ProgrammingError:
         raise Invalid(
             f"{address.where} is no URL that PostgreSQL's library understands",
-            hint="write postgresql://user@host:5432/database?project=NAME; other words after ? are libpq's parameters",
+            hint=f"{HINT}; other words after ? are libpq's parameters",
         ) from None
     usual: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT, "application_name": "taskyard", **_KEEPING}
     options = {key: usual[key] for key in usual if key not in given}
@@ -53,6 +54,8 @@ def connect(address: Address, conninfo: str | None = None, *, again: bool = Fals
         opened = Line.connect(target, autocommit=True, **{**options, **first})
     except psycopg.OperationalError as error:
         raise unreachable(address, error) from None
+    except psycopg.ProgrammingError as error:
+        raise Invalid(f"the URL of {address.where} cannot be used: {_first_line(error)}", hint=HINT) from None
     if opened.info.server_version < OLDEST:
         version = opened.info.server_version // 10000
         opened.close()
@@ -154,7 +157,7 @@ def unreachable(address: Address, error: Exception) -> Unavailable:
     """There is no server, or none that answers."""
     return Unavailable(
         f"PostgreSQL at {address.where} cannot be reached: {_first_line(error)}",
-        hint="check the host, the database and the role, and that the server runs; then try again",
+        hint="check the host, the database, the role and its password, and that the server runs; then try again",
     )
 
 
