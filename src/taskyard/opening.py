@@ -82,8 +82,16 @@ def copy(
 
     with closing(_port(_text(source), target=False)) as origin:
         copying.ready(origin, with_claims)  # nothing is made for a copy that cannot be
+        _refuse_inside(_text(source), _text(target))
         with closing(_port(_text(target), target=True)) as other:
             return copying.copy(origin, other, with_claims, progress)
+
+
+def _refuse_inside(source: str, target: str) -> None:
+    """A copy inside of its origin would change what is only read."""
+    (scheme, outer), (other, inner) = _split(source), _split(target)
+    if scheme == other == "file" and os.path.realpath(inner).startswith(os.path.realpath(outer) + os.sep):
+        raise Invalid(f"{inner} is inside of the yard {outer}", hint="name a directory beside it, or anywhere else")
 
 
 def _port(url: str, target: bool) -> Port:
@@ -177,6 +185,10 @@ def migrate(
     if scheme != "postgresql":
         if new_epoch:
             raise Invalid("only a yard in PostgreSQL has epochs", hint="name one with --yard postgresql://...")
+        if scheme == "file":
+            from taskyard.stores.directory import layout
+
+            layout.load(rest)
         return {"version": 1, "known": 1, "pending" if check else "applied": []}
     from taskyard.stores.postgres import schema
 

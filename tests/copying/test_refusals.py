@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,6 +122,8 @@ def test_memory_one_yard_twice_and_no_yard_at_all(paused: Callable[..., str], ne
     refused(Invalid, "memory:x", origin, "memory")
     refused(Invalid, origin, "memory:x", "memory")
     refused(Invalid, origin, f"file://{origin.replace(' ', '%20')}", "one yard")
+    refused(Invalid, origin, f"{origin}/inner", "inside of")
+    assert not os.path.exists(f"{origin}/inner")
     refused(Unavailable, new("directory"), new("directory"), "no yard")
     refused(Unavailable, new("postgresql"), new("directory"), "no yard")
     database = paused("postgresql", lambda yard: yard.add("build"))
