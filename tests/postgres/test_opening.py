@@ -6,11 +6,14 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 import taskyard
-from taskyard import Invalid, Unavailable
+from taskyard import Invalid, Unavailable, opening
 from taskyard.stores.postgres.address import Address
+from tests.postgres.test_projects import as_role
+from tests.processes import tools
 from tests.servers import postgres
 
 if TYPE_CHECKING:
@@ -150,3 +153,57 @@ def test_durability_is_the_commits(url: str) -> None:
     for durability, expected in (("fast", "off"), ("strict", "on")):
         with taskyard.open(url, durability=durability) as yard:
             assert yard._store._ground.pool.run("SHOW synchronous_commit", {}) == [(expected,)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("verb", ["stats", "doctor", "torture", "migrate", "init"])
+def test_a_role_that_may_not_even_look_is_told_so(verb: str, url: str) -> None:
+    role = f"role_blind_{verb}_{url.rpartition('=')[2].replace('-', '_')}"
+    with psycopg.connect(url.partition("&project=")[0], autocommit=True) as sql:
+        sql.execute(f"CREATE ROLE {role} LOGIN".encode())
+    answer = tools.taskyard(as_role(url, role), verb)
+    told = answer.out + answer.err
+    assert answer.code in (1, 8)
+    assert "permission denied for schema taskyard" in told
+    assert "unexpected" not in told
+    assert "grant" in told
+
+
+@pytest.mark.parametrize("way", ["init", "migrate", "copy"])
+def test_a_schema_of_somebody_else_under_the_same_name_is_told_of_and_stays_as_it_is(
+    way: str, database: str, tmp_path: Path
+) -> None:
+    url = postgres.url_in(database)
+    with psycopg.connect(url.partition("&project=")[0], autocommit=True) as sql:
+        sql.execute("CREATE SCHEMA taskyard; CREATE TABLE taskyard.project (mine text)")
+        with taskyard.init(tmp_path / "yard") as yard:
+            yard.pause()
+        words = {"init": [url], "migrate": ["--yard", url], "copy": [str(tmp_path / "yard"), url]}[way]
+        answer = tools.taskyard(None, way, *words)
+        assert (answer.code, answer.error["code"]) == (8, "unavailable")
+        assert 'relation "project" already exists' in answer.error["message"]
+        assert "another database" in answer.error["hint"]
+        tables = "SELECT relname FROM pg_class WHERE relnamespace = 'taskyard'::regnamespace AND relkind IN ('r', 'p')"
+        assert sql.execute(tables).fetchall() == [("project",)]
+
+
+def test_a_database_that_cannot_keep_every_text_is_refused() -> None:
+    name = f"{postgres.database()}_latin"
+    with psycopg.connect(postgres.url().partition("&project=")[0], autocommit=True) as sql:
+        sql.execute(f"CREATE DATABASE {name} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'".encode())
+    with pytest.raises(Unavailable, match="LATIN1") as refused:
+        taskyard.init(postgres.url_in(name))
+    assert "UTF8" in str(refused.value.hint)
+
+
+def test_an_encoding_of_the_clients_own_changes_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    for given in (url, f"{url}&client_encoding=SQL_ASCII"):
+        with taskyard.open(given) as yard:
+            assert yard.get(yard.add("build", title="☃ naïve").id).title == "☃ naïve"
+
+
+def test_a_migration_of_a_directory_that_is_no_yard_is_no_success(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="no yard"):
+        opening.migrate(tmp_path / "nowhere", check=True)
+    taskyard.init(tmp_path / "yard").close()
+    assert opening.migrate(tmp_path / "yard") == {"version": 1, "known": 1, "applied": []}

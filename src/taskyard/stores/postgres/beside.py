@@ -32,20 +32,10 @@ def make(url: str, settings: Mapping[str, object]) -> Scratch:
     beside = Address(address.beside(f"{address.project[:_NAME_MOST]}-{word}"))
     presence = Presence(beside)
     with driver.connect(address) as connection:
-        schema.greet(connection, address)
         try:
+            schema.greet(connection, address)
             cleared = remains.clear(connection)
-            with connection.transaction():  # nobody sees it before its run is seen to live
-                values = {"name": beside.project, "settings": json.dumps(settings)}
-                [(project,)] = driver.rows(connection, queries.load("schema")["make_project"], values)
-                presence.begin(project)
-                if remains.lives(connection, project):
-                    driver.rows(connection, queries.load("beside")["mark"], {"project": project, "mark": remains.MARK})
-        except driver.module().errors.InsufficientPrivilege:
-            raise Unavailable(
-                f"this role cannot make a project in {address.where}",
-                hint="torture makes one of its own: name the yard with a role that owns the schema",
-            ) from None
+            _make(connection, beside, settings, presence)
         except driver.module().Error as error:
             raise driver.meaning(error, connection, address) or error from None
     try:
@@ -73,6 +63,22 @@ def make(url: str, settings: Mapping[str, object]) -> Scratch:
         remove=remove,
         cleared=[*cleared, *_clear_folders(folder)],
     )
+
+
+def _make(connection: Connection[Any], beside: Address, settings: Mapping[str, object], presence: Presence) -> None:
+    """Make the project; nobody sees it before its run is seen to live."""
+    with connection.transaction():
+        try:
+            values = {"name": beside.project, "settings": json.dumps(settings)}
+            [(project,)] = driver.rows(connection, queries.load("schema")["make_project"], values)
+        except driver.module().errors.InsufficientPrivilege:
+            raise Unavailable(
+                f"this role cannot make a project in {beside.where}",
+                hint="torture makes one of its own: name the yard with a role that owns the schema",
+            ) from None
+        presence.begin(project)
+        if remains.lives(connection, project):
+            driver.rows(connection, queries.load("beside")["mark"], {"project": project, "mark": remains.MARK})
 
 
 class Presence:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.address import Address
 
 OLDEST = 140000
+ENCODING = "UTF8"
 FIRST_TIMEOUT = 10  # seconds to connect to a server of which nothing is known yet
 CONNECT_TIMEOUT = 4  # the same for one that was there: it is tried again, and must not be missed when it is back
 # Where the network is cut without a word, the kernel gives a connection up after a few unanswered questions (seconds), and after as
@@ -49,6 +50,9 @@ def connect(address: Address, conninfo: str | None = None, *, again: bool = Fals
         ) from None
     usual: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT, "application_name": "taskyard", **_KEEPING}
     options = {key: usual[key] for key in usual if key not in given}
+    options["client_encoding"] = (
+        ENCODING  # whatever the URL or the environment says: a task's text may have any character
+    )
     first = {} if again or "connect_timeout" in given else {"connect_timeout": FIRST_TIMEOUT}
     try:
         opened = Line.connect(target, autocommit=True, **{**options, **first})
@@ -60,6 +64,13 @@ def connect(address: Address, conninfo: str | None = None, *, again: bool = Fals
         version = opened.info.server_version // 10000
         opened.close()
         raise Unavailable(f"PostgreSQL at {address.where} is version {version}", hint="Taskyard needs 14 or newer")
+    encoding = opened.info.parameter_status("server_encoding")
+    if encoding not in (ENCODING, None):  # some poolers do not tell
+        opened.close()
+        raise Unavailable(
+            f"the database at {address.where} keeps text as {encoding}, which has no place for many characters",
+            hint=f"name a database with the encoding {ENCODING} (CREATE DATABASE ... ENCODING '{ENCODING}' TEMPLATE template0)",
+        )
     opened.again, opened.pooled, opened.pid = (target, options), address.pooled, opened.info.backend_pid
     opened.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     if address.pooled:
@@ -146,6 +157,9 @@ def meaning(error: Exception, connection: Connection[Any], address: Address) -> 
         told = _refused(address, error, "it is a standby, or read-only: name the primary, or wait until it is one")
     elif state in ("3F000", "42P01", "42883"):
         told = missing(address)
+    elif state in ("42P07", "42723", "42703"):
+        hint = "the schema taskyard there is somebody else's, or was changed by hand: name another database; nothing was changed in this one"
+        told = _refused(address, error, hint)
     elif state == "42501":
         told = _refused(address, error, "have the database's owner grant this role what docs/postgres.md names")
     elif state[:2] in ("22", "25", "53", "55", "57", "58", "XX"):

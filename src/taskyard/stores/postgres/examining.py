@@ -76,6 +76,10 @@ def _clock(connection: Connection[Any]) -> Finding:
 def _project(connection: Connection[Any], address: Address) -> Finding:
     try:
         schema.greet(connection, address)
+    except driver.module().errors.InsufficientPrivilege as error:
+        meant = driver.meaning(error, connection, address)
+        assert isinstance(meant, TaskyardError)  # a refusal
+        return refuse("project", meant.message, meant.hint or "")
     except TaskyardError as error:
         connection.rollback()
         return warn("project", error.message, error.hint or "make it with taskyard init")
