@@ -198,6 +198,8 @@ def _dies_at(origin: str, other: str, calls: int) -> bool:
         copying.copy(source, target)
     except Killed:
         return True
+    finally:
+        target.close()  # as the kernel does
     return False
 
 

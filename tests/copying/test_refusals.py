@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -128,6 +130,38 @@ def test_memory_one_yard_twice_and_no_yard_at_all(paused: Callable[..., str], ne
     refused(Unavailable, new("postgresql"), new("directory"), "no yard")
     database = paused("postgresql", lambda yard: yard.add("build"))
     refused(Invalid, database, f"{database}&connect_timeout=5", "one yard")
+
+
+@both
+def test_two_copies_into_one_yard_at_once_end_well_or_are_told_of_one_another(
+    store: str, made: Callable[..., str], new: Callable[[str], str]
+) -> None:
+    origin, target = made("directory", 300), new(store)
+    told: list[TaskyardError] = []
+
+    def copy() -> None:
+        try:
+            opening.copy(origin, target)
+        except TaskyardError as error:
+            told.append(error)
+
+    copies = [threading.Thread(target=copy) for _ in range(3)]
+    for one in copies:
+        one.start()
+    for one in copies:
+        one.join()
+    assert all(isinstance(error, Conflict) and error.hint for error in told), told
+    opening.copy(origin, target)
+    assert opening.copy(origin, target).was_complete
+
+
+def test_what_another_copy_has_just_written_is_told_as_that(
+    paused: Callable[..., str], new: Callable[[str], str]
+) -> None:
+    port: Any = opening._port(paused("postgresql", lambda yard: yard.add("build")), target=True)
+    with closing(port), pytest.raises(Conflict, match="at the same time") as caught, port._told():
+        port._connection.execute("INSERT INTO taskyard.project (name) SELECT name FROM taskyard.project")
+    assert "once more" in str(caught.value.hint)
 
 
 def test_a_task_that_nobody_can_read(paused: Callable[..., str], new: Callable[[str], str]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+from taskyard.errors import Conflict
 from taskyard.stores.directory import layout
 from taskyard.stores.directory.disk import Disk
 from taskyard.stores.directory.loading import Loading
@@ -19,6 +22,25 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
+def _alone(root: str) -> int | None:
+    """A lock that one copy into this yard holds at a time, and that ends with its process; None where there are no locks."""
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        flock(descriptor, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise Conflict(
+            f"somebody else copies into {root} at the same time",
+            hint="let that copy end; then say the same once more, and both are compared",
+        ) from None
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
 class DirectoryPort:
     """One yard in one directory, to be copied from or to."""
 
@@ -28,13 +50,21 @@ class DirectoryPort:
         self.url = self.label = root
         made = layout.make(root) if target else None
         self._doubts = [] if made is None else made.warnings
-        self._reading = Unloading(root, unfinished=target)
-        if not target:
+        self._is_target = target
+        self._lock = _alone(root) if target else None
+        try:
+            self._open(root, made is not None and made.created)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, root: str, is_new: bool) -> None:
+        self._reading = Unloading(root, unfinished=self._is_target)
+        if not self._is_target:
             self._reading.finished()
         disk = SharedDisk(root) if self._reading.settings.shared else Disk()
         # A yard that was made for the copy has no wishes of its own.
-        self._writing = Loading(self._reading, disk, made is not None and made.created)
-        self._is_target = target
+        self._writing = Loading(self._reading, disk, is_new)
         self.identity = self._reading.identity()
 
     @told
@@ -115,4 +145,7 @@ class DirectoryPort:
         self._writing.finish(facts)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Let another copy come."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None

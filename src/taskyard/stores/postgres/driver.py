@@ -59,7 +59,7 @@ def connect(address: Address, conninfo: str | None = None, *, again: bool = Fals
     except psycopg.OperationalError as error:
         raise unreachable(address, error) from None
     except psycopg.ProgrammingError as error:
-        raise Invalid(f"the URL of {address.where} cannot be used: {_first_line(error)}", hint=HINT) from None
+        raise Invalid(f"the URL of {address.where} cannot be used: {first_line(error)}", hint=HINT) from None
     if opened.info.server_version < OLDEST:
         version = opened.info.server_version // 10000
         opened.close()
@@ -151,7 +151,7 @@ def meaning(error: Exception, connection: Connection[Any], address: Address) -> 
     if state in _AGAIN:
         told = None
     elif state.startswith(("57P", "08")) or connection.closed or connection.broken:
-        told = Lost(_first_line(error), getattr(connection, "pid", 0))
+        told = Lost(first_line(error), getattr(connection, "pid", 0))
     elif state == "25006":
         connection.close()
         told = _refused(address, error, "it is a standby, or read-only: name the primary, or wait until it is one")
@@ -170,7 +170,7 @@ def meaning(error: Exception, connection: Connection[Any], address: Address) -> 
 def unreachable(address: Address, error: Exception) -> Unavailable:
     """There is no server, or none that answers."""
     return Unavailable(
-        f"PostgreSQL at {address.where} cannot be reached: {_first_line(error)}",
+        f"PostgreSQL at {address.where} cannot be reached: {first_line(error)}",
         hint="check the host, the database, the role and its password, and that the server runs; then try again",
     )
 
@@ -179,13 +179,14 @@ def missing(address: Address) -> TaskyardError:
     """There is a server, and no such yard in it."""
     return Unavailable(
         f"there is no yard {address.project!r} in {address.where}",
-        hint="check the URL and its project=, or make one with: taskyard init URL",
+        hint="check the URL, its project= and whether that was given to this role, or make one with: taskyard init URL",
     )
 
 
 def _refused(address: Address, error: Exception, hint: str) -> Unavailable:
-    return Unavailable(f"PostgreSQL at {address.where} refuses: {_first_line(error)}", hint=hint)
+    return Unavailable(f"PostgreSQL at {address.where} refuses: {first_line(error)}", hint=hint)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error says, without the details that the server adds."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

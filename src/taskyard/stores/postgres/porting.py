@@ -67,8 +67,13 @@ class PostgresPort:
             meant = driver.meaning(error, self._connection, self._address)
             if isinstance(meant, TaskyardError):
                 raise meant from None
+            if isinstance(error, driver.module().errors.UniqueViolation):
+                raise Conflict(
+                    f"somebody else writes into {self.label} at the same time",
+                    hint="let that copy end; then say the same once more, and both are compared",
+                ) from None
             raise Unavailable(
-                f"PostgreSQL at {self._address.where} went away or was too busy: {error}",
+                f"PostgreSQL at {self._address.where} went away or was too busy: {driver.first_line(error)}",
                 hint="say the same once more: it goes on where it was",
             ) from None
 
