@@ -110,7 +110,11 @@ class Given:
 
 GLOBAL = (
     Option("--json", None, "answer with exactly one JSON value on stdout"),
-    Option("--yard", "URL", "which yard: a path, file: or memory: (else $TASKYARD, else the nearest .taskyard upward)"),
+    Option(
+        "--yard",
+        "URL",
+        "which yard: a path, file:, memory: or postgresql:// (else $TASKYARD, else the nearest .taskyard upward)",
+    ),
     Option("--worker", "NAME", "who I am (else $TASKYARD_WORKER, else $AGENT_ID, else a name unique to this process)"),
 )
 _ABOUT = ("-h", "--help", "--version")
