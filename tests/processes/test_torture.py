@@ -13,6 +13,7 @@ import pytest
 
 import taskyard
 from taskyard import opening
+from taskyard.stores import vigil
 from taskyard.stores.directory import safety
 from tests.conftest import wait_until
 from tests.processes import tools
@@ -221,6 +222,7 @@ def test_what_a_killed_one_left_is_removed_by_the_next_and_nothing_else_is(
     mine, kept = tmp_path / ".taskyard-torture-mine", tmp_path / ".taskyard-torture-0123abcd"
     mine.mkdir()
     kept.mkdir()
+    (mine / "running").write_text("my own notes of what is running\n")
     (kept / "errors.txt").touch()
     answer = torture("--tasks", "5", cwd=tmp_path)
     assert (answer.data["cleared"], answer.data["left"]) == ([], [])
@@ -249,7 +251,7 @@ def test_where_a_lock_proves_nothing_what_a_killed_one_left_is_only_told_of(
 ) -> None:
     left = tmp_path / "yard-torture-0123abcd"
     left.mkdir()
-    (left / "running").touch()
+    (left / "running").write_bytes(vigil._mark(str(left)))
     taskyard.init(tmp_path / "yard").close()
     monkeypatch.setattr(safety, "is_local", lambda _: False)
     scratch = opening.scratch(tmp_path / "yard", {})

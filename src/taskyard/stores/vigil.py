@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _SIGN = "running"
 _UNSIGNED = ".running"
+_MARK_MOST = 4096  # bytes
 
 
 def keep(folder: str) -> Callable[[], None]:
@@ -19,6 +20,7 @@ def keep(folder: str) -> Callable[[], None]:
     hidden, sign = os.path.join(folder, _UNSIGNED), os.path.join(folder, _SIGN)
     descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
+        os.write(descriptor, _mark(folder))
         flock(descriptor, LOCK_EX | LOCK_NB)
         os.rename(hidden, sign)  # locked before it can be seen: a sign without a lock is a dead run's
     except OSError:
@@ -66,8 +68,13 @@ def _is_dead(folder: str) -> bool:
         return False  # none of ours, one that ended in order, or one that goes in this moment
     try:
         flock(descriptor, LOCK_EX | LOCK_NB)
+        return os.read(descriptor, _MARK_MOST) == _mark(folder)
     except OSError:
         return False
     finally:
         os.close(descriptor)
-    return True
+
+
+def _mark(folder: str) -> bytes:
+    """What the sign says: a file of that name that somebody else put here says something else."""
+    return os.fsencode(f"a trial of taskyard works in {os.path.basename(folder)}\n")
