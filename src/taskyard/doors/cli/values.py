@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import sys
 
+from taskyard.draft import PAYLOAD_MOST
 from taskyard.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO
 
     from taskyard.doors.cli.grammar import Given
 
+TEXT_MOST = (
+    16 * PAYLOAD_MOST
+)  # bytes that one value is read from: blanks and escapes do not count, but a device has no end
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -67,8 +71,10 @@ class Lines:
             raise _unreadable(self._file, error) from None
         self.at_end = True
 
-    def _values(self, stream: Iterable[bytes]) -> Iterator[Any]:
-        for self.number, line in enumerate(stream, 1):
+    def _values(self, stream: BinaryIO) -> Iterator[Any]:
+        while line := stream.readline(TEXT_MOST + 1):
+            self.number += 1
+            _refuse_endless(line, f"{self.source}, line {self.number}:")
             if line.strip().removeprefix(_BYTE_ORDER_MARK):
                 self.count += 1
                 yield parsed(line, f"{self.source}, line {self.number}:")
@@ -84,14 +90,25 @@ class Lines:
 def _whole(file: str) -> bytes:
     try:
         if file == "-":
-            return b"".join(_stdin())
-        with open(file, "rb") as stream:
-            return stream.read()
+            content = _stdin().read(TEXT_MOST + 1)
+        else:
+            with open(file, "rb") as stream:
+                content = stream.read(TEXT_MOST + 1)
     except OSError as error:
         raise _unreadable(file, error) from None
+    _refuse_endless(content, "stdin" if file == "-" else file)
+    return content
 
 
-def _stdin() -> Iterable[bytes]:
+def _refuse_endless(content: bytes, source: str) -> None:
+    if len(content) > TEXT_MOST:
+        raise Invalid(
+            f"{source} is longer than {TEXT_MOST} bytes, and a task's data or result has at most {PAYLOAD_MOST}",
+            hint="keep the bulk in a file and put its path into the task",
+        )
+
+
+def _stdin() -> BinaryIO:
     if sys.stdin is None:
         raise Invalid("stdin is closed", hint="pipe something in, or name a file")
     return sys.stdin.buffer

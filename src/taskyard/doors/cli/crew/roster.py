@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 COUNT_MOST = 1000
+FILE_MOST = 1 << 20  # bytes: a device has no end
 RESTARTS = ("always", "on-failure", "never")
 _SET_BY_THE_CREW = frozenset(("AGENT_ID", "TASKYARD", "TASKYARD_WORKER"))
 _OPERATORS = frozenset(("|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1", "&>"))
@@ -63,7 +64,10 @@ def read(path: str) -> Roster:
     """The crew of this file; `Invalid` says what is wrong with it, and what to write instead."""
     try:
         with open(path, "rb") as file:
-            content = file.read().decode()
+            read = file.read(FILE_MOST + 1)
+        if len(read) > FILE_MOST:
+            raise Invalid(f"{path} is longer than {FILE_MOST} bytes", hint="name the file that has the crew")
+        content = read.decode()
         given = tomllib.loads(content)
     except OSError as error:
         raise Invalid(

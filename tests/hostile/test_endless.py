@@ -1,0 +1,73 @@
+"""What has no end is refused by its beginning, and not read until the machine has no memory left."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import taskyard
+from taskyard.doors.cli.values import TEXT_MOST
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MEMORY = 512 << 20  # bytes of addresses: enough for a command, and soon used up by one that reads on and on
+
+
+def say(place: Path, *words: str, stdin: str = os.devnull) -> subprocess.CompletedProcess[str]:
+    with open(stdin, "rb") as given:
+        return subprocess.run(
+            [sys.executable, "-m", "taskyard", *words],
+            stdin=given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env={**os.environ, "TASKYARD": str(place)},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+        )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    taskyard.init(str(tmp_path / "yard"), durability="fast").close()
+    return tmp_path / "yard"
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/urandom"])
+def test_data_from_a_device_without_end(place: Path, device: str) -> None:
+    told = say(place, "add", "build", "--data", f"@{device}")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr.startswith(f"taskyard: {device} is longer than {TEXT_MOST} bytes")
+    assert say(place, "add", "build", "--data", "-", stdin=device).returncode == 2
+
+
+def test_a_result_from_a_device_without_end_leaves_the_claim_as_it_is(place: Path) -> None:
+    with taskyard.open(str(place)) as yard:
+        yard.add("build")
+        claim = yard.claim()
+        assert claim is not None
+        assert say(place, "done", claim.handle, "--result", "@/dev/zero").returncode == 2
+        assert yard.get(claim.task.id).state == "processing"
+
+
+def test_a_line_without_end_adds_nothing(place: Path) -> None:
+    told = say(place, "add", "--from", "/dev/zero")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr.startswith(f"taskyard: /dev/zero, line 1: is longer than {TEXT_MOST} bytes")
+
+
+def test_a_crew_from_a_device_without_end(place: Path) -> None:
+    told = say(place, "crew", "/dev/zero")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "Traceback" not in told.stderr
+
+
+def test_blanks_around_a_value_do_not_count_as_its_data(place: Path) -> None:
+    (place.parent / "wide").write_text(" " * (TEXT_MOST - 7) + '{"a":1}')
+    assert say(place, "add", "build", "--data", f"@{place.parent}/wide").returncode == 0
