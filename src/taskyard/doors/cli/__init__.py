@@ -26,7 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         replies.prepare_streams()
         return _answered(words, as_json)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        if interrupt.args:
+            replies.remark(f"taskyard: interrupted: {interrupt}")
         return INTERRUPTED
     except replies.OutputLost as lost:
         return lost.code

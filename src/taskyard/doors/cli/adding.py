@@ -53,6 +53,10 @@ def _add_many(call: Call) -> Reply:
         ids = yard.add_many(lines)
     except Invalid as error:
         raise lines.blamed(error) from None
+    except KeyboardInterrupt as interrupt:
+        if interrupt.args or not lines.at_end:
+            raise
+        raise KeyboardInterrupt("'taskyard list' tells whether any of the batch was added") from None
     return Reply({"ids": list(ids), "created": ids.created}, lambda: _count(ids))
 
 

@@ -7,12 +7,12 @@ from errno import ENOENT
 
 from taskyard import ids
 from taskyard.draft import same
-from taskyard.errors import Conflict, NotFound
+from taskyard.errors import Conflict
 from taskyard.stores.directory import body, names
 from taskyard.stores.directory.keys import Keys
 from taskyard.stores.directory.names import Lane
 from taskyard.stores.directory.segments import Segments
-from taskyard.stores.directory.trouble import unavailable
+from taskyard.stores.directory.trouble import interrupted, unavailable
 from taskyard.task import State, Task
 from taskyard.times import rfc3339
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _BATCH = 500  # tasks that share one sync of the filesystem, and one note of what is intended
 _FEW = 4  # so many files are synced sooner one by one
+_GIVEN_UP = (Exception, KeyboardInterrupt, SystemExit)  # whoever stops a batch is not to find a part of it later
 TAKEN_BACK = "the rest of its batch could not be added"  # why the log says that a task of a batch was cancelled
 
 
@@ -103,7 +104,7 @@ class Adder:
                 plain = []
                 added.append(self._add_keyed(draft, by))
             self._add_plain(plain, by, added)
-        except (OSError, Conflict, NotFound) as error:
+        except _GIVEN_UP as error:
             begun = [new for new in added if isinstance(new, New)]
             if len(drafts) == 1:
                 for new in begun:
@@ -113,6 +114,8 @@ class Adder:
             kept = self._take_back(begun, by)
             if isinstance(error, OSError):
                 raise unavailable(error, self._root, kept) from error
+            if isinstance(error, KeyboardInterrupt):
+                raise interrupted(kept) from None
             raise
         return added
 
@@ -176,7 +179,7 @@ class Adder:
             for folder in {new.folder for new in batch} if len(batch) > 1 else ():
                 if not self._disk.exists(folder):
                     self._mover.ensure(folder)
-        except (OSError, NotFound):
+        except _GIVEN_UP:
             for new in batch:
                 self._disk.remove(new.written)
             self._disconnect(batch)
@@ -258,9 +261,11 @@ class Adder:
 
     def announce(self, batch: Sequence[New], lines: bytes) -> None:
         """Log new tasks, and let the next claim of this process see them."""
-        self._ground.journal.append(lines)
-        for new in batch:
-            new.logged = True
+        try:
+            self._ground.journal.append(lines)
+        finally:  # a Ctrl-C that came while it was written is heard right after
+            for new in batch:
+                new.logged = True
         with self._ground.claiming:
             for lane in {new.lane.text for new in batch}:
                 self._ground.heads.notice(lane)

@@ -36,7 +36,7 @@ _HINTS = {
     errno.ESTALE: "the file server has moved on; try again",
     errno.EIO: "the disk or file server reports an error; look at the system's log",
 }
-
+_NAMED = 20  # ids that one message names
 
 _UNWRITABLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM))
 
@@ -50,12 +50,22 @@ def unavailable(error: OSError, root: str, kept: list[str] | None = None) -> Una
     """What to raise for what the filesystem refused; of a batch, with what could not be taken back."""
     what = "cannot be written" if error.errno in _UNWRITABLE else "cannot be used right now"
     where = f" ({error.filename})" if error.filename else ""
-    rest = f"; of the batch these stay, claimed already or under a key: {', '.join(kept)}" if kept else ""
+    rest = f"; {_staying(kept)}" if kept else ""
     who = _permissions(root) if error.errno in (errno.EACCES, errno.EPERM) else None
     return Unavailable(
         f"the yard {root} {what}: {error.strerror or error}{where}{rest}",
         hint=who or hint(error),
     )
+
+
+def interrupted(kept: list[str]) -> KeyboardInterrupt:
+    """What to raise for a Ctrl-C in the middle of a batch, with what could not be taken back of it."""
+    return KeyboardInterrupt(_staying(kept) if kept else "nothing of the batch was added")
+
+
+def _staying(kept: list[str]) -> str:
+    more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
+    return f"of the batch these stay, claimed already or under a key: {', '.join(kept[:_NAMED])}{more}"
 
 
 def _permissions(root: str) -> str | None:
