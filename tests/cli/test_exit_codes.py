@@ -206,6 +206,19 @@ def test_one_bad_line_is_named_and_nothing_is_added(ask: Callable[..., Any], bad
     assert ask("list")["tasks"] == []
 
 
+def test_a_line_that_comes_after_what_can_be_no_task_is_named(ask: Callable[..., Any]) -> None:
+    error = ask("add", "--from", "-", code=6, stdin='\n{"kind": "a"}\n{"kind": "b", "after": ["!"]}\n')
+    assert error["message"].startswith("stdin, line 3: no task has the id")
+    assert ask("list")["tasks"] == []
+
+
+def test_several_files_are_refused_rather_than_all_but_the_last_forgotten(ask: Callable[..., Any], yard: Path) -> None:
+    for name in ("one", "two"):
+        (yard.parent / name).write_text('{"kind": "a"}\n')
+    assert "more than once" in ask("add", "--from", "one", "--from", "two", code=2)["message"]
+    assert ask("list")["tasks"] == []
+
+
 def test_what_nobody_foresaw_exits_1_without_a_traceback(
     run: Callable[..., Answer], yard: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

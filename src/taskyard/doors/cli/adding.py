@@ -5,7 +5,7 @@ from __future__ import annotations
 from taskyard.doors.cli import values
 from taskyard.doors.cli.grammar import Command, Option
 from taskyard.doors.cli.replies import Call, Reply
-from taskyard.errors import Invalid
+from taskyard.errors import Invalid, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,11 +47,16 @@ def _add_many(call: Call) -> Reply:
         raise Invalid(
             f"--from and {extra} exclude each other", hint="kind, data and options stand in each line of the file"
         )
-    lines = values.Lines(given.text("from") or "")
+    files = given.texts("from") or []
+    if len(files) > 1:
+        raise Invalid(
+            "--from was given more than once", hint="add one file after another: cat A B | taskyard add --from -"
+        )
+    lines = values.Lines(files[0])
     yard = call.yard  # before stdin is read: no yard is an error at once
     try:
         ids = yard.add_many(lines)
-    except Invalid as error:
+    except (Invalid, NotFound) as error:
         raise lines.blamed(error) from None
     except KeyboardInterrupt as interrupt:
         if interrupt.args or not lines.at_end:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
     from taskyard.doors.cli.grammar import Given
+    from taskyard.errors import TaskyardError
 
 TEXT_MOST = (
     16 * PAYLOAD_MOST
@@ -79,12 +80,12 @@ class Lines:
                 self.count += 1
                 yield parsed(line, f"{self.source}, line {self.number}:")
 
-    def blamed(self, error: Invalid) -> Invalid:
+    def blamed(self, error: TaskyardError) -> TaskyardError:
         """The error of the task that was read last, with its line; the yard counts tasks, and people count lines."""
         if self.at_end or not self.number or error.message.startswith(f"{self.source}, line"):
             return error
         message = error.message.removeprefix(f"task {self.count}: ")
-        return Invalid(f"{self.source}, line {self.number}: {message}", hint=error.hint)
+        return type(error)(f"{self.source}, line {self.number}: {message}", hint=error.hint)
 
 
 def _whole(file: str) -> bytes:
