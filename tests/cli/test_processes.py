@@ -169,12 +169,36 @@ def test_a_janitor_that_goes_on_answers_every_sweep_with_a_line_of_json(yard: st
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize("argv", [("add", "build"), ("stats", "--json"), ("--version",)])
+@pytest.mark.parametrize("argv", [("list", "--json"), ("stats", "--json"), ("--version",)])
 def test_an_answer_that_nobody_can_get_is_no_success(yard: str, argv: tuple[str, ...]) -> None:
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", *COMMAND, *argv], stderr=subprocess.PIPE, env=environment(yard), check=False
     )
     assert (done.returncode, done.stderr) == (1, b"taskyard: the answer cannot be written: stdout is closed\n")
+
+
+@pytest.mark.parametrize("lost", ["/dev/full", "a pipe that nobody reads"])
+def test_what_stands_although_nobody_got_the_answer_is_told_on_stderr(yard: str, lost: str) -> None:
+    """Said again, it would be a second task, and a second claim while nobody can give back the first."""
+
+    def say(*argv: str) -> str:
+        if lost == "/dev/full":
+            writer = os.open(lost, os.O_WRONLY)
+        else:
+            reader, writer = os.pipe()
+            os.close(reader)
+        done = subprocess.run(
+            [*COMMAND, *argv], stdout=writer, stderr=subprocess.PIPE, env=environment(yard), check=False, timeout=60
+        )
+        os.close(writer)
+        return done.stderr.decode().splitlines()[-1]
+
+    added = say("add", "build")
+    (task,) = data(yard, "list")["tasks"]
+    assert added == f"taskyard: the task {task['id']} was added all the same"
+    claimed = say("claim", "--json")
+    handle = claimed.split("'taskyard release ")[1].split("'")[0]
+    assert data(yard, "release", handle)["task"]["id"] == task["id"]
 
 
 def test_ctrl_c_ends_a_command_quietly(yard: str) -> None:

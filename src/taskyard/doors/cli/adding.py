@@ -36,7 +36,8 @@ def add(call: Call) -> Reply:
     }
     data = values.json_option(given, "data")
     task = call.yard.add(kind, data, **{name: value for name, value in options.items() if value is not None})
-    return Reply({"task": task.as_dict(), "created": task.created}, lambda: task.id)
+    stands = f"the task {task.id} was added all the same" if task.created else ""
+    return Reply({"task": task.as_dict(), "created": task.created}, lambda: task.id, stands=stands)
 
 
 def _add_many(call: Call) -> Reply:
@@ -62,7 +63,8 @@ def _add_many(call: Call) -> Reply:
         if interrupt.args or not lines.at_end:
             raise
         raise KeyboardInterrupt("'taskyard list' tells whether any of the batch was added") from None
-    return Reply({"ids": list(ids), "created": ids.created}, lambda: _count(ids))
+    stands = f"{_count(ids)} all the same"
+    return Reply({"ids": list(ids), "created": ids.created}, lambda: _count(ids), stands=stands)
 
 
 def _count(ids: Added) -> str:

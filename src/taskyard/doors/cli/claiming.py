@@ -30,7 +30,8 @@ def claim(call: Call) -> Reply:
     if watched is not None:
         _start_keeper(call, taken, watched)
     history = _history(taken)
-    return Reply(_data(taken, history), lambda: f"{_page(taken, history)}\n\n{_next(taken)}")
+    stands = f"the task is claimed all the same: 'taskyard release {taken.handle}' hands it back"
+    return Reply(_data(taken, history), lambda: f"{_page(taken, history)}\n\n{_next(taken)}", stands=stands)
 
 
 def resume(call: Call) -> Reply:

@@ -66,14 +66,18 @@ class OutputLost(BaseException):
 
 
 class Reply:
-    """The answer of a verb: its JSON, how people read it (made only when it is asked for), and the exit code."""
+    """The answer of a verb: its JSON, how people read it (made only when it is asked for), and the exit code.
 
-    __slots__ = ("code", "data", "text")
+    `stands` is what nobody could find out by saying it again, for stderr where the answer itself cannot be written.
+    """
 
-    def __init__(self, data: Any, text: Callable[[], str], code: int = 0) -> None:
+    __slots__ = ("code", "data", "stands", "text")
+
+    def __init__(self, data: Any, text: Callable[[], str], code: int = 0, stands: str = "") -> None:
         self.data = data
         self.text = text
         self.code = code
+        self.stands = stands
 
 
 class Call:
@@ -129,7 +133,12 @@ def prepare_streams() -> None:
 
 def answer(reply: Reply, as_json: bool) -> int:
     """Say the reply on stdout and give the exit code."""
-    say(encoded({"v": VERSION, "ok": True, "data": reply.data}) if as_json else reply.text())
+    try:
+        say(encoded({"v": VERSION, "ok": True, "data": reply.data}) if as_json else reply.text())
+    except OutputLost:
+        if reply.stands:
+            remark(f"taskyard: {reply.stands}")
+        raise
     return reply.code
 
 
