@@ -18,13 +18,16 @@ def keep(folder: str) -> Callable[[], None]:
     from fcntl import LOCK_EX, LOCK_NB, flock
 
     hidden, sign = os.path.join(folder, _UNSIGNED), os.path.join(folder, _SIGN)
-    descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError:
+        return lambda: None  # a disk that is full: nobody can tell, so nothing is said
     try:
         os.write(descriptor, _mark(folder))
         flock(descriptor, LOCK_EX | LOCK_NB)
         os.rename(hidden, sign)  # locked before it can be seen: a sign without a lock is a dead run's
     except OSError:
-        os.unlink(hidden)  # no locks here: nobody can tell, so nothing is said
+        os.unlink(hidden)  # no room, or no locks here
 
     def end() -> None:
         if os.path.exists(sign):

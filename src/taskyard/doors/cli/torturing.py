@@ -67,14 +67,19 @@ def _run(ordeal: Ordeal, as_json: bool) -> dict[str, Any]:
     progress = _Progress(ordeal, as_json)
     try:
         return ordeal.run(progress)
-    except OSError as error:
-        raise Unavailable(
-            f"the torture broke off: {error}", hint=f"what there is of it is kept in {ordeal.scratch.folder}"
-        ) from None
+    except (OSError, Unavailable) as error:  # its own answer, or that of the yard, which knows what to do about it
+        advice = f"{error.hint}; " if isinstance(error, Unavailable) and error.hint else ""
+        raise Unavailable(f"the torture broke off: {error}", hint=f"{advice}{_kept(ordeal)}") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_kept(ordeal)) from None
     finally:
         progress.close()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _kept(ordeal: Ordeal) -> str:
+    return f"what there is of it is kept in {ordeal.scratch.folder}"
 
 
 class _Progress:

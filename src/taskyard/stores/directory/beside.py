@@ -24,7 +24,14 @@ def make(path: str, settings: Mapping[str, object], *, exists: bool) -> Scratch:
     folder = _folder(path, exists)
     keep = vigil.keep(folder)
     yard = os.path.join(folder, "yard")
-    layout.make(yard, durability, more=settings)
+    try:
+        layout.make(yard, durability, more=settings)
+    except Unavailable:
+        from shutil import rmtree
+
+        keep()
+        rmtree(folder, ignore_errors=True)  # half a yard of our own making, in which nobody has worked
+        raise
     return Scratch(
         yard, folder, os.path.join(yard, "todo"), safety.is_local(yard), keep=keep, cleared=cleared, left=left
     )
