@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -100,6 +101,21 @@ def test_a_reader_that_goes_away_is_no_error(yard: str) -> None:
         _, errors = process.communicate(timeout=60)
     assert errors == b""
     assert process.returncode == 141
+
+
+def test_an_answer_is_written_at_once_where_nothing_is_buffered(yard: str) -> None:
+    """Or a reader that has its line is gone before the end of the answer comes."""
+    data(yard, "add", "build")
+    reader, writer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with reader, writer:
+        subprocess.run(
+            [*COMMAND, "list"],
+            stdout=writer.fileno(),
+            env=environment(yard, PYTHONUNBUFFERED="1"),
+            check=True,
+            timeout=60,
+        )
+        assert reader.recv(1 << 16).endswith(b"\n")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")

@@ -160,7 +160,10 @@ def say(text: str) -> None:
         remark("taskyard: the answer cannot be written: stdout is closed")
         raise OutputLost(1)
     try:
-        print(text, flush=True)
+        sys.stdout.write(
+            f"{text}\n"
+        )  # at once, also where nothing is buffered: a reader may go after the line it wanted
+        sys.stdout.flush()
     except BrokenPipeError:
         _drop_output()
         raise OutputLost(BROKEN_PIPE) from None
