@@ -62,6 +62,7 @@ def test_each_error_of_the_family_has_its_exit_code() -> None:
         ("add", "build", "--delay", "1_0"),
         ("add", "--from", "-", "--title", "x"),
         ("add", "--from", "missing.jsonl"),
+        ("fsck", "--show", "-1"),
         ("claim", "--wait", "long"),
         ("claim", "--kind", "a b"),
         ("claim", "--worker", ""),

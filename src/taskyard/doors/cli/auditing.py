@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from taskyard import draft
 from taskyard.doors.cli.grammar import Command, Option
 from taskyard.doors.cli.replies import Call, Reply
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+_SHOWN_MOST = 1_000_000
 _SHOWN = 10  # findings of one kind that people read; the JSON has all
 _STATES = ("todo", "waiting", "blocked", "processing", "done", "failed", "cancelled")
 
@@ -19,6 +21,8 @@ _STATES = ("todo", "waiting", "blocked", "processing", "done", "failed", "cancel
 def fsck(call: Call) -> Reply:
     """Look at everything, and with --repair put right what safely can be."""
     most = call.given.integer("show")
+    if most is not None:
+        draft.integer(most, "--show", 0, _SHOWN_MOST)
     progress = None if call.as_json or not _is_terminal() else _Progress()
     repair = call.given.flag("repair")
     told = call.open_to_audit().audit(repair, progress)
