@@ -273,6 +273,20 @@ def test_two_tasks_with_one_key_are_left_to_a_person(yard: Yardful) -> None:
     assert entry["task"] == yard.ids["twin"]
 
 
+# The place
+
+
+def test_a_yard_that_is_reached_through_a_link_is_as_clean_and_as_damaged_as_it_is(yard: Yardful) -> None:
+    link = yard.root.with_name("link")
+    link.symlink_to(yard.root)
+    lost = yard.file("plain")
+    yard.place = str(link)
+    assert yard.audit()["findings"] == []
+    lost.unlink()
+    (entry,) = yard.leaves("task_lost")
+    assert entry["task"] == yard.ids["plain"]
+
+
 # What waits for what
 
 

@@ -38,7 +38,7 @@ class Scene:
         """Whether something could not be looked into, so that what was not found may be there."""
         self._progress = progress
         self._told = 0.0
-        self.device = self.disk.status(self.root).st_dev
+        self.device = self.disk.status(f"{self.root}/.").st_dev
         try:
             self.now = ground.clock.exact()
         except OSError:
@@ -78,7 +78,8 @@ class Scene:
     def names(self, folder: str) -> list[str]:
         """What is in the folder; a link or a mount in its place is a suspect and not entered, what is gone is empty."""
         try:
-            status = self.disk.status(folder)
+            # The yard as a whole may be reached through a link, and what is behind that is looked at.
+            status = self.disk.status(f"{folder}/." if folder == self.root else folder)
             if stat.S_ISDIR(status.st_mode) and status.st_dev == self.device:
                 self.count("folders")
                 return [name for name in self.disk.listdir(folder) if not name.startswith(_SILLY)]
