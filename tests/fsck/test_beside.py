@@ -291,9 +291,10 @@ def test_a_yard_that_is_reached_through_a_link_is_as_clean_and_as_damaged_as_it_
 
 
 def test_a_need_of_a_done_task_is_met_by_the_repair(yard: Yardful) -> None:
-    (need,) = yard.root.glob("needs/*/*/*")
-    done = yard.ids["done"]
-    need.rename(need.with_name(done))
+    (follower,) = yard.root.glob("followers/*/*/*")
+    follower.unlink()
+    yard.does_at_all("needed")
+    assert [*yard.root.glob("needs/*/*/*")] != []
     age(yard.file("blocked"))
     told = yard.audit()
     assert "need_met" in {entry["code"] for entry in told["findings"]}
@@ -305,15 +306,51 @@ def test_a_need_of_a_done_task_is_met_by_the_repair(yard: Yardful) -> None:
 
 def test_a_task_that_is_blocked_by_nothing_is_let_go(yard: Yardful) -> None:
     (need,) = yard.root.glob("needs/*/*/*")
-    need.unlink()
-    need.parent.rmdir()
     (follower,) = yard.root.glob("followers/*/*/*")
     follower.unlink()
+    yard.does_at_all("needed")
+    need.unlink()
+    need.parent.rmdir()
     age(yard.file("blocked"))
     (entry,) = yard.finds("need_met")
     assert entry["class"] == "pending"
     assert yard.audit(repair=True)["verdict"] == "repaired"
     yard.does("blocked")
+
+
+@pytest.mark.parametrize("edge", ["both halves", "the need alone", "one need of two"])
+def test_a_need_that_was_lost_is_noted_again_and_its_task_does_not_run_early(yard: Yardful, edge: str) -> None:
+    if edge == "one need of two":
+        with taskyard.open(yard.place) as opened:
+            yard.ids["blocked"] = opened.add("both", after=[yard.ids["needed"], yard.ids["second"]]).id
+    (need,) = yard.root.glob(f"needs/*/{yard.ids['blocked']}/{yard.ids['needed']}")
+    need.unlink()
+    if edge != "one need of two":
+        need.parent.rmdir()
+    if edge == "both halves":
+        next(yard.root.glob(f"followers/*/*/{yard.ids['blocked']}")).unlink()
+    age(yard.file("blocked"))
+    (entry,) = yard.heals("need_missing")
+    assert entry["task"] == yard.ids["blocked"]
+    if edge == "one need of two":
+        yard.does("second")
+        assert yard.task("blocked").state == "blocked"
+    yard.does("needed")
+    yard.does("blocked")
+
+
+def test_sweeps_do_not_let_a_task_go_that_has_lost_its_needs(yard: Yardful) -> None:
+    (need,) = yard.root.glob("needs/*/*/*")
+    need.unlink()
+    need.parent.rmdir()
+    for place in ("blocked", "needs", "followers"):  # so that there is but one segment whose turn it can be
+        for segment in (yard.root / place).iterdir():
+            if segment.name != yard.file("blocked").parent.name:
+                shutil.rmtree(segment)
+    with taskyard.open(yard.place) as opened:
+        opened.sweep()
+    assert yard.task("blocked").state == "blocked"
+    yard.heals("need_missing")
 
 
 def test_a_need_without_its_other_half_gets_it(yard: Yardful) -> None:

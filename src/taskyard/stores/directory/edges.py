@@ -12,7 +12,8 @@ dead, and by a walk through one segment after the other.
 from __future__ import annotations
 
 from taskyard import ids, moves
-from taskyard.errors import Ambiguous, NotFound
+from taskyard.errors import Ambiguous, NotFound, TaskyardError
+from taskyard.stores.directory import body
 from taskyard.stores.directory.names import Token
 from taskyard.task import State
 
@@ -107,6 +108,22 @@ class Edges:
         except NotFound:
             self.withdraw(id)
             raise
+
+    def owed(self, place: tuple[str, str], noted: Iterable[str]) -> set[str]:
+        """What the task of this place comes after and is open, although none of these noted needs says so.
+
+        A need is there before its task is, and goes only after the other one is done: so it was lost.
+        """
+        try:
+            after = body.draft(self._ground.bodies.read(*place)).after
+        except (OSError, TaskyardError):
+            return set()  # gone, or broken, which is told and dealt with as such
+        return self.open(set(filter(ids.is_id, after)).difference(noted))
+
+    def note(self, id: str, other: str) -> None:
+        """Have the task need the other one, as it should all along."""
+        self._put(self._needs(id), other, sync=True)
+        self.tie(id, other)
 
     def tie(self, id: str, other: str) -> None:
         """Have a done of the other one find this task, which needs it."""

@@ -64,9 +64,10 @@ class Untangling:
 
     def _needs(self, segment: str, now: int, by: str) -> int:
         """Let go whoever's needs are met, and forget the needs of tasks that never came."""
-        blocked = {name[: ids.LENGTH] for name in self._names(f"{self._root}/blocked/{segment}")}
+        folder = f"{self._root}/blocked/{segment}"
+        blocked = {name[: ids.LENGTH]: name for name in self._names(folder)}
         listed = set(filter(ids.is_id, self._names(f"{self._root}/needs/{segment}")))
-        needs = {id: set(self._edges.needs(id)) for id in filter(ids.is_id, blocked | listed)}
+        needs = {id: set(self._edges.needs(id)) for id in filter(ids.is_id, blocked.keys() | listed)}
         unmet = self._edges.unmet({other for some in needs.values() for other in some})
         gone = self._gone(unmet)
         for id, some in needs.items():
@@ -75,7 +76,13 @@ class Untangling:
             for other in some & gone:
                 # What is needed is never pruned unless it is done.
                 self._ground.bounds.remove(f"{self._root}/needs/{segment}/{id}/{other}")
-        return len(self._edges.look({id: some - gone for id, some in needs.items() if id in blocked}, by))
+        # Whose needs are all gone was met, or has lost them: then it must not run before what it comes after.
+        free = {
+            id: some - gone
+            for id, some in needs.items()
+            if id in blocked and (some or not self._edges.owed((folder, blocked[id]), ()))
+        }
+        return len(self._edges.look(free, by))
 
     def _gone(self, unmet: set[str]) -> set[str]:
         """Those of these tasks that are nowhere, a few at a time: a needed task that is gone was done."""

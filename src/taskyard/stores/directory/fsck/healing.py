@@ -68,6 +68,7 @@ class Healing:
             "key_without_task": self._bring_back,
             "key_broken": self._set_aside,
             "need_open": self._block,
+            "need_missing": self._note_need,
             "edge_half": self._complete_edge,
             "need_met": self._unblock,
             "bucket_late": self._rebucket,
@@ -257,6 +258,12 @@ class Healing:
             raise Left(f"its file cannot be a task: {error.message}") from None
 
     # Edges and segments
+
+    def _note_need(self, suspect: Suspect) -> str:
+        id = suspect.task or ""
+        self._edges.note(id, suspect.name)
+        self._edges.look_again(id, self._by)  # the other may have been done meanwhile
+        return "noted"
 
     def _complete_edge(self, suspect: Suspect) -> str:
         other = suspect.folder.rpartition("/")[2]

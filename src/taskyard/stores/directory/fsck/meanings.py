@@ -222,6 +222,12 @@ MEANINGS: dict[str, Meaning] = {
         "todo or waiting: back to blocked, and let go if all is done; else left alone",
         "nothing, if what it comes after was done",
     ),
+    "need_missing": Meaning(
+        DAMAGE,
+        "the task is blocked, and would be let go before something that it comes after is done",
+        "the need is noted again",
+        BY_HAND,
+    ),
     "edge_half": Meaning(
         DAMAGE,
         "a task waits for another one whose end would not tell it",

@@ -92,6 +92,11 @@ class Ties:
 
     def _blocked(self, found: Found, others: list[str]) -> None:
         """Something must be there that is not done; whoever is about to let the task go has a moment for it."""
+        owed = self._edges.owed(found.place, others)
+        for other in owed:
+            self._forgotten(found, other)
+        if owed:
+            return
 
         def again() -> bool:
             if self._scene.age(found.path) < _SETTLED:
@@ -102,6 +107,17 @@ class Ties:
         if not others or not self._edges.unmet(others) or not self._edges.open(others):
             what = "nothing that it comes after is open" if others else "it needs nothing"
             self._scene.suspect("need_met", found.place, what, again, found.token.id, found.token)
+
+    def _forgotten(self, found: Found, other: str) -> None:
+        """A need goes only after the other one is done, so that is looked at after the need."""
+        id = found.token.id
+        need = (f"{self._root}/needs/{id[: ids.SEGMENT]}/{id}", other)
+
+        def again() -> bool:
+            lost = self._scene.has(found.path) and not self._scene.has("/".join(need))
+            return lost and bool(self._edges.open([other])) and self._scene.has(found.path)
+
+        self._scene.suspect("need_missing", need, f"missing, and {id} comes after {other}", again, id, found.token)
 
     def _followers(self, segment: str, id: str, followers: list[str]) -> None:
         folder = f"{self._root}/followers/{segment}/{id}"
