@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -60,6 +61,21 @@ def test_a_line_without_end_adds_nothing(place: Path) -> None:
     told = say(place, "add", "--from", "/dev/zero")
     assert (told.returncode, told.stdout) == (2, "")
     assert told.stderr.startswith(f"taskyard: /dev/zero, line 1: is longer than {TEXT_MOST} bytes")
+
+
+def test_lines_without_end_add_nothing_and_are_told_as_what_they_are(place: Path) -> None:
+    endless = "/bin/sh", "-c", 'while :; do cat "$0"; done'
+    lines = place.parent / "lines"
+    lines.write_text('{"kind": "build", "data": "' + "x" * 100_000 + '"}\n')
+    with subprocess.Popen([*endless, str(lines)], stdout=subprocess.PIPE) as source:
+        assert source.stdout is not None
+        told = say(place, "add", "--from", "-", "--json", stdin=f"/proc/self/fd/{source.stdout.fileno()}")
+        source.stdout.close()
+        source.kill()
+    assert (told.returncode, told.stderr) == (1, "")
+    assert json.loads(told.stdout)["error"]["message"] == "More memory is needed than there is."
+    with taskyard.open(str(place)) as yard:
+        assert yard.find() == []
 
 
 def test_a_crew_from_a_device_without_end(place: Path) -> None:

@@ -39,6 +39,8 @@ def _answered(words: list[str], as_json: bool) -> int:
         return _run(words, as_json)
     except TaskyardError as error:
         return replies.refuse(error, as_json)
+    except MemoryError:
+        return replies.refuse(replies.TooMuch(), as_json)
     except Exception as error:
         if os.environ.get("TASKYARD_DEBUG") == "1":
             import traceback

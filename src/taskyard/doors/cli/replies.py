@@ -57,6 +57,13 @@ class Unexpected(TaskyardError):
         )
 
 
+class TooMuch(TaskyardError):
+    """More memory is needed than there is."""
+
+    def __init__(self) -> None:
+        super().__init__(hint="say it in smaller parts, such as a file of fewer lines")
+
+
 class OutputLost(BaseException):
     """The answer could not be written; whoever should read it has gone, or the disk is full."""
 
