@@ -247,6 +247,20 @@ def test_a_waiting_task_in_a_bucket_that_has_begun_is_the_next_sweeps(yard: Yard
     assert yard.codes() == []
 
 
+def test_what_the_sweep_of_a_repair_uncovers_is_healed_by_the_same_repair(yard: Yardful) -> None:
+    """Without any log nothing can be missing in it; the sweep begins a new one, in the hour of the endings."""
+    waiting = yard.file("waiting")
+    begun = yard.root / "waiting" / "2026-01-01T00-00" / waiting.parent.name
+    begun.mkdir(parents=True)
+    waiting.rename(begun / f"{waiting.name.split('.d')[0]}.d1767225600000.json")
+    for page in (yard.root / "events").iterdir():
+        page.unlink()
+    yard.finds("overdue")
+    told = yard.repairs()
+    assert told["verdict"] == "repaired", told["findings"]
+    assert "damage" not in {entry["class"] for entry in yard.audit()["findings"]}
+
+
 def test_what_is_long_overdue_is_pending_and_a_repair_sweeps(yard: Yardful) -> None:
     held, waiting = yard.file("held"), yard.file("waiting")
     stem = waiting.name.split(".d")[0]

@@ -65,7 +65,7 @@ class Proof:
         sweep: Callable[[], object],
         progress: Callable[[str], object] | None,
     ) -> list[Suspect]:
-        """Heal, sweep and look again, until nothing more is healed."""
+        """Heal, sweep and look again, until nothing more is healed or comes to light."""
         for _ in range(_ROUNDS):
             for suspect in last:
                 self._healing.heal(suspect)
@@ -74,9 +74,10 @@ class Proof:
             healed = any(suspect.repaired for suspect in last)
             sweep()
             last = self._look(progress)
+            uncovered = any(suspect.spot not in every for suspect in last)
             for suspect in last:
                 every.setdefault(suspect.spot, suspect)
-            if not healed or not last:
+            if not last or not (healed or uncovered):
                 break
         return last
 
