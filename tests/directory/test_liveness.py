@@ -13,6 +13,7 @@ import pytest
 
 import taskyard
 from taskyard.stores.directory import liveness
+from taskyard.stores.directory.disk import Disk
 from taskyard.task import State
 from tests.conftest import wait_until
 
@@ -179,7 +180,7 @@ def test_the_lock_is_seen_locked_from_its_first_moment(place: Path, monkeypatch:
 
     def rename(source: str, target: str) -> None:
         if "/workers/" in target:
-            seen.append(taskyard.stores.directory.disk.Disk().held(source)[0])  # type: ignore[attr-defined]
+            seen.append(Disk().held(source)[0])
         real(source, target)
 
     monkeypatch.setattr(os, "rename", rename)
