@@ -167,9 +167,8 @@ def say(text: str) -> None:
         remark("taskyard: the answer cannot be written: stdout is closed")
         raise OutputLost(1)
     try:
-        sys.stdout.write(
-            f"{text}\n"
-        )  # at once, also where nothing is buffered: a reader may go after the line it wanted
+        # At once, also where nothing is buffered: a reader may go after the line that it wanted.
+        sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
     except BrokenPipeError:
         _drop_output()

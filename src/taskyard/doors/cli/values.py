@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from taskyard.doors.cli.grammar import Given
     from taskyard.errors import TaskyardError
 
-TEXT_MOST = (
-    16 * PAYLOAD_MOST
-)  # bytes that one value is read from: blanks and escapes do not count, but a device has no end
+TEXT_MOST = 16 * PAYLOAD_MOST  # bytes that one value is read from: blanks do not count, but a device has no end
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
