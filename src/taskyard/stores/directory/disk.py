@@ -325,6 +325,9 @@ class Disk:
                 return descriptor
         except BlockingIOError:
             pass
+        except OSError:
+            os.close(descriptor)
+            raise
         os.close(descriptor)
         return None
 

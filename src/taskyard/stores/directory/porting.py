@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from taskyard.errors import Conflict
 from taskyard.stores.directory import layout
 from taskyard.stores.directory.disk import Disk
@@ -24,20 +22,15 @@ if TYPE_CHECKING:
 
 def _alone(root: str) -> int | None:
     """A lock that one copy into this yard holds at a time, and that ends with its process; None where there are no locks."""
-    from fcntl import LOCK_EX, LOCK_NB, flock
-
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        flock(descriptor, LOCK_EX | LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
+        descriptor = Disk().lock(f"{root}/.")
+    except OSError:
+        return None
+    if descriptor is None:
         raise Conflict(
             f"somebody else copies into {root} at the same time",
             hint="let that copy end; then say the same once more, and both are compared",
-        ) from None
-    except OSError:
-        os.close(descriptor)
-        return None
+        )
     return descriptor
 
 
@@ -147,5 +140,5 @@ class DirectoryPort:
     def close(self) -> None:
         """Let another copy come."""
         if self._lock is not None:
-            os.close(self._lock)
+            Disk().close(self._lock)
             self._lock = None
