@@ -1,10 +1,10 @@
-"""Measure this machine: `make bench`, or `python -m bench operations processes seam flat flat-postgres day waking crew shell postgres ringing churn` for some of it."""
+"""Measure this machine: `make bench`, or `python -m bench operations processes seam flat flat-postgres day waking crew shell postgres ringing churn copying` for some of it."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import churn, crew, day, flat, operations, postgres, processes, ringing, seam, shell, waking
+from bench import churn, copying, crew, day, flat, operations, postgres, processes, ringing, seam, shell, waking
 from bench.yards import scratch
 
 PARTS = {
@@ -20,6 +20,7 @@ PARTS = {
     "postgres": postgres.report,
     "ringing": ringing.report,
     "churn": churn.report,
+    "copying": copying.report,
 }
 
 
