@@ -26,3 +26,9 @@ def fresh(tmp_path: Path) -> Callable[[], str]:
         return shutil.copytree(template, str(tmp_path / f"yard-{next(numbers)}"))
 
     return make
+
+
+@pytest.fixture
+def url(fresh: Callable[[], str]) -> str:
+    """An empty yard."""
+    return fresh()

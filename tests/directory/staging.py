@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from taskyard.stores.directory.disk import Disk
@@ -167,3 +169,10 @@ class Turns:
         self._watch()
         if failures:
             raise failures[0]
+
+
+def drop(url: str, name: str, content: Any) -> Path:
+    """Put a file into the drop box."""
+    path = Path(url, "todo", name)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path

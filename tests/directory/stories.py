@@ -70,3 +70,19 @@ def check_log(yard: taskyard.Yard) -> None:
         assert max(moves.values()) == 1, f"a double in {[(e['event'], e['fence']) for e in story]}"
         if state is State.DONE:
             assert [event["event"] for event in endings][-1:] == ["done"], f"ended as {endings}"
+
+
+def path_of(url: str, id: str) -> str:
+    """The one file of a task."""
+    [path] = [f"{folder}/{name}" for state in State for folder, _, found in os.walk(f"{url}/{state}") for name in found if name.startswith(id)]  # fmt: skip
+    return path
+
+
+def state_of(url: str, id: str) -> State:
+    """The one state that a task is in."""
+    return check_places(url)[id][0]
+
+
+def told(yard: taskyard.Yard, id: str | None = None) -> list[tuple[str, int]]:
+    """What the log says of a task, or of all."""
+    return [(event["event"], event["fence"]) for event in yard.events(limit=100_000) if id in (None, event["task"])]

@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    taskyard.init(tmp_path / "yard", durability="fast").close()
-    return str(tmp_path / "yard")
-
-
-@pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments of four tasks."""
     monkeypatch.setattr(segments, "SIZE", 4)

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 DECIDING = frozenset(("create", "rename", "remove", "rmdir", "listdir", "has"))
 
 
-@pytest.fixture
-def url(fresh: Callable[[], str]) -> str:
-    return fresh()
-
-
 def state(yard: Yard, id: str) -> str:
     return check_places(yard.url)[id][0]
 
