@@ -8,7 +8,7 @@ FROM (
     SELECT least(
         (SELECT min(taskyard.lease_end(lease_ends, lease, cut)) FROM taskyard.task, yard
          WHERE project = %(project)s AND state = 'processing'),
-        (SELECT min(due) FROM taskyard.task WHERE project = %(project)s AND state = 'waiting')) - taskyard.now() AS at
+        (SELECT due FROM taskyard.task WHERE project = %(project)s AND state = 'waiting' ORDER BY due, age LIMIT 1)) - taskyard.now() AS at
 ) AS alarm LEFT JOIN (
     (SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed
      FROM taskyard.task, yard
