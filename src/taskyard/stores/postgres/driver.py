@@ -24,6 +24,10 @@ CONNECT_TIMEOUT = 4  # the same for one that was there: it is tried again, and m
 # Where the network is cut without a word, the kernel gives a connection up after a few unanswered questions (seconds), and after as
 # long with something on its way (milliseconds). Its own limits are hours.
 _KEEPING = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
+# What a role or a database may have set for itself, and what would change the meaning of statements. Functions are looked for in no
+# schema where somebody else might have put one of the same name.
+_MEANING = b"""SET search_path = pg_catalog, pg_temp; SET standard_conforming_strings = on; SET array_nulls = on;
+SET transform_null_equals = off; SET plpgsql.extra_errors = 'none'"""
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done, and once more is all it needs
 
 
@@ -75,6 +79,12 @@ def connect(address: Address, conninfo: str | None = None, *, again: bool = Fals
     opened.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     if address.pooled:
         opened.prepare_threshold = None  # the next transaction may run on another connection, which knows no names
+        return opened  # nor what it was told to set
+    try:
+        opened.execute(_MEANING)
+    except psycopg.Error as error:
+        opened.close()
+        raise unreachable(address, error) from None
     return opened
 
 
