@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from taskyard import draft, moves, times
-from taskyard.errors import ClaimLost, Conflict
+from taskyard.errors import ClaimLost, Conflict, NotFound
 from taskyard.task import State
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ def settle(yard: Yard, claim: Claim, verb: str, decide: Callable[[Standing], Mov
         store = store.within(connection)
     if standing is None:
         handle = claim._parsed()
-        standing = store.stand(handle.id)
+        standing = _stand(yard, store, handle)
         if not standing.is_under(handle) or standing.state is not State.PROCESSING:
             return _repeat(yard, store, handle, standing, verb, decide)
     if store.shift(standing, decide(standing), yard.worker):
@@ -51,7 +51,8 @@ def settle(yard: Yard, claim: Claim, verb: str, decide: Callable[[Standing], Mov
             store.tidy(claim._parsed())
             yard._tend()  # after the ending, for the same reason; a worker in a loop does its share when it claims
         return None
-    return _repeat(yard, store, claim._parsed(), store.stand(standing.id), verb, decide)
+    handle = claim._parsed()
+    return _repeat(yard, store, handle, _stand(yard, store, handle), verb, decide)
 
 
 def finish(yard: Yard, ended: Sequence[tuple[Claim, Any]]) -> list[bool]:
@@ -67,6 +68,24 @@ def finish(yard: Yard, ended: Sequence[tuple[Claim, Any]]) -> list[bool]:
             if claim._has_workdir:
                 yard._store.tidy(claim._parsed())
     return made
+
+
+def _stand(yard: Yard, store: Store, handle: Handle) -> Standing:
+    """How the task stands where `store` looks; `Conflict` if that is a transaction which cannot see the claim yet."""
+    try:
+        current = store.stand(handle.id)
+        if store is yard._store or current.is_under(handle):
+            return current
+    except NotFound:
+        if store is yard._store:
+            raise
+    current = yard._store.stand(handle.id)
+    if current.is_under(handle) and current.state is State.PROCESSING:
+        raise Conflict(
+            f"the transaction sees only what was there before the claim {handle}, which holds its task",
+            hint="roll back, and say it again in a transaction that begins after the claim, or is READ COMMITTED",
+        )
+    return current
 
 
 def _repeat(

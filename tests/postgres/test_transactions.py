@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from psycopg import IsolationLevel
 from psycopg.rows import dict_row
 
 import taskyard
@@ -129,6 +130,24 @@ def test_a_connection_to_another_database_is_refused(yard: Yard, database: str) 
         pytest.raises(Invalid, match="another database"),
     ):
         yard.add("build", conn=other)
+
+
+@pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
+def test_a_transaction_that_began_before_the_claim_is_told_so_and_the_claim_goes_on(
+    yard: Yard, mine: Connection[Any], level: IsolationLevel
+) -> None:
+    mine.isolation_level = level
+    early = yard.add("build").id
+    mine.execute("SELECT 1")
+    for id in (early, yard.add("build").id):
+        claim = taken(yard.claim(id))
+        with pytest.raises(Conflict, match="before the claim"):
+            claim.done("seen", conn=mine)
+        assert yard.report(id).stale_results == []
+    mine.rollback()
+    claim.done("seen", conn=mine)
+    mine.commit()
+    assert yard.get(id).result == "seen"
 
 
 @pytest.mark.parametrize("store", ["memory", "directory"])
