@@ -132,6 +132,16 @@ def test_a_connection_to_another_database_is_refused(yard: Yard, database: str) 
         yard.add("build", conn=other)
 
 
+def test_a_database_without_any_yard_is_another_one_too(yard: Yard, database: str) -> None:
+    claim = taken(yard.claim(yard.add("build").id))
+    with psycopg.connect(postgres.url_in(database).partition("&project=")[0]) as other:
+        with pytest.raises(Invalid, match="another database"):
+            yard.add("build", conn=other)
+        with pytest.raises(Invalid, match="another database"):
+            claim.done(conn=other)
+        other.execute("SELECT 1")  # the transaction goes on
+
+
 @pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
 def test_a_transaction_that_began_before_the_claim_is_told_so_and_the_claim_goes_on(
     yard: Yard, mine: Connection[Any], level: IsolationLevel

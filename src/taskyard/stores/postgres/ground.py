@@ -65,7 +65,9 @@ class Ground:
         """The same project on a connection of the caller's own."""
         twin = copy(self)
         twin.pool = Bound(self.address, connection, self.project)
-        if twin.run("schema", "which_project") != [(self.address.project,)]:
+        # Two questions: one that names a table which is not there would end the caller's transaction.
+        there = self.on(connection, "schema", "ledger") == [(True,)]
+        if not there or self.on(connection, "schema", "which_project") != [(self.address.project,)]:
             raise Invalid(
                 f"conn= is a connection to another database than {self.address.where}",
                 hint="connect to the database that the yard is in",

@@ -6,7 +6,7 @@ FROM (SELECT max(version) AS version, max(min_client) AS min_client FROM taskyar
 LEFT JOIN taskyard.project ON project.name = %(name)s
 
 -- name: which_project
-SELECT max(name) FROM taskyard.project WHERE id = %(project)s AND to_regclass('taskyard.project') IS NOT NULL
+SELECT max(name) FROM taskyard.project WHERE id = %(project)s
 
 -- name: lock
 -- No project has this number: their sleepers hold locks of the same class.
