@@ -142,6 +142,19 @@ def test_a_database_without_any_yard_is_another_one_too(yard: Yard, database: st
         other.execute("SELECT 1")  # the transaction goes on
 
 
+def test_a_connection_in_a_pipeline_is_refused_and_goes_on(yard: Yard, mine: Connection[Any]) -> None:
+    claim = taken(yard.claim(yard.add("build").id))
+    with mine.pipeline():
+        with pytest.raises(Invalid, match="pipeline"):
+            yard.add("test", conn=mine)
+        with pytest.raises(Invalid, match="pipeline"):
+            claim.done(conn=mine)
+        mine.execute("SELECT 1")
+    claim.done(conn=mine)
+    mine.commit()
+    assert yard.get(claim.task.id).state is State.DONE
+
+
 @pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
 def test_a_transaction_that_began_before_the_claim_is_told_so_and_the_claim_goes_on(
     yard: Yard, mine: Connection[Any], level: IsolationLevel

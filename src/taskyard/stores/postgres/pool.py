@@ -273,6 +273,8 @@ class Bound:
                 f"conn= must be a psycopg connection, not {type(connection).__name__}",
                 hint="make one with psycopg.connect",
             )
+        if connection.pgconn.pipeline_status:  # which gives answers later, and cannot COPY
+            raise Invalid("conn= is in a pipeline", hint="say it before or after 'with conn.pipeline()'")
         self.address = address
         self._connection = connection
         self._channel = f"taskyard_{project}"
