@@ -55,6 +55,15 @@ def test_a_role_does_everything_in_its_own_project(url: str, role: str) -> None:
         assert yard.prune(count=0, apply=True)["tasks"] == 2
 
 
+def test_a_role_finds_its_own_project_made_and_cannot_make_another(url: str, role: str) -> None:
+    assert main(["init", "--yard", as_role(url, role)]) == 0
+    taskyard.init(as_role(url, role)).close()
+    for elsewhere in (postgres.url(), postgres.url(f"{url.rpartition('=')[2]}-new")):
+        with pytest.raises(Unavailable, match="cannot make one") as refusal:
+            taskyard.init(as_role(elsewhere, role))
+        assert "give_project" in str(refusal.value.hint)
+
+
 def test_a_role_cannot_see_nor_change_another_project(url: str, role: str, sql: Connection[Any]) -> None:
     elsewhere = postgres.url()
     with taskyard.init(elsewhere, worker="eve") as other:

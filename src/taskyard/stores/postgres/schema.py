@@ -102,13 +102,25 @@ def make(url: str) -> bool:
                 migrate_on(connection, address)
             applied = _applied(connection)
             _fit(max(applied), max(applied.values()), address)
-            made = connection.execute(
-                queries.load("schema")["make_project"], {"name": address.project, "settings": "{}"}
-            ).fetchone()
+            made = _make_project(connection, address)
             greet(connection, address)
         except driver.module().Error as error:
             raise driver.meaning(error, connection, address) or error from None
-    return made is not None
+    return made
+
+
+def _make_project(connection: Connection[Any], address: Address) -> bool:
+    """Whether the project is new; one that is there needs no right to make any."""
+    statements, values = queries.load("schema"), {"name": address.project, "settings": "{}"}
+    if connection.execute(statements["has_project"], values).fetchone() is not None:
+        return False
+    try:
+        return connection.execute(statements["make_project"], values).fetchone() is not None
+    except driver.module().errors.InsufficientPrivilege:
+        raise Unavailable(
+            f"this role has no project {address.project!r} in {address.where}, and cannot make one",
+            hint="have the schema's owner make it, and give it to this role: SELECT taskyard.give_project('PROJECT', 'ROLE')",
+        ) from None
 
 
 def migrate(url: str, *, check: bool = False, new_epoch: bool = False) -> dict[str, Any]:

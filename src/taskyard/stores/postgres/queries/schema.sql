@@ -30,6 +30,9 @@ SELECT version, min_client FROM taskyard.migration
 -- name: applied_one
 INSERT INTO taskyard.migration (version, name, min_client) VALUES (%(version)s, %(name)s, %(min_client)s)
 
+-- name: has_project
+SELECT FROM taskyard.project WHERE name = %(name)s
+
 -- name: make_project
 INSERT INTO taskyard.project (name, settings) VALUES (%(name)s, %(settings)s) ON CONFLICT (name) DO NOTHING RETURNING id
 
