@@ -149,6 +149,15 @@ def test_a_default_isolation_of_the_users_own_changes_nothing(url: str) -> None:
         claim.done()
 
 
+def test_a_role_whose_transactions_are_read_only_can_look_and_is_told_why_it_can_do_no_more(url: str) -> None:
+    with taskyard.open(f"{url}&options=-c%20default_transaction_read_only%3Don", worker="ada") as yard:
+        assert yard.counts()
+        for verb in (lambda: yard.add("build"), yard.claim, yard.pause):
+            with pytest.raises(Unavailable, match="read-only") as refusal:
+                verb()
+            assert "default_transaction_read_only" in str(refusal.value.hint)
+
+
 def test_durability_is_the_commits(url: str) -> None:
     for durability, expected in (("fast", "off"), ("strict", "on")):
         with taskyard.open(url, durability=durability) as yard:

@@ -164,7 +164,8 @@ def meaning(error: Exception, connection: Connection[Any], address: Address) -> 
         told = Lost(first_line(error), getattr(connection, "pid", 0))
     elif state == "25006":
         connection.close()
-        told = _refused(address, error, "it is a standby, or read-only: name the primary, or wait until it is one")
+        hint = "it is a standby, or read-only: name the primary, or wait until it is one; or this role's default_transaction_read_only is on"
+        told = _refused(address, error, hint)
     elif state in ("3F000", "42P01", "42883"):
         told = missing(address)
     elif state in ("42P07", "42723", "42703"):
