@@ -9,6 +9,8 @@ import pytest
 
 import taskyard
 from taskyard import State
+from taskyard.doors.cli import main
+from taskyard.stores.postgres.silence import Line
 from tests.conftest import taken
 from tests.servers import postgres
 
@@ -79,6 +81,25 @@ def test_a_setting_of_the_roles_own_changes_nothing(odd: str) -> None:
         [due] = [event for event in yard.events(task=claims[0].task.id) if event["event"] == "failed"]
         assert due["due"].startswith("20")
         assert yard.counts()[State.DONE] == 19
+
+
+@pytest.mark.parametrize(
+    "words", [["init"], ["migrate"], ["migrate", "--new-epoch"], ["doctor"], ["torture", "--tasks", "3"]]
+)
+def test_a_connection_that_the_server_ends_in_between_is_told_as_unavailable(
+    words: list[str], url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute = Line.execute
+
+    def ended(line: Line, statement: Any, *given: Any, **named: Any) -> Any:
+        if isinstance(statement, str):  # not what a new connection is told first
+            with psycopg.connect(url.partition("&project=")[0], autocommit=True) as sql:
+                sql.execute("SELECT pg_terminate_backend(%s, 5000)", (line.pid,))
+        return execute(line, statement, *given, **named)
+
+    monkeypatch.setattr(Line, "execute", ended)
+    assert main([*words, "--yard", url]) == 8
+    assert "once more" in capsys.readouterr().err
 
 
 def test_strings_that_are_read_the_old_way_on_the_callers_connection_change_nothing(url: str) -> None:

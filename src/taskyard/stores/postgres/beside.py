@@ -37,7 +37,7 @@ def make(url: str, settings: Mapping[str, object]) -> Scratch:
             cleared = remains.clear(connection)
             _make(connection, beside, settings, presence)
         except driver.module().Error as error:
-            raise driver.meaning(error, connection, address) or error from None
+            raise driver.refusal(error, connection, address) from None
     try:
         folder, end = _folder(word)
     except OSError as error:

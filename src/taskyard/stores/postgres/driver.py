@@ -178,6 +178,17 @@ def meaning(error: Exception, connection: Connection[Any], address: Address) -> 
     return told
 
 
+def refusal(error: Exception, connection: Connection[Any], address: Address) -> Exception:
+    """The same to whoever says a thing once, and does not try again by itself."""
+    told = meaning(error, connection, address)
+    if told is None or isinstance(told, Lost):
+        return Unavailable(
+            f"PostgreSQL at {address.where} broke off: {first_line(error)}",
+            hint="see that the server runs, and say the same once more",
+        )
+    return told
+
+
 def unreachable(address: Address, error: Exception) -> Unavailable:
     """There is no server, or none that answers."""
     return Unavailable(

@@ -24,7 +24,10 @@ def examine(url: str) -> Diagnosis:
     address = Address(url)
     with driver.connect(address) as connection:
         checks = (_release, _durability, _role, _clock)
-        return Diagnosis(address.label, [check(connection) for check in checks] + [_project(connection, address)])
+        try:
+            return Diagnosis(address.label, [check(connection) for check in checks] + [_project(connection, address)])
+        except driver.module().Error as error:
+            raise driver.refusal(error, connection, address) from None
 
 
 def _setting(connection: Connection[Any], name: str) -> str:

@@ -48,7 +48,7 @@ def remove(address: Address) -> None:
         try:
             _removed(connection, address.project)
         except driver.module().Error as error:
-            raise driver.meaning(error, connection, address) or error from None
+            raise driver.refusal(error, connection, address) from None
 
 
 def _marked(connection: Connection[Any]) -> list[tuple[int, str]]:

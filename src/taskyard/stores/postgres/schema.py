@@ -105,7 +105,7 @@ def make(url: str) -> bool:
             made = _make_project(connection, address)
             greet(connection, address)
         except driver.module().Error as error:
-            raise driver.meaning(error, connection, address) or error from None
+            raise driver.refusal(error, connection, address) from None
     return made
 
 
@@ -140,7 +140,7 @@ def migrate(url: str, *, check: bool = False, new_epoch: bool = False) -> dict[s
                     connection.execute("LOCK TABLE taskyard.task, taskyard.ended IN EXCLUSIVE MODE")
                     connection.execute(queries.load("schema")["new_epoch"])
         except driver.module().Error as error:
-            raise driver.meaning(error, connection, address) or error from None
+            raise driver.refusal(error, connection, address) from None
     return {"version": version, "known": CLIENT, "pending" if check else "applied": [one.name for one in pending]}
 
 
