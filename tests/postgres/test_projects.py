@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -123,6 +124,20 @@ def test_a_new_epoch_shuts_out_every_handle_from_before(database: str) -> None:
         assert yard.get(done).result == "kept"
         with pytest.raises(Invalid, match="another time"):
             yard.events(cursor=cursor)
+
+
+def test_a_new_epoch_is_told(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    url = postgres.url_in(database)
+    assert main(["migrate", "--new-epoch", "--yard", url]) == 0
+    assert "0001_yard" in (out := capsys.readouterr().out)
+    assert "a new epoch has begun" in out
+    assert main(["migrate", "--new-epoch", "--yard", url]) == 0
+    assert "a new epoch has begun" in (out := capsys.readouterr().out)
+    assert "nothing to do" not in out
+    assert main(["migrate", "--new-epoch", "--json", "--yard", url]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["new_epoch"] is True
+    assert main(["migrate", "--yard", url]) == 0
+    assert "nothing to do" in capsys.readouterr().out
 
 
 def test_only_a_database_has_epochs(yard: Yard, tmp_path: Any) -> None:

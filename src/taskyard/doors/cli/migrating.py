@@ -26,7 +26,14 @@ def _page(told: dict[str, Any]) -> str:
     if told.get("pending"):
         return f"pending: {', '.join(told['pending'])} ('taskyard migrate' runs them)"
     done = told.get("applied")
-    return f"{'applied ' + ', '.join(done) if done else 'nothing to do'}: the schema is number {told['version']}"
+    schema = f"the schema is number {told['version']}"
+    if told.get("new_epoch"):
+        schema += (
+            "; a new epoch has begun: what was held is handed out anew, and no handle from before is good any more"
+        )
+    elif not done:
+        return f"nothing to do: {schema}"
+    return f"applied {', '.join(done)}: {schema}" if done else schema
 
 
 COMMANDS = {

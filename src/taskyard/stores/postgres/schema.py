@@ -141,7 +141,9 @@ def migrate(url: str, *, check: bool = False, new_epoch: bool = False) -> dict[s
                     connection.execute(queries.load("schema")["new_epoch"])
         except driver.module().Error as error:
             raise driver.refusal(error, connection, address) from None
-    return {"version": version, "known": CLIENT, "pending" if check else "applied": [one.name for one in pending]}
+    told: dict[str, Any] = {"version": version, "known": CLIENT}
+    told["pending" if check else "applied"] = [one.name for one in pending]
+    return {**told, "new_epoch": True} if new_epoch else told
 
 
 def migrate_on(connection: Connection[Any], address: Address) -> list[Migration]:
