@@ -44,6 +44,7 @@ _SHAPES = (
     (r"keys/XX/[0-9a-f]{40}", "keys/XX/DIGEST"),
     (r"archive/tasks-[-T0-9]{19}-[0-9a-z]{4}", "archive/tasks-TIME-WORD"),
     (r"dead/[0-9a-hjkmnp-tv-z]{8}$", "dead/WORD"),
+    (r"dead/[0-9a-f]{40}\.json\.[0-9a-hjkmnp-tv-z]{8}", "dead/DIGEST.json.WORD"),
     (rf"\b{_ID}\b", "ID"),
     (r"waiting/\d{4}-\d\d-\d\d(T\d\d(-\d\d)?)?", "waiting/BUCKET"),
     (r"/[0-9a-hjkmnp-tv-z]{4}(?=/|$)", "/SEG"),

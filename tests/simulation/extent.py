@@ -9,6 +9,7 @@ FEARED = (
 OTHERS = (
     "two-takers", "beat-reap", "add-claim", "cancel-claim", "edit-edit", "drop-ingest-ingest", "fail-reap", "release-reap",
     "done-done", "claim-sweep", "sweep-done", "release-twice", "twin-sweep-claim", "look-move",
+    "prune-key", "prune-retry",
 )  # fmt: skip
 KEYS = ("keys-janitor", "keys-finish", "keys-log", "keys-patrol")  # three processes each
 EXPLORED = [

@@ -50,6 +50,15 @@ def known_folder(hand: Hand) -> Context:
     return {}
 
 
+def ended_long_ago(hand: Hand) -> Context:
+    """One that was called off, and was edited before."""
+    context: Context = {"id": hand.add("build", {"n": 1}, key="same")}
+    hand.edit(context["id"], data={"n": 9})
+    hand.cancel(context["id"])
+    hand.world.advance(10 * LEASE)
+    return context
+
+
 # Scripts: up to its `yield` an actor gets ready; from there on the others may go between any two of its calls.
 
 
@@ -83,6 +92,17 @@ def beat_and_done(hand: Hand, _: Context) -> Iterator[None]:
     yield
     if hand.beat(claim):
         hand.done(claim, {"by": "the holder"})
+
+
+def prune(hand: Hand, _: Context) -> Iterator[None]:
+    yield
+    hand.prune(age=LEASE)
+
+
+def retry(hand: Hand, context: Context) -> Iterator[None]:
+    standing = hand.stand(context["id"])
+    yield
+    hand.retry(context["id"], standing)
 
 
 def fail(hand: Hand, _: Context) -> Iterator[None]:
@@ -256,6 +276,8 @@ SCENES = {
         Scene("sweep-done", claimed_before, [("ada", done), ("eve", sweep)]),
         Scene("release-twice", claimed_before, [("ada", release_and_take), ("bob", take)]),
         Scene("twin-sweep-claim", twin_of_a_held_task, [("eve", sweep), ("bob", take)]),
+        Scene("prune-retry", ended_long_ago, [("ada", retry), ("eve", prune)]),
+        Scene("prune-key", ended_long_ago, [("ada", add_with_key), ("eve", prune)]),
         Scene("look-move", claimed_before, [("ada", release), ("bob", look), ("cyd", take)]),
     )
 }

@@ -49,7 +49,7 @@ def _cut(value: Any) -> str:
     text = (
         value.decode("utf-8", "replace")
         if isinstance(value, bytes)
-        else str(bytes(value), "utf-8")
+        else str(bytes(value), "utf-8", "replace")
         if isinstance(value, memoryview)
         else str(value)
     )

@@ -107,11 +107,11 @@ class Keys:
             hint="use another key, or have somebody look at that file",
         )
 
-    def release(self, content: bytes) -> None:
-        """Let go of the key of a task that is being pruned."""
-        key = body.decode(content).get("key")
-        if key is not None:
-            self._ground.bounds.remove(self.path(key))
+    def release(self, pruned: str) -> None:
+        """Let go of the key of a task that is being pruned, whose file has this name by now."""
+        key = body.decode(self._disk.read(pruned)).get("key")
+        if key is not None and self._ground.bounds.holds(self.path(key).rpartition("/")[0]):
+            self._take_away(self.path(key), pruned)
 
     def _is_there(self, id: str, content: bytes) -> bool:
         try:
@@ -126,15 +126,26 @@ class Keys:
 
         The last look is at a file that no adder can reach; if it was another's key after all, it goes back.
         """
+        try:
+            return self._disk.links(path) == 1 and self._take_away(path)
+        except FileNotFoundError:
+            return False
+
+    def _take_away(self, path: str, pruned: str | None = None) -> bool:
+        """Whether a name in keys/ was taken from there, for good if it stood for no task, or for the one that is pruned.
+
+        Whoever finds the task in its grave may let go of the key and take it at any moment: so only what was taken out of
+        everybody's reach tells whose key it was.
+        """
         grave = f"{self._root}/dead/{path.rpartition('/')[2]}.{base32(chance(40), 8)}"
         try:
-            if self._disk.links(path) > 1:
-                return False
             self._disk.rename(path, grave)
         except FileNotFoundError:
             return False
         try:
-            if self._disk.links(grave) > 1:
+            # First whether it is the pruned one's: that may be gone at the next look, and its key have no other name then.
+            its_own = pruned is not None and self._disk.same_file(grave, pruned)
+            if not its_own and self._disk.links(grave) > 1:
                 self._disk.link(grave, path)
             self._disk.unlink(grave)
         except FileNotFoundError:
@@ -149,7 +160,7 @@ class Keys:
                 and Token.parse(name)
                 and self._disk.same_file(f"{self._root}/dead/{name}", path)
             ):
-                self._ground.bounds.remove(path)
+                self._take_away(path, f"{self._root}/dead/{name}")
                 return True
         return False
 

@@ -182,7 +182,7 @@ class Pruning:
             return False  # added at this very moment
         try:
             if self._disk.links(path) > 1:
-                self._adder.keys.release(self._disk.read(path))
+                self._adder.keys.release(path)
         except FileNotFoundError:
             return True
         except Invalid:
