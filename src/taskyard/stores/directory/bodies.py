@@ -55,10 +55,23 @@ class Bodies:
         self._ensure(folder)
         draft = self._draft()
         self._disk.create(draft, content, sync)
-        self._disk.rename(draft, path)
+        self._put(draft, path)
         if sync:
             self._disk.sync(folder)
         return token
+
+    def _put(self, draft: str, path: str) -> None:
+        """Give the body its name, also where its folder was empty and is dropped by a sweep at this moment."""
+        folder, _, name = path.rpartition("/")
+        while True:
+            try:
+                return self._disk.rename(draft, path)
+            except FileNotFoundError:
+                self._ensure(folder)
+                if not self._disk.exists(draft):
+                    if name in self._disk.listdir(folder):
+                        return None  # it was made, and a file server's reply was lost
+                    raise
 
     def remove(self, id: str, token: str) -> None:
         """Drop a body that no name selects."""
