@@ -86,6 +86,7 @@ class Crowd:
         self.faults = seed % 2
         scene = Scene("crowd", some_tasks, parts, durability=chance.choice(("fast", "durable", "strict")))
         self.stage = Stage(package, scene, network=self.network)
+        self.stage.mode = "fault" if self.faults or self.network else "plain"
         self._seed = seed
 
     def run(self) -> World:

@@ -9,11 +9,11 @@ FEARED = (
 OTHERS = (
     "two-takers", "beat-reap", "add-claim", "cancel-claim", "edit-edit", "drop-ingest-ingest", "fail-reap", "release-reap",
     "done-done", "claim-sweep", "sweep-done", "release-twice", "twin-sweep-claim", "look-move",
-    "prune-key", "prune-retry",
+    "prune-key", "prune-retry", "add-work", "two-drops", "edit-sweep", "edit-apart", "use-use", "vouched-reap", "vouched-gone",
 )  # fmt: skip
 KEYS = ("keys-janitor", "keys-finish", "keys-log", "keys-patrol")  # three processes each
 EXPLORED = [
-    *((scene, "plain") for scene in (*KEYS, *FEARED, *OTHERS, "add-after-done")),  # the longest first
+    *((scene, "plain") for scene in (*KEYS, *FEARED, *OTHERS, "add-after-done", "after-two")),  # the longest first
     *((scene, "crash") for scene in (*FEARED, *OTHERS)),
     *((scene, "lost") for scene in ("keys-janitor", *FEARED, *OTHERS)),
     *((scene, "stale") for scene in ("two-claimers", "beat-reap", "resume-zombie", "cancel-done", "edit-claim")),

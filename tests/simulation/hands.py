@@ -75,7 +75,20 @@ class Hand:
         return str(said[1].id)
 
     def claim(self, id: str | None = None, **options: Any) -> Any:
-        said = self._said("claim", lambda: self.yard.claim(id, **options))
+        return self._granted(lambda: self.yard.claim(id, **options))
+
+    def grab(self, id: str) -> Any:
+        """Claim this very task, as Yard does but for the sweep and the second try where it is refused."""
+        yard, claim = self.yard, self._package.module("claim").Claim
+
+        def ask() -> Any:
+            grant = yard._store.claim(yard._want(id, None, None, None), yard._nonce())
+            return None if grant is None else claim(yard, grant)
+
+        return self._granted(ask)
+
+    def _granted(self, ask: Callable[[], Any]) -> Any:
+        said = self._said("claim", ask)
         if said is None or said[1] is None:
             return None
         number, claim = said
@@ -98,6 +111,10 @@ class Hand:
 
     def note(self, claim: Any, text: str) -> bool:
         return self._said("note", lambda: claim.note(text), handle=claim.handle) is not None
+
+    def vouch(self, lease: float) -> None:
+        """From here on a lock tells others whether this process lives."""
+        self.yard.vouch(lease)
 
     def held(self, handle: str) -> Any:
         """The claim of a handle that this process was told and nothing else."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from taskyard.stores.directory.names import Lane, Token
 
@@ -142,6 +142,42 @@ def late_verbs(world: World) -> None:
             )
 
 
+def no_wonder(world: World) -> None:
+    """Where the disk did nothing wrong, nobody is told that it did: each answer is one that the verb has."""
+    for note in world.told:
+        if note["answer"] not in (None, "ok", "ClaimLost", "Conflict", "NotFound", "failed"):
+            raise Violation("answer", f"{note['by']} was told {note['answer']} to its {note['verb']}, for no reason")
+
+
+def counters(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
+    """Errors and crashes are counted, each as what it was; and a task has failed by these, or because its holder said so."""
+    retried = {note["task"] for note in world.told if note["verb"] == "retry"}
+    for id, (state, token) in there.items():
+        if id in retried:
+            continue
+        ways = Counter(entry["outcome"] for entry in hand.yard.report(id).history)
+        if (token.errors, token.crashes) != (ways["error"], ways["crash"]):
+            counted = f"{token.errors} errors and {token.crashes} crashes"
+            raise Violation("counters", f"{id} has {counted} in its name, and its history is {dict(ways)}")
+        handle = f"{id}.{token.fence}.{token.nonce}"
+        said = [note for note in world.told if note.get("handle") == handle and note["verb"] == "fail"]
+        if state == "failed" and not said and token.crashes < hand.yard.policy.max_crashes:
+            raise Violation("counters", f"{id} has failed, and nobody said so: {hand.yard.get(id).error}")
+
+
+def exclusive(world: World) -> None:
+    """Of all who were told that they hold a task, no two have to themselves what both use."""
+    granted = {note.get("granted") for note in world.told}
+    holders: dict[str, str] = {}
+    for id, (state, token) in places(world).items():
+        handle = f"{id}.{token.fence}.{token.nonce}"
+        if state == "processing" and token.uses and handle in granted:
+            for resource in _body(world, id, token).get("uses") or ():
+                if resource in holders:
+                    raise Violation("in use", f"{holders[resource]} and {handle} both have {resource} to themselves")
+                holders[resource] = handle
+
+
 def claims(world: World, *, again: bool) -> None:
     """No claim is handed out twice: a fence is one claim's, unless a power cut took the claim back; a handle always."""
     granted = [note for note in world.told if note["verb"] == "claim" and note.get("granted")]
@@ -186,16 +222,18 @@ def keys(world: World, there: dict[str, tuple[str, Token]], *, cut: bool) -> Non
 
 def _key_of(world: World, id: str, token: Token) -> str | None:
     """The key in a task's own file."""
+    key = None if token.dropped else _body(world, id, token).get("key")
+    return None if key is None else str(key)
+
+
+def _body(world: World, id: str, token: Token) -> dict[str, Any]:
+    """What a task's own file says."""
     for folder, names in world.files.names.items():
         for name, ino in names.items():
-            if (
-                name.startswith(f"{id}.{token.fence}.")
-                and task_at(world.root, f"{folder}/{name}")
-                and not token.dropped
-            ):
-                key = json.loads(world.files.nodes[ino].content or b"{}").get("key")
-                return None if key is None else str(key)
-    return None
+            if name.startswith(f"{id}.{token.fence}.") and task_at(world.root, f"{folder}/{name}"):
+                body: dict[str, Any] = json.loads(world.files.nodes[ino].content or b"{}")
+                return body
+    return {}
 
 
 def log(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
@@ -210,27 +248,34 @@ def log(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
             raise Violation("log", f"a gap in {told}, and {id} is {state} with fence {token.fence}")
         if max(moves.values()) > 1 or len([event for event in final if event["event"] == "done"]) > 1:
             raise Violation("log", f"a double in {told}")
+        put_off = {event["fence"]: event["due"] for event in story if event.get("due")}
+        for event in story:
+            if event["event"] == "due" and event["at"] < put_off.get(event["fence"] - 1, ""):
+                raise Violation("too early", f"{id} was woken at {event['at']}, and is due at {put_off}")
 
 
 def steering(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
     """What was cancelled is so, unless it was tried again; what was edited says so, whoever has it now."""
     for number, note in enumerate(world.told):
-        later = [
-            n for n in world.told[number + 1 :] if n.get("task") == note.get("task") and n["verb"] in ("retry", "edit")
-        ]
-        if note["answer"] != "ok" or later or note.get("task") not in there:
+        if note["answer"] != "ok" or note.get("task") not in there:
             continue
         state = there[note["task"]][0]
-        if note["verb"] == "cancel" and state != "cancelled":
+        later = [n for n in world.told[number + 1 :] if n.get("task") == note["task"] and n["verb"] == "retry"]
+        if note["verb"] == "cancel" and state != "cancelled" and not later:
             raise Violation(
                 "acknowledged", f"{note['by']} was told that {note['task']} is cancelled, and it is {state}"
             )
-        if note["verb"] == "edit" and "data" in note["changes"]:
-            data = hand.yard.get(note["task"]).data
-            if data != note["changes"]["data"]:
-                raise Violation(
-                    "acknowledged", f"{note['task']} was edited to {note['changes']['data']} and says {data}"
-                )
+        if note["verb"] == "edit":
+            _edited(world, hand, note)
+
+
+def _edited(world: World, hand: Hand, note: dict[str, Any]) -> None:
+    """What one edit has changed and no other edit was about is as it said."""
+    task = hand.yard.get(note["task"])
+    for field, value in note["changes"].items():
+        edits = [n["changes"] for n in world.told if n["verb"] == "edit" and n["task"] == note["task"]]
+        if getattr(task, field) != value and all(changes.get(field, value) == value for changes in edits):
+            raise Violation("acknowledged", f"{task.id} was edited to {field} {value}, and says {getattr(task, field)}")
 
 
 def drops(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
@@ -240,10 +285,8 @@ def drops(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None
             made = sum(hand.yard.get(id).data == note["data"] for id in there)
             aside = sum(entry["name"].split("~")[0] == note["file"] for entry in hand.yard.set_aside())
             box = f"{note['file']}.json" in world.files.names[f"{world.root}/todo"]
-            same = [
-                n for n in world.told if n["verb"] == "drop" and n["data"].get("taskId") == note["data"].get("taskId")
-            ]
-            if made + aside + box == 0 or (made > 1 and len(same) < 2):
+            same = [n for n in world.told if n["verb"] == "drop" and n["data"] == note["data"]]
+            if made + aside + box == 0 or made > (1 if "taskId" in note["data"] else len(same)):
                 raise Violation("drop", f"{note['file']} has become {made} tasks, {aside} set aside")
 
 
@@ -258,6 +301,7 @@ def after_a_sweep(world: World, hand: Hand, known: set[str], *, logged: bool, cu
     steering(world, hand, there)
     keys(world, there, cut=cut)
     if not cut:
+        counters(world, hand, there)
         drops(world, hand, there)  # whoever copies a file in does not sync it
         late_verbs(world)
     if logged:

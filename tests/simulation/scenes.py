@@ -44,10 +44,28 @@ def known_lane(hand: Hand) -> Context:
     return {}
 
 
+def known_and_empty_lane(hand: Hand) -> Context:
+    """So that whoever claims gets what is only just added."""
+    hand.add("build", {"n": 1})
+    hand.done(hand.claim(), {"n": 1})
+    return {}
+
+
 def known_folder(hand: Hand) -> Context:
     """Of keys: this one lies beside that of `add_with_key`, so that nobody has to make the folder first."""
     hand.add("build", {"n": 1}, key="like18")
     return {}
+
+
+def two_that_use_one(hand: Hand) -> Context:
+    """Two tasks of two kinds, each of which needs the same to itself."""
+    return {"ids": [hand.add(kind, {}, uses=["the printer"]) for kind in ("build", "test")]}
+
+
+def after_two(hand: Hand) -> Context:
+    """A task that comes after two others, each of which is about to be done by somebody."""
+    ids = [hand.add("build", {"n": n}) for n in (1, 2)]
+    return {"id": hand.add("test", {"n": 3}, after=ids)}
 
 
 def ended_long_ago(hand: Hand) -> Context:
@@ -74,6 +92,16 @@ def take(hand: Hand, _: Context) -> Iterator[None]:
     hand.claim()
 
 
+def grabbing(number: int) -> Script:
+    """A process that wants one of the tasks and no other."""
+
+    def script(hand: Hand, context: Context) -> Iterator[None]:
+        yield
+        hand.grab(context["ids"][number])
+
+    return script
+
+
 def done(hand: Hand, _: Context) -> Iterator[None]:
     claim = hand.claim()
     yield
@@ -92,6 +120,22 @@ def beat_and_done(hand: Hand, _: Context) -> Iterator[None]:
     yield
     if hand.beat(claim):
         hand.done(claim, {"by": "the holder"})
+
+
+def vouched_done(hand: Hand, _: Context) -> Iterator[None]:
+    """As a worker does it, whose lock tells others that it lives."""
+    hand.vouch(LEASE)
+    claim = hand.claim()
+    yield
+    hand.done(claim, {"by": "the holder"})
+
+
+def vouched_and_gone(hand: Hand, _: Context) -> Iterator[None]:
+    """Its lock goes with it, and its claim stays: others may have the handle."""
+    hand.vouch(LEASE)
+    hand.claim()
+    yield
+    hand.yard.close()
 
 
 def prune(hand: Hand, _: Context) -> Iterator[None]:
@@ -191,6 +235,17 @@ def edit(hand: Hand, context: Context) -> Iterator[None]:
     hand.edit(context["id"], standing, data={"n": 9}, priority=1)
 
 
+def editing(**changes: object) -> Script:
+    """A process that changes just this."""
+
+    def script(hand: Hand, context: Context) -> Iterator[None]:
+        standing = hand.stand(context["id"])
+        yield
+        hand.edit(context["id"], standing, **changes)
+
+    return script
+
+
 def add_after(hand: Hand, context: Context) -> Iterator[None]:
     yield
     hand.add("test", {"n": 3}, after=[context["id"]])
@@ -199,6 +254,12 @@ def add_after(hand: Hand, context: Context) -> Iterator[None]:
 def drop(hand: Hand, _: Context) -> Iterator[None]:
     yield
     hand.drop("order", {"kind": "build", "n": 5}, pieces=2)
+
+
+def drop_again(hand: Hand, _: Context) -> Iterator[None]:
+    """The same file once more under another name, with the taskId that it had."""
+    yield
+    hand.drop("order-again", {"kind": "build", "n": 5, "taskId": "same"}, pieces=2)
 
 
 def say_done_too(hand: Hand, context: Context) -> Iterator[None]:
@@ -276,6 +337,14 @@ SCENES = {
         Scene("sweep-done", claimed_before, [("ada", done), ("eve", sweep)]),
         Scene("release-twice", claimed_before, [("ada", release_and_take), ("bob", take)]),
         Scene("twin-sweep-claim", twin_of_a_held_task, [("eve", sweep), ("bob", take)]),
+        Scene("edit-sweep", one_task, [("ada", edit), ("eve", sweeping("_patrol.walk"))]),
+        Scene("edit-apart", one_task, [("ada", editing(data={"n": 9})), ("bob", editing(priority=1))]),
+        Scene("two-drops", dropped_before, [("user", drop_again), ("ada", reap)]),
+        Scene("use-use", two_that_use_one, [("ada", grabbing(0)), ("bob", grabbing(1))]),
+        Scene("after-two", after_two, [("ada", done), ("bob", done)]),
+        Scene("vouched-reap", claimed_before, [("ada", vouched_done), ("eve", reap)]),
+        Scene("vouched-gone", claimed_before, [("ada", vouched_and_gone), ("eve", reap)]),
+        Scene("add-work", known_and_empty_lane, [("bob", add), ("ada", work)]),
         Scene("prune-retry", ended_long_ago, [("ada", retry), ("eve", prune)]),
         Scene("prune-key", ended_long_ago, [("ada", add_with_key), ("eve", prune)]),
         Scene("look-move", claimed_before, [("ada", release), ("bob", look), ("cyd", take)]),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
+
+from taskyard.stores.directory.liveness import INCARNATION
 
 if TYPE_CHECKING:
     from .files import Files
@@ -11,7 +14,8 @@ if TYPE_CHECKING:
 STATES = ("waiting", "blocked", "todo", "processing", "done", "failed", "cancelled")
 _TASK = re.compile(r"([0-9a-hjkmnp-tv-z]{21})\.([0-9]+)\.e[0-9]+\.c[0-9]+[^/]*\.json")
 _CLAIM = re.compile(
-    r"(?P<id>[^.]+)\.(?P<fence>[0-9]+)\.e[0-9]+\.c(?P<crashes>[0-9]+).*\.l(?P<lease>[0-9]+)\.[^.]+-(?P<nonce>[0-9a-z]+)\.json"
+    r"(?P<id>[^.]+)\.(?P<fence>[0-9]+)\.e[0-9]+\.c(?P<crashes>[0-9]+).*\.l(?P<lease>[0-9]+)(?P<vouched>\.L)?"
+    r"\.(?P<worker>[^.]+)-(?P<nonce>[0-9a-z]+)\.json"
 )
 _CRASHES = re.compile(r"/[^/]+\.e[0-9]+\.c([0-9]+)[^/]*$")
 
@@ -106,6 +110,7 @@ class Watch:
             self._recorded.add(args[1].rpartition("/")[2].removesuffix(".crash.json"))
         if call == "rename":
             self._check_reap(*args)
+            self._check_needs(*args)
         paths = [arg for arg in args if isinstance(arg, str)]
         over = self._files.overwritten if call == "rename" else None
         if over is not None and over.startswith((f"{self._root}/results/", f"{self._root}/keys/")):
@@ -130,8 +135,28 @@ class Watch:
         if claim is None or crashes is None or int(crashes[1]) <= int(claim["crashes"]):
             return
         when, too_late = self._beats[path]
+        if claim["vouched"] and self._is_dead(claim):
+            return
         if self._files.now - when <= int(claim["lease"]) * 1_000_000 and not too_late:
             raise Violation("too early", f"{_handle(claim)} was reaped, and its lease was not over")
+
+    def _is_dead(self, claim: re.Match[str]) -> bool:
+        """Whether the process of a claim has left the file that it had locked."""
+        ino = self._files.names[f"{self._root}/workers"].get(f"{claim['worker']}-{claim['nonce'][:INCARNATION]}")
+        return ino is not None and not self._files.nodes[ino].locks
+
+    def _check_needs(self, path: str, target: str) -> None:
+        """Nobody is let go before all that it comes after is done."""
+        state = target[len(self._root) + 1 :].partition("/")[0]
+        if f"{self._root}/blocked/" not in path or state not in ("todo", "waiting"):
+            return
+        folder, _, name = target.rpartition("/")
+        content = json.loads(self._files.nodes[self._files.names[folder][name]].content)
+        for other in content.get("after") or ():
+            self._files.seen.append(("r", ("task", other)))
+            there = self.places.get(other)
+            if there and not any(place.startswith(f"{self._root}/done/") for place in there):
+                raise Violation("too early", f"{name[:21]} is let go, and {other} is not done")
 
     def _follow(self, id: str, call: str, paths: list[str]) -> None:
         known = self.places.setdefault(id, set())
