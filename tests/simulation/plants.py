@@ -246,3 +246,69 @@ def ending_that_looks_before_it_moves(package: Package) -> None:
         return bool(original(self, standing, move, by, lapsed, more))
 
     shifts.shift = shift
+
+
+@plant("add-work", "plain", "counters", "acknowledged")
+def task_in_its_place_before_it_is_written(package: Package) -> None:
+    """Its name is what others look for; what it says comes right after."""
+    adder = package.module("stores.directory.adding").Adder
+    body = package.module("stores.directory.body")
+    put = adder._put
+    package.module("stores.directory.adding").body = type("Empty", (), {"encode": staticmethod(lambda *_: b"")})
+
+    def written(self: Any, batch: Any, by: str) -> None:
+        put(self, batch, by)
+        for new in batch:
+            self._disk.append(f"{new.folder}/{new.name}", body.encode(new.id, new.draft, new.due), create=False)
+
+    adder._put = written
+
+
+@plant("beat-reap", "plain", "too early")
+def time_by_the_own_clock(package: Package) -> None:
+    """All machines have the time from the same place."""
+    _disk(package).now = lambda *_: package.kernel.time.time_ns()
+
+
+@plant("after-two", "plain", "too early")
+def let_go_by_the_first_that_is_done(package: Package) -> None:
+    """What it waited for is done; the folder will be tidied later."""
+    edges = package.module("stores.directory.edges").Edges
+
+    def meet(self: Any, id: str, other: str) -> bool:
+        self._ground.bounds.remove(f"{self._needs(id)}/{other}")
+        self._ground.mover.drop(self._needs(id))
+        return True
+
+    edges._meet = meet
+
+
+@plant("use-use", "plain", "in use")
+def what_is_used_looked_at_before_the_claim_only(package: Package) -> None:
+    """It was free a moment ago."""
+    package.module("stores.directory.uses").Uses.clash = lambda *_: False
+
+
+@plant("vouched-gone", "plain", "too early")
+def dead_without_a_lock(package: Package) -> None:
+    """A worker that lives has its file."""
+    liveness = package.module("stores.directory.liveness").Liveness
+    original = liveness.is_dead
+
+    def is_dead(self: Any, worker: str, nonce: str) -> bool:
+        there = any(name.endswith(f"-{nonce[:8]}") for name in self._disk.listdir(self._folder))
+        return not there or bool(original(self, worker, nonce))
+
+    liveness.is_dead = is_dead
+
+
+@plant("prune-key", "plain", "key")
+def key_of_what_is_pruned_removed_by_its_name(package: Package) -> None:
+    """The key is that task's, so it goes with it."""
+    keys = package.module("stores.directory.keys").Keys
+
+    def take_away(self: Any, path: str, pruned: str | None = None) -> bool:
+        self._disk.remove(path)
+        return True
+
+    keys._take_away = take_away
