@@ -34,7 +34,8 @@ class Aside:
         try:
             self._disk.rename(path, taken)
         except FileNotFoundError:
-            return None
+            if not self._ground.mover.was_mine(*taken.rsplit("/", 1)):
+                return None
         name = stem = stem_of(taken)
         try:
             while not self.renamed(taken, f"{self._root}/failed/{name}{SUFFIX}"):
