@@ -10,6 +10,7 @@ OTHERS = (
     "two-takers", "beat-reap", "add-claim", "cancel-claim", "edit-edit", "drop-ingest-ingest", "fail-reap", "release-reap",
     "done-done", "claim-sweep", "sweep-done", "release-twice", "twin-sweep-claim", "look-move",
     "prune-key", "prune-retry", "add-work", "two-drops", "edit-sweep", "edit-apart", "use-use", "vouched-reap", "vouched-gone",
+    "add-take", "broken-drop",
 )  # fmt: skip
 KEYS = ("keys-janitor", "keys-finish", "keys-log", "keys-patrol")  # three processes each
 EXPLORED = [

@@ -77,6 +77,15 @@ class Hand:
     def claim(self, id: str | None = None, **options: Any) -> Any:
         return self._granted(lambda: self.yard.claim(id, **options))
 
+    def claim_if_any(self) -> Any:
+        """Claim, and note what was there all the time if nothing was ready."""
+        before = self._call("waiting")
+        claim = self.claim()
+        if claim is None:
+            left = [path for path in self._call("waiting") if path in before]
+            self._note(verb="passed over", answer="ok", left=left)
+        return claim
+
     def grab(self, id: str) -> Any:
         """Claim this very task, as Yard does but for the sweep and the second try where it is refused."""
         yard, claim = self.yard, self._package.module("claim").Claim

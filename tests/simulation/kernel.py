@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .files import CLOCK
+from .watch import task_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -398,6 +399,14 @@ class Kernel:
         """A verb on a claim is said: from here on it counts who holds the task."""
         self.world.files.seen.append(("r", ("task", id)))
         return None if self.world.watch is None else self.world.watch.holder(id) == nonce
+
+    def do_waiting(self, actor: Actor) -> list[str]:
+        """The tasks that anybody could have now."""
+        files, todo = self.world.files, f"{self.world.root}/todo"
+        folders = [folder for folder in files.names if folder == todo or folder.startswith(f"{todo}/")]
+        files.seen += [("r", ("list", folder)) for folder in folders]
+        paths = [f"{folder}/{name}" for folder in folders for name in files.names[folder]]
+        return sorted(path for path in paths if task_at(self.world.root, path) is not None)
 
     def do_advance(self, actor: Actor, seconds: float) -> None:
         """So long passes, for everybody."""

@@ -149,6 +149,13 @@ def no_wonder(world: World) -> None:
             raise Violation("answer", f"{note['by']} was told {note['answer']} to its {note['verb']}, for no reason")
 
 
+def nothing_ready(world: World) -> None:
+    """Nobody is told that nothing is ready while a task is there, from before the question until after the answer."""
+    for note in world.told:
+        if note["verb"] == "passed over" and note["left"]:
+            raise Violation("nothing ready", f"{note['by']} was told so, and there was {note['left'][0]}")
+
+
 def counters(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
     """Errors and crashes are counted, each as what it was; and a task has failed by these, or because its holder said so."""
     retried = {note["task"] for note in world.told if note["verb"] == "retry"}
@@ -286,7 +293,8 @@ def drops(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None
             aside = sum(entry["name"].split("~")[0] == note["file"] for entry in hand.yard.set_aside())
             box = f"{note['file']}.json" in world.files.names[f"{world.root}/todo"]
             same = [n for n in world.told if n["verb"] == "drop" and n["data"] == note["data"]]
-            if made + aside + box == 0 or made > (1 if "taskId" in note["data"] else len(same)):
+            twice = len(same) == 1 and made + aside + box > 1
+            if made + aside + box == 0 or twice or made > (1 if "taskId" in note["data"] else len(same)):
                 raise Violation("drop", f"{note['file']} has become {made} tasks, {aside} set aside")
 
 
@@ -295,6 +303,7 @@ def after_a_sweep(world: World, hand: Hand, known: set[str], *, logged: bool, cu
     there = places(world)
     legal_names(world)
     nothing_is_lost(world, there, known)
+    nothing_ready(world)
     claims(world, again=cut)
     endings(world, hand, there, cut=cut)
     published(world, hand, there)

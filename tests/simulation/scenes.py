@@ -92,6 +92,13 @@ def take(hand: Hand, _: Context) -> Iterator[None]:
     hand.claim()
 
 
+def take_until_there_is_one(hand: Hand, _: Context) -> Iterator[None]:
+    """With what it remembers of the first time when it asks again."""
+    yield
+    if hand.claim() is None:
+        hand.claim_if_any()
+
+
 def grabbing(number: int) -> Script:
     """A process that wants one of the tasks and no other."""
 
@@ -285,6 +292,13 @@ def dropped_before(hand: Hand) -> Context:
     return {}
 
 
+def broken_drop(hand: Hand) -> Context:
+    """A file that is whole, and can be no task."""
+    hand.add("build", {"n": 1})
+    hand.drop("order", {"kind": "build", "n": 5, "priority": "high"})
+    return {}
+
+
 def twin_of_a_held_task(hand: Hand) -> Context:
     """As a power cut may leave it: a claimed task whose first name has come back."""
     context = held_task(hand)
@@ -340,10 +354,12 @@ SCENES = {
         Scene("edit-sweep", one_task, [("ada", edit), ("eve", sweeping("_patrol.walk"))]),
         Scene("edit-apart", one_task, [("ada", editing(data={"n": 9})), ("bob", editing(priority=1))]),
         Scene("two-drops", dropped_before, [("user", drop_again), ("ada", reap)]),
+        Scene("broken-drop", broken_drop, [("ada", reap), ("bob", reap)]),
         Scene("use-use", two_that_use_one, [("ada", grabbing(0)), ("bob", grabbing(1))]),
         Scene("after-two", after_two, [("ada", done), ("bob", done)]),
         Scene("vouched-reap", claimed_before, [("ada", vouched_done), ("eve", reap)]),
         Scene("vouched-gone", claimed_before, [("ada", vouched_and_gone), ("eve", reap)]),
+        Scene("add-take", known_and_empty_lane, [("bob", add), ("ada", take_until_there_is_one)]),
         Scene("add-work", known_and_empty_lane, [("bob", add), ("ada", work)]),
         Scene("prune-retry", ended_long_ago, [("ada", retry), ("eve", prune)]),
         Scene("prune-key", ended_long_ago, [("ada", add_with_key), ("eve", prune)]),
