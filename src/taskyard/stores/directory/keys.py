@@ -110,8 +110,11 @@ class Keys:
     def release(self, pruned: str) -> None:
         """Let go of the key of a task that is being pruned, whose file has this name by now."""
         key = body.decode(self._disk.read(pruned)).get("key")
-        if key is not None and self._ground.bounds.holds(self.path(key).rpartition("/")[0]):
-            self._take_away(self.path(key), pruned)
+        if key is None:
+            return
+        path = self.path(key)
+        if self._ground.bounds.holds(path.rpartition("/")[0]) and self._disk.same_file(path, pruned):
+            self._take_away(path, pruned)
 
     def _is_there(self, id: str, content: bytes) -> bool:
         try:
