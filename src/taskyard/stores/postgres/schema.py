@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 _OLDEST_CLIENT = "-- min_client: "
-CLIENT = 4
+CLIENT = 5
 """The number of the schema that this version was written for."""
 _LOCK_PATIENCE = "300ms"  # for one lock: whoever wants the table meanwhile has to queue behind it
 _PATIENCE = 60.0  # seconds of trying

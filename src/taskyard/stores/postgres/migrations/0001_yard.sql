@@ -23,7 +23,7 @@ $$ SELECT greatest(ends, floor(extract(epoch FROM pg_postmaster_start_time()) * 
 CREATE FUNCTION taskyard.with_due(more text, due bigint) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
 $$ SELECT CASE WHEN due IS NULL THEN more ELSE
        CASE WHEN more IS NULL THEN '{' ELSE left(more, -1) || ',' END
-       || '"due":"' || to_char(to_timestamp(due / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"}' END $$;
+       || to_char(to_timestamp(due / 1000.0) AT TIME ZONE 'UTC', '"\"due\":\""YYYY-MM-DD"T"HH24:MI:SS.MS"Z\"}"') END $$;
 
 CREATE TYPE taskyard.state AS ENUM ('waiting', 'blocked', 'todo', 'processing', 'done', 'failed', 'cancelled');
 
@@ -329,7 +329,7 @@ DECLARE
     parts text[] := string_to_array(handle, '.');
     found bigint;
 BEGIN
-    IF handle !~ '^[0-9a-hjkmnp-tv-z]{21}[.][1-9][0-9]{0,8}[.][0-9a-hjkmnp-tv-z]{8,24}$' THEN
+    IF handle !~ '^[0-9a-hjkmnp-tv-z]{21}\.[1-9][0-9]{0,8}\.[0-9a-hjkmnp-tv-z]{8,24}$' THEN
         RAISE EXCEPTION 'not a claim''s handle: %', left(handle, 80)
             USING ERRCODE = 'invalid_parameter_value', HINT = 'A handle looks like id.fence.nonce, as taskyard claim prints it.';
     END IF;
