@@ -5,6 +5,7 @@ from __future__ import annotations
 from taskyard.stores.directory.liveness import INCARNATION
 from taskyard.stores.directory.names import bucket
 from taskyard.task import State
+from taskyard.times import rfc3339
 from taskyard.words import encoded
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ def _held(scene: Scene, found: Found, moved_at: int) -> Iterator[tuple[str, str]
     token = found.token
     over = scene.now - moved_at - (token.lease or 0)
     if over > _late(scene):
-        yield "lapsed", f"held by {token.worker}, whose lease has been over for {over // 1000} s"
+        yield "lapsed", f"held by {token.worker}, whose lease ended at {rfc3339(scene.now - over)}"
     if token.vouched:
         lock = f"{scene.root}/workers/{encoded(token.worker or '')}-{(token.nonce or '')[:INCARNATION]}"
         if not scene.has(lock):
@@ -53,4 +54,4 @@ def _waiting(scene: Scene, found: Found) -> Iterator[tuple[str, str]]:
     elif lies_in not in own:
         yield "bucket_early", f"due in {own[0]}, in bucket {lies_in}"
     elif late > _late(scene):
-        yield "overdue", f"due for {late // 1000} s"
+        yield "overdue", f"due since {rfc3339(due)}"
