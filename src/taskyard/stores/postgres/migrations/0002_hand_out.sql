@@ -32,8 +32,7 @@ CREATE FUNCTION taskyard.is_free(project int, uses text[]) RETURNS boolean LANGU
 $$ SELECT NOT EXISTS (SELECT FROM taskyard.used WHERE used.project = $1 AND used.resource = ANY ($2)) $$;
 
 -- Let tasks that are picked have what they use to themselves; gives those that got all of it. Two of them may want the same,
--- and others may have taken it in this moment: whoever comes later waits for their commit, and goes without. Each task is looked up
--- by itself, here and below: for `age = ANY (picked)` a plan that was made while there were few reads all that there are later.
+-- and others may have taken it in this moment: whoever comes later waits for their commit, and goes without.
 CREATE FUNCTION taskyard.reserve(yard int, picked text[]) RETURNS text[] LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan AS $$
@@ -44,22 +43,19 @@ BEGIN
     -- In the order of names, so that no two claims wait for one another.
     INSERT INTO taskyard.used (project, resource, age)
     SELECT DISTINCT ON (resource) yard, resource, next.age
-    FROM unnest(picked) WITH ORDINALITY AS next (age, place),
-         LATERAL (SELECT uses FROM taskyard.task WHERE task.project = yard AND task.age = next.age OFFSET 0) AS found,
-         unnest(found.uses) AS resource
+    FROM unnest(picked) WITH ORDINALITY AS next (age, place), taskyard.task, unnest(task.uses) AS resource
+    WHERE task.project = yard AND task.age = next.age AND task.age = ANY (picked)
     ORDER BY resource, next.place
     ON CONFLICT DO NOTHING;
     kept := ARRAY(
-        SELECT next.age FROM unnest(picked) WITH ORDINALITY AS next (age, place),
-             LATERAL (SELECT uses FROM taskyard.task WHERE task.project = yard AND task.age = next.age OFFSET 0) AS found
-        WHERE NOT EXISTS (
-            SELECT FROM unnest(found.uses) AS resource WHERE NOT EXISTS (
+        SELECT next.age FROM unnest(picked) WITH ORDINALITY AS next (age, place), taskyard.task
+        WHERE task.project = yard AND task.age = next.age AND task.age = ANY (picked) AND NOT EXISTS (
+            SELECT FROM unnest(task.uses) AS resource WHERE NOT EXISTS (
                 SELECT FROM taskyard.used WHERE used.project = yard AND used.resource = resource.resource AND used.age = next.age))
         ORDER BY next.place);
-    DELETE FROM taskyard.used USING
-        unnest(picked) AS next (age),
-        LATERAL (SELECT uses FROM taskyard.task WHERE task.project = yard AND task.age = next.age OFFSET 0) AS found
-    WHERE next.age <> ALL (kept) AND used.project = yard AND used.resource = ANY (found.uses) AND used.age = next.age;
+    DELETE FROM taskyard.used USING taskyard.task
+    WHERE task.project = yard AND task.age = ANY (picked) AND task.age <> ALL (kept)
+      AND used.project = yard AND used.resource = ANY (task.uses) AND used.age = task.age;
     RETURN kept;
 END $$;
 
@@ -176,7 +172,6 @@ BEGIN
     END IF;
 
     LOOP
-        some_use := NULL;
         -- Each of these locks what it picks, and passes over what is locked.
         IF named IS NOT NULL THEN
             SELECT ARRAY[age], uses IS NOT NULL INTO picked, some_use FROM taskyard.task
@@ -186,10 +181,12 @@ BEGIN
         ELSIF cardinality(kinds) <> 1
             OR EXISTS (SELECT FROM taskyard.task WHERE project = yard AND state = 'todo' AND assignee = taker) THEN
             picked := taskyard.pick(yard, taker, kinds, number);
+            some_use := EXISTS (SELECT FROM taskyard.task WHERE project = yard AND age = ANY (picked) AND uses IS NOT NULL);
         ELSE
             picked := NULL;
             IF current_setting('taskyard.ford', true) <> '' THEN
                 picked := taskyard.ahead(yard, kinds[1], number, current_setting('taskyard.ford'));
+                some_use := EXISTS (SELECT FROM taskyard.task WHERE project = yard AND age = ANY (picked) AND uses IS NOT NULL);
             END IF;
             IF coalesce(cardinality(picked), 0) = 0 THEN
                 pages := pg_stat_get_xact_blocks_fetched('taskyard.task'::regclass);
@@ -215,12 +212,6 @@ BEGIN
             END IF;
         END IF;
         found := coalesce(cardinality(picked), 0);
-        IF some_use IS NULL AND found > 0 THEN
-            some_use := EXISTS (
-                SELECT FROM unnest(picked) AS next (age),
-                    LATERAL (SELECT uses FROM taskyard.task WHERE task.project = yard AND task.age = next.age OFFSET 0) AS seen
-                WHERE seen.uses IS NOT NULL);
-        END IF;
         IF some_use THEN
             picked := taskyard.reserve(yard, picked);
         END IF;
@@ -254,9 +245,8 @@ BEGIN
         SET state = 'processing', fence = task.fence + 1, worker = taker, nonce = handed.nonce, progress = NULL, due = NULL,
             lease = coalesce(asked, task.own_lease, usual, fallback),
             lease_ends = taskyard.now() + (coalesce(asked, task.own_lease, usual, fallback) * 1000)::bigint
-        FROM unnest(picked, nonces[1:cardinality(picked)]) AS handed (age, nonce),
-             LATERAL (SELECT ctid AS place FROM taskyard.task AS locked WHERE locked.project = yard AND locked.age = handed.age OFFSET 0) AS seen
-        WHERE task.ctid = seen.place
+        FROM unnest(picked, nonces[1:cardinality(picked)]) AS handed (age, nonce)
+        WHERE task.project = yard AND task.age = handed.age AND task.age = ANY (picked)
         RETURNING task.*
     ),
     told AS (
