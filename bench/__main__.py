@@ -1,11 +1,32 @@
-"""Measure this machine: `make bench`, or `python -m bench operations processes seam flat flat-postgres day waking crew shell postgres ringing churn copying` for some of it."""
+"""Measure this machine: `make bench`, or `python -m bench operations processes seam flat flat-postgres day waking crew shell postgres ringing churn copying growth` for some of it."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import churn, copying, crew, day, flat, operations, postgres, processes, ringing, seam, shell, waking
+from bench import (
+    churn,
+    copying,
+    crew,
+    day,
+    flat,
+    growth,
+    growth_postgres,
+    operations,
+    postgres,
+    processes,
+    ringing,
+    seam,
+    shell,
+    waking,
+)
 from bench.yards import scratch
+
+
+def _grow(folder: str) -> None:
+    growth.report(folder)
+    growth_postgres.report(folder)
+
 
 PARTS = {
     "operations": operations.report,
@@ -21,6 +42,7 @@ PARTS = {
     "ringing": ringing.report,
     "churn": churn.report,
     "copying": copying.report,
+    "growth": _grow,
 }
 
 

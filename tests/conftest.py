@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -15,12 +16,15 @@ from taskyard.stores.directory import safety
 from tests.servers import postgres
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
     from taskyard import Claim, Task, Yard
 
 STORES = ("memory", "directory", "shared directory", "postgresql")
+
+# A shell has what it starts in the background ignore Ctrl-C, and the programs that the tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Answer = TypeVar("Answer")
 _serial = itertools.count(1)
@@ -105,7 +109,19 @@ def _nobody_in_particular(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.fixture(params=STORES)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--stores", help=f"try the contract on these stores only, with commas between: {', '.join(STORES)}"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "yard_url" in metafunc.fixturenames:
+        named = metafunc.config.getoption("--stores")
+        metafunc.parametrize("yard_url", named.split(",") if named else STORES, indirect=True)
+
+
+@pytest.fixture
 def yard_url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a new, empty yard, open as long as the test runs.
 
@@ -118,6 +134,8 @@ def yard_url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
         url = postgres.url()
     with taskyard.init(url):
         yield url
+    if "directory" in request.param:
+        _prove(request, url)
 
 
 @pytest.fixture
@@ -128,8 +146,36 @@ def yard(yard_url: str) -> Iterator[Yard]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
-    """The path of a new yard that survives kill -9, and need not survive a power cut."""
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The path of a new yard that survives kill -9, and need not survive a power cut; fsck finds no damage in it at the end."""
     path = str(tmp_path / "yard")
     taskyard.init(path, durability="fast").close()
-    return path
+    yield path
+    _prove(request, path)
+
+
+def _prove(request: pytest.FixtureRequest, path: str) -> None:
+    """Fail a test that leaves damage in its yard, unless it is marked as one that damages it by hand."""
+    by_hand = request.node.get_closest_marker("damages") is not None or request.path.parent.name in _DAMAGING
+    if by_hand or request.node.stash.get(_FAILED, False):
+        return
+    with taskyard.open(path, worker="fsck") as yard:
+        assert damage(yard) == []
+
+
+def damage(yard: Yard) -> list[dict[str, Any]]:
+    """What fsck calls damage in this yard; what the next sweep sees to, and what is only worth knowing, is none."""
+    return [finding for finding in yard.audit()["findings"] if finding["class"] == "damage"]
+
+
+_DAMAGING = ("doctor", "fsck", "hostile")  # suites that are about damage
+_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Note that a test has failed: what it leaves then proves nothing."""
+    report = yield
+    if call.when == "call":
+        item.stash[_FAILED] = report.failed
+    return report

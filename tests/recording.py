@@ -55,6 +55,7 @@ _SHAPES = (
     (r"\.d\d{13}\b", ".dDUE"),
     (r"\.l\d+\b", ".lLEASE"),
     (r"stale-[0-9a-f]{12}", "stale-DIGEST"),
+    (r"\+[0-9a-f]{16}\b", "+DIGEST"),
     (r"turns/\d+", "turns/N"),
 )
 

@@ -231,7 +231,7 @@ class Story(RuleBasedStateMachine):
         for yard in (self.model, self.subject):
             story: dict[str, list[Any]] = {}
             for event in yard.events():
-                told = {name: event[name] for name in event.keys() - {"at", "task", "due"}}
+                told = {name: event[name] for name in event.keys() - {"at", "task", "short", "due"}}
                 story.setdefault(event["task"], []).append(told)
             stories.append(story)
         for pair in self.known:

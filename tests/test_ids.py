@@ -95,3 +95,42 @@ def test_a_task_has_its_fields_and_no_others() -> None:
     assert list(task.as_dict()) == list(Task.FIELDS)
     assert list(task.as_line()) == list(Task.COMPACT)
     assert task.created_at == "2020-01-01T00:00:00.000Z"
+
+
+def test_a_short_name_is_the_segment_without_zeros_and_the_end() -> None:
+    assert ids.short("00006a1dkn473dtgwegf1") == "0-egf1"
+    assert ids.short("0z006a1dkn473dtgwegf1", 6) == "z00-gwegf1"
+    assert ids.short("zzzz6a1dkn473dtgwegf1", 17) == "zzzz-6a1dkn473dtgwegf1"
+
+
+def test_a_short_name_grows_only_where_another_of_its_segment_ends_alike() -> None:
+    one, two, three = "0000" + "a" * 13 + "kf12", "0000" + "b" * 13 + "kf12", "0001" + "a" * 13 + "kf12"
+    assert ids.shorten([one, two, three], [one, two, three]) == ["0-akf12", "0-bkf12", "1-kf12"]
+    assert ids.shorten([one], []) == ids.shorten([one], [one, three]) == ["0-kf12"]
+    late = "0000" + "b" + "a" * 12 + "kf12"
+    assert ids.shorten([one], [one, late]) == [f"0-{one[4:]}"], "the time tells apart what chance does not"
+
+
+def test_a_short_name_is_read_as_it_is_written_and_nothing_else_is() -> None:
+    assert ids.pattern("0-kf12") == ids.pattern("0000-KF12") == "0000-kf12"
+    assert ids.pattern("00006A") == "00006a"
+    for text in ("", "-", "0-", "-kf12", "0-kf1", "00000-kf12", "0-kf12-", "0-kfi2", "0-\u212af12", "0-" + "0" * 18):
+        assert ids.pattern(text) is None
+
+
+def test_no_short_name_is_an_id_a_beginning_or_a_handle() -> None:
+    for length in range(ids.SHORT, 18):
+        name = ids.short("zzzz6a1dkn473dtgwegf1", length)
+        assert not ids.is_prefix(name)
+        with pytest.raises(Invalid, match="task id"):
+            Handle.parse(name)
+
+
+def test_ends_of_ids_that_were_made_in_one_tick_are_as_good_as_chance() -> None:
+    """Of 1,024 one shares its last four with another; 40 times that would be the mark of a pattern."""
+    shared = 0
+    for _ in range(20):
+        mint = ids.Mint()
+        ends = [mint.tail(ids.EPOCH)[-ids.SHORT :] for _ in range(1024)]
+        shared += len(ends) - len(set(ends))
+    assert shared < 20 * 20

@@ -14,9 +14,9 @@ import taskyard
 
 ROOT = Path(taskyard.__file__).parent
 TIERS = [
-    {"errors", "forks", "diagnosis"},
+    {"errors", "forks", "signals", "diagnosis"},
     {"task", "ids", "times", "words"},
-    {"moves", "retry", "store", "draft", "settings", "cargo"},
+    {"moves", "retry", "store", "draft", "naming", "settings", "cargo"},
     {"janitor", "asking", "patience"},
     {"yard", "claim", "settling", "following", "copying"},
     {"opening", "whereabouts"},

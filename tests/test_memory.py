@@ -77,6 +77,7 @@ def test_a_holder_that_slept_past_its_lease_does_not_reap_its_own_claim(yard: Ya
     yard._look_at = 0.0  # a sweep is due too
     one.done("in the end")
     assert yard.get(one.task.id).state is State.DONE
+    assert yard.sweep().reaped == 1
     with pytest.raises(ClaimLost):  # but what one left undone for an hour is reaped by the sweep that follows
         two.done("too late")
 

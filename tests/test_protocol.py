@@ -73,6 +73,15 @@ def test_the_settings_have_the_defaults_that_are_told() -> None:
     }
 
 
+def test_the_settings_have_the_bounds_that_are_told() -> None:
+    told = {row[0]: row[2] for row in table("setting") if row[2]}
+    assert list(told) == list(settings.BOUNDS)
+    for name, (least, most) in settings.BOUNDS.items():
+        low, _, high = told[name].removesuffix(", whole").replace(",", "").partition(" to ")
+        assert (float(low), float(high)) == (least, most)
+        assert told[name].endswith(", whole") == isinstance(least, int)
+
+
 def test_yard_json_is_what_init_writes(tmp_path: Path) -> None:
     taskyard.init(tmp_path / "yard").close()
     assert (tmp_path / "yard" / "yard.json").read_text() == blocks("json")[""]
@@ -119,6 +128,13 @@ def test_every_state_that_tasks_reach_has_an_example() -> None:
 def test_words_are_encoded_as_told(word: str, part: str) -> None:
     assert encoded(word) == part
     assert decoded(part) == word
+
+
+@pytest.mark.parametrize(("there", "names"), table("ids of a segment | short names"))
+def test_short_names_derive_as_told(there: str, names: str) -> None:
+    whole, short = re.findall(r"[0-9a-z]{21}", there), re.findall(r"[0-9a-z]+-[0-9a-z]+", names)
+    assert ids.shorten(whole, whole) == short
+    assert [[id for id in whole if ids.fits(str(ids.pattern(name)), id)] for name in short] == [[id] for id in whole]
 
 
 def test_the_longest_name_is_as_long_as_told_and_fits(tmp_path: Path) -> None:
@@ -377,9 +393,18 @@ def play_in_use(stage: Stage) -> Callable[[], object]:
     stage.yard.add_many([{"kind": "build", "uses": "port 80"}] * 2)
     taken(stage.yard.claim())
     claims: Any = stage.store._claims
-    passes = iter((False,))  # it is seen too late that the other one runs
-    claims._is_passed = lambda *_: next(passes, True)
+    passes = iter((None,))  # it is seen too late that the other one runs
+    claims._pass_over = lambda *_: next(passes, "its digest")
     return lambda: claims.next(Want("ada"), "dddddddd1")
+
+
+def play_pass_over(stage: Stage) -> Callable[[], object]:
+    stage.yard.add_many([{"kind": "build", "uses": "port 80"}, {"kind": "build", "uses": "port 80"}, {"kind": "build"}])
+    for _ in range(2):
+        taken(stage.yard.claim())
+    stage.yard.add("build", uses="port 80")
+    stage.yard.add("build")
+    return lambda: taken(stage.yard.claim())
 
 
 def play_prune_unneeded(stage: Stage) -> Callable[[], object]:
@@ -493,6 +518,7 @@ PLAYS: dict[str, Callable[[Stage], Callable[[], object]]] = {
     "take in after another": play_take_in_after,
     "done with a follower": play_done_followed,
     "claim of what is in use": play_in_use,
+    "claim that passes one over": play_pass_over,
     "prune of what was not done": play_prune_unneeded,
     "mend: a need that is met": play_unmet,
     "prune": play_prune,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard import draft, ids, words
+from taskyard import draft, ids, naming, words
 from taskyard.errors import Invalid
 from taskyard.task import State
 
@@ -21,7 +21,7 @@ EVENTS = (
 )  # fmt: skip
 
 
-task_id = draft.task_id
+task_id = naming.task_id
 
 
 class Page(list["Task"]):
@@ -71,6 +71,8 @@ def limit(value: int) -> int:
 
 def cursor(value: str | None) -> str | None:
     """Where to go on with a list."""
-    if value is not None and not ids.is_id(value):
+    # After the id a store may say what it need not look at again.
+    id, *rest = (value or "").split(".")
+    if value is not None and not (ids.is_id(id) and all(map(ids.is_word, rest))):
         raise Invalid(f"not a cursor: {words.shown(value)}", hint="give the 'next' of the page before")
     return value

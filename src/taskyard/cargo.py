@@ -60,7 +60,7 @@ class Parcel:
     SAME = (
         "id", "kind", "state", "priority", "assignee", "fence", "errors", "crashes", "max_attempts", "lease", "uses", "due",
         "title", "mission", "key", "added", "after", "verify", "not_before", "data", "needs", "worker", "nonce", "held_for",
-        "progress", "result",
+        "progress", "result", "dropped_as",
     )  # fmt: skip
     __slots__ = (*SAME, "claim_lease", "ended_at", "history", "notes", "stale")
 
@@ -96,6 +96,8 @@ class Parcel:
     """The lease, in milliseconds, of the claim that holds it."""
     progress: float | None
     result: str | None
+    dropped_as: str | None
+    """The name under which its file was dropped."""
     history: list[Entry]
     notes: list[Entry]
     stale: list[Entry]

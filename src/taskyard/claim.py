@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 TEXT_MOST = 65_536  # characters of a reason or a note
 HISTORY_MOST = 16_384  # characters of earlier attempts' reasons and notes that a claimer is handed
 BEATS = 3  # heartbeats in one lease: two may be lost
+_LOOK_EVERY = 2.0  # seconds: how soon after a suspend a holder beats, and how soon again after a beat that failed
 
 
 class Claim:
@@ -118,6 +119,11 @@ class Claim:
             entry["claim"] == str(handle) and entry["outcome"] in settling.GIVEN_UP.values() for entry in history
         )
 
+    def has_failed_for_good(self) -> bool:
+        """Whether this claim has ended its task as failed; a look only."""
+        standing = self._yard._store.stand(self._parsed().id)
+        return standing.is_under(self._parsed()) and standing.state is State.FAILED
+
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> str:
         """Begin the lease anew and give its end."""
         share = None if progress is None else _share(progress)
@@ -140,12 +146,13 @@ class Claim:
             settling.settle(self._yard, self, "done", lambda standing: moves.done(standing, result), conn)
         self._over = True
 
-    def fail(self, reason: str = "no reason was given", retry: bool = True) -> None:
-        """Give up with an error; the task is tried again later while attempts are left and `retry` holds."""
+    def fail(self, reason: str = "no reason was given", retry: bool = True) -> State:
+        """Give up with an error; tried again later while attempts are left and `retry` holds. Gives the task's state."""
         text = legal_text(reason, "reason")
         policy = self._yard.policy
-        settling.settle(self._yard, self, "fail", lambda standing: moves.failed(standing, policy, text, retry))
+        state = settling.settle(self._yard, self, "fail", lambda standing: moves.failed(standing, policy, text, retry))
         self._over = True
+        return state
 
     def release(self, after: float = 0.0, reason: str | None = None) -> None:
         """Hand the task back, to be tried again after so many seconds; it counts as no attempt."""
@@ -154,12 +161,13 @@ class Claim:
         settling.settle(self._yard, self, "release", lambda standing: moves.released(standing, delay, text))
         self._over = True
 
-    def crash(self, reason: str) -> None:
-        """Give the task back as if this worker had died with it: what ran it is gone, and the worker is not."""
+    def crash(self, reason: str) -> State:
+        """Give the task back as if this worker had died with it, which has not. Gives the task's state."""
         text = legal_text(reason, "reason")
         policy = self._yard.policy
-        settling.settle(self._yard, self, "crash", lambda standing: moves.crashed(standing, policy, text))
+        state = settling.settle(self._yard, self, "crash", lambda standing: moves.crashed(standing, policy, text))
         self._over = True
+        return state
 
     def __enter__(self) -> Self:
         from threading import Event, Thread
@@ -172,14 +180,19 @@ class Claim:
         return self
 
     def _heartbeats(self, stop: Event, every: float) -> None:
-        while not stop.wait(every):
+        beat_at = times.ticks() + every
+        while not stop.wait(max(0.0, min(_LOOK_EVERY, every, beat_at - times.ticks()))):
+            if times.ticks() < beat_at:
+                continue
+            beat_at = times.ticks() + min(_LOOK_EVERY, every)  # a store that is away may be back before the lease ends
             try:
                 self.heartbeat()
             except ClaimLost:
                 self.lost = not self._over
                 return
-            except Exception:  # noqa: S112  a store that is away may be back before the lease ends; the next beat tells
+            except Exception:  # noqa: S112  the next beat tells
                 continue
+            beat_at = times.ticks() + every
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from taskyard import ids, times, words
-from taskyard.errors import Invalid, NotFound
+from taskyard import naming, times, words
+from taskyard.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Draft:
         self.delay = 0.0
         self.not_before: int | None = None
         self.after: tuple[str, ...] = ()
-        """Ids of the tasks that must be done first, or beginnings of ids until a store has looked them up."""
+        """Ids of the tasks that must be done first, or what stands for them (`ids.pattern`) until a store has looked them up."""
         self.uses: tuple[str, ...] = ()
         for name, value in (options or {}).items():
             option = _CAMEL.get(name, name)
@@ -167,20 +167,6 @@ def lease(value: object) -> float:
     return round(times.seconds(value, "lease", least=LEASE_LEAST, most=LEASE_MOST), 3)
 
 
-def task_id(value: object) -> str:
-    """An id or the beginning of one; what can be neither names no task."""
-    value = getattr(value, "id", value)  # a task will do for its id
-    if not isinstance(value, str):
-        raise Invalid(f"a task id must be a text, not {type(value).__name__}")
-    text = value.lower()
-    if not ids.is_prefix(text):
-        raise NotFound(
-            f"no task has the id {words.shown(value, 80)}",
-            hint=f"an id has {ids.LENGTH} characters; a beginning of at least {ids.SEGMENT} will do",
-        )
-    return text
-
-
 def _several(value: object, name: str, most: int, check: Callable[[object], str]) -> tuple[str, ...]:
     """One text or several, each once."""
     given = [value] if isinstance(value, str) or hasattr(value, "id") else value
@@ -203,7 +189,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "mission": lambda value: words.text(value, "mission"),
     "key": lambda value: words.text(value, "key"),
     "verify": lambda value: words.text(value, "verify"),
-    "after": lambda value: _several(value, "after", AFTER_MOST, task_id),
+    "after": lambda value: _several(value, "after", AFTER_MOST, naming.task_id),
     "uses": lambda value: _several(value, "uses", USES_MOST, lambda name: words.text(name, "uses")),
 }
 EDITABLE = ("title", "data", "priority", "assignee", "delay", "not_before", "max_attempts")

@@ -6,7 +6,7 @@
     ├── ClaimLost        the claim behind this handle is over; somebody else may hold the task
     ├── TimedOut         a wait came to its end before what it waited for
     ├── NotFound         no task has this id
-    │   └── Ambiguous    several tasks start with this prefix
+    │   └── Ambiguous    several tasks fit this short name or beginning of an id
     ├── Conflict         the task is not in a state that allows this move
     └── Unavailable      the store cannot be reached, read or written right now
 
@@ -66,7 +66,7 @@ class NotFound(TaskyardError):
 
 
 class Ambiguous(NotFound):
-    """More than one task starts with this prefix."""
+    """More than one task fits this name."""
 
     code = "ambiguous"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard import asking, draft, times, words
+from taskyard import asking, draft, ids, times, words
 from taskyard.errors import TimedOut
 from taskyard.patience import Patience
 from taskyard.store import Trail
@@ -29,7 +29,7 @@ def trail(
 ) -> Trail:
     """What the log is asked for, checked."""
     return Trail(
-        None if task is None else store.stand(asking.task_id(task)).id,
+        None if task is None else store.stand(task).id,
         None if worker is None else words.worker(worker),
         None if kind is None else words.kind(kind),
         None if since is None else times.moment(since, "since"),
@@ -42,9 +42,15 @@ def trail(
 def page(store: Store, wanted: Trail) -> asking.Events:
     """What there is of it, and the cursor to go on from."""
     found, after = store.events(wanted)
-    events = asking.Events(found)
+    events = asking.Events(map(_named, found))
     events.cursor = after
     return events
+
+
+def _named(event: dict[str, Any]) -> dict[str, Any]:
+    """The event with its task's short name, the shortest that can be: nothing is looked up for it."""
+    task = event["task"]
+    return {**event, "short": ids.short(task)} if isinstance(task, str) and ids.is_id(task) else event
 
 
 def pages(

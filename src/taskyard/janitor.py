@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from taskyard.store import Store
     from taskyard.task import Standing
 
+_RETURNED = "another program gave it back before its lease was over"
 SHARE = 200  # moves in one unasked sweep, so that nobody's command stalls on another's mess
+INTAKE = 500  # dropped files that one look, or one unasked sweep, takes in for the same reason
 
 
 class Swept:
@@ -35,22 +37,28 @@ class Swept:
         return {"taken": self.taken, "reaped": self.reaped, "woken": self.woken, "mended": self.mended}
 
 
-def sweep(store: Store, by: str, limit: int = SHARE, *, mend: bool = False) -> Swept:
-    """Make at most so many overdue moves; safe beside any number of others doing the same."""
+def sweep(store: Store, by: str, limit: int = SHARE, *, mend: bool = False, intake: int | None = None) -> Swept:
+    """Make at most so many overdue moves, and take in at most so many files; safe beside any number of others doing the same.
+
+    Without a limit all that was dropped is taken in: nobody hears "nothing ready" beside a full drop box.
+    """
     swept = Swept()
     if mend:
         swept.mended = store.mend(by)
-    swept.taken = store.intake(by)
-    for standing in store.overdue(limit):
+    swept.taken = store.intake(by, intake)
+    overdue = store.overdue(limit)
+    for standing in overdue:
         if standing.state is State.PROCESSING:
             swept.reaped += reap(store, standing, by)
-        elif store.shift(standing, moves.woken(standing), by):
-            swept.woken += 1
+    due = [standing for standing in overdue if standing.state is not State.PROCESSING]
+    swept.woken = sum(store.shift_many([(standing, moves.woken(standing)) for standing in due], by))
     return swept
 
 
 def reap(store: Store, standing: Standing, by: str) -> bool:
     """Whether the claim was given up, because its lease is over or its worker dead."""
+    if standing.returned:
+        return store.shift(standing, moves.released(standing, reason=_RETURNED), by, lapsed=True)
     why = f"the lease of {standing.lease:g} s ended without a heartbeat from {standing.worker}"
     reason = f"the worker {standing.worker} died" if standing.dead else why
     return store.shift(standing, moves.crashed(standing, store.policy, reason), by, lapsed=True)

@@ -7,7 +7,7 @@ move raises the fence by one, so no name or number comes twice.
 
 from __future__ import annotations
 
-from taskyard import retry
+from taskyard import ids, retry
 from taskyard.errors import Conflict
 from taskyard.task import State
 
@@ -94,14 +94,14 @@ def crashed(standing: Standing, policy: Policy, reason: str) -> Move:
 def woken(standing: Standing) -> Move:
     """The task is due."""
     if standing.state is not State.WAITING:
-        raise Conflict(f"task {standing.id} is {standing.state}, not waiting")
+        raise Conflict(f"task {standing.short} is {standing.state}, not waiting")
     return Move("due", State.TODO, standing.fence + 1, standing.errors, standing.crashes)
 
 
 def unblocked(standing: Standing, later: bool) -> Move:
     """All that must be done before the task is done: it is ready, or waits until it is due."""
     if standing.state is not State.BLOCKED:
-        raise Conflict(f"task {standing.id} is {standing.state}, not blocked")
+        raise Conflict(f"task {standing.short} is {standing.state}, not blocked")
     to = State.WAITING if later else State.TODO
     return Move("unblocked", to, standing.fence + 1, standing.errors, standing.crashes)
 
@@ -109,7 +109,7 @@ def unblocked(standing: Standing, later: bool) -> Move:
 def cancelled(standing: Standing, reason: str | None = None) -> Move:
     """Somebody calls the task off; a claim that holds it is lost."""
     if standing.state.ended:
-        raise Conflict(f"task {standing.id} has ended already: it is {standing.state}")
+        raise Conflict(f"task {standing.short} has ended already: it is {standing.state}")
     outcome = "cancelled" if standing.state is State.PROCESSING else None
     return Move(
         "cancelled",
@@ -136,7 +136,7 @@ def retried(standing: Standing) -> Move:
         State.BLOCKED: _waits_for(standing),
     }
     raise Conflict(
-        f"task {standing.id} is {standing.state}: only failed, cancelled and waiting tasks can be retried",
+        f"task {standing.short} is {standing.state}: only failed, cancelled and waiting tasks can be retried",
         hint=hints[standing.state],
     )
 
@@ -151,7 +151,7 @@ def edited(standing: Standing, due: bool | None) -> Move:
             State.CANCELLED: "'taskyard retry' puts it back into todo; then it can be edited",
         }
         raise Conflict(
-            f"task {standing.id} is {standing.state}: only tasks that nobody holds and that have not ended can be edited",
+            f"task {standing.short} is {standing.state}: only tasks that nobody holds and that have not ended can be edited",
             hint=hints[standing.state],
         )
     to = standing.state
@@ -168,44 +168,60 @@ def resumed(standing: Standing) -> Move:
 
 def claimed(standing: Standing, worker: str | None) -> int:
     """The fence of a claim of this very task by this worker."""
+    if standing.state is State.PROCESSING and standing.worker == worker:
+        raise Conflict(
+            f"task {standing.short} is processing: you hold it already, as {worker}", hint=lost_handle(standing)
+        )
     if standing.state is not State.TODO:
         raise Conflict(
-            f"task {standing.id} is {standing.state}, and only a task in todo can be claimed",
+            f"task {standing.short} is {standing.state}, and only a task in todo can be claimed",
             hint=_waits_for(standing) if standing.state is State.BLOCKED else None,
         )
     if standing.assignee is not None and standing.assignee != worker:
         raise Conflict(
-            f"task {standing.id} is assigned to {standing.assignee!r}", hint="only that worker can claim it (--worker)"
+            f"task {standing.short} is assigned to {standing.assignee!r}",
+            hint="only that worker can claim it (--worker)",
         )
     return standing.fence + 1
+
+
+def lost_handle(standing: Standing) -> str:
+    """How its worker gets on with a held task whose handle it has lost."""
+    return (
+        f"use the handle that its claim printed; if that is lost, 'taskyard resume --worker {standing.worker}' "
+        f"gives {standing.worker}'s claims new handles, and the old ones are over then"
+    )
 
 
 def paused(standing: Standing, whole: bool) -> Conflict:
     """The refusal to hand out this very task while its kind, or the whole yard, is paused."""
     what, words = ("the yard", "") if whole else (f"the kind {standing.kind!r}", f" {standing.kind}")
     return Conflict(
-        f"task {standing.id} is not handed out while {what} is paused", hint=f"'taskyard unpause{words}' ends the pause"
+        f"task {standing.short} is not handed out while {what} is paused",
+        hint=f"'taskyard unpause{words}' ends the pause",
     )
 
 
 def in_use(standing: Standing, resource: str, holder: Standing) -> Conflict:
     """The refusal to hand out this very task while another one that runs has to itself what both use."""
     return Conflict(
-        f"task {standing.id} uses {resource!r}, and so does task {holder.id}, which runs",
-        hint=f"{holder.worker} has {resource!r} until task {holder.id} ends or is given back; claim it again then",
+        f"task {standing.short} uses {resource!r}, and so does task {holder.short}, which runs",
+        hint=f"{holder.worker} has {resource!r} until task {holder.short} ends or is given back; claim it again then",
     )
 
 
 def _waits_for(standing: Standing) -> str:
     if not standing.unmet:
         return "it waits for other tasks to be done"
-    some = ", ".join(standing.unmet[:3]) + (f" and {len(standing.unmet) - 3} more" if len(standing.unmet) > 3 else "")
+    some = ", ".join(map(ids.short, standing.unmet[:3])) + (
+        f" and {len(standing.unmet) - 3} more" if len(standing.unmet) > 3 else ""
+    )
     return f"it waits for {some} to be done"
 
 
 def _held(standing: Standing, verb: str) -> None:
     if standing.state is not State.PROCESSING:
-        raise Conflict(f"task {standing.id} is {standing.state}: nobody holds it, so it cannot {verb}")
+        raise Conflict(f"task {standing.short} is {standing.state}: nobody holds it, so it cannot {verb}")
 
 
 def _back(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT_NAME = ".taskyard"
 DURABILITIES = ("fast", "durable", "strict")
+_PLAIN = str.maketrans("", "", "+-.")  # what a scheme may have beside letters and digits
 
 
 def open(url: str | os.PathLike[str] | None = None, worker: str | None = None, durability: str | None = None) -> Yard:
@@ -243,7 +244,7 @@ def _split(url: str) -> tuple[str, str]:
         url = unquote(parts.path)
     elif colon and scheme in ("postgresql", "postgres"):
         return "postgresql", url
-    elif colon and scheme.isalnum():
+    elif colon and scheme.translate(_PLAIN).isalnum():
         raise Invalid(f"no store for {scheme!a} URLs", hint="a yard is a path, file:/path, memory: or postgresql://")
     elif url.startswith(("postgresql:", "postgres:")):
         raise Invalid(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.draft import LEASE_MOST
+from taskyard.draft import LEASE_LEAST, LEASE_MOST
 from taskyard.errors import Unavailable
 from taskyard.retry import Policy
 
@@ -13,6 +13,23 @@ if TYPE_CHECKING:
 DURABILITY = "durable"
 GROUP = "group"
 _POLICY = ("max_attempts", "max_crashes", "backoff", "backoff_cap", "lease", "sweep_every")
+_COUNT = 999_999_999  # nine digits of a name
+_SECONDS = 1e9
+BOUNDS = {
+    "max_attempts": (1, _COUNT),
+    "max_crashes": (1, _COUNT),
+    "backoff": (0.0, _SECONDS),
+    "backoff_cap": (0.0, _SECONDS),
+    "lease": (
+        LEASE_LEAST,
+        LEASE_MOST,
+    ),  # those of a task's own: a lease of 0 would be over before its claim is answered
+    "sweep_every": (0.001, _SECONDS),  # whoever waits looks again so often, and must not spin
+    "settle": (0.0, _SECONDS),
+    "retention_age": (0.0, 1e12),
+    "retention_count": (0, 10**12),
+}
+"""The least and the most of each setting that is a number; whole numbers where both are whole."""
 
 
 class Retention:
@@ -60,31 +77,32 @@ def parse(given: Any, file: str) -> Settings:
     durability = given.get("durability", DURABILITY)
     if durability not in ("fast", "durable", "strict"):
         raise Unavailable(f"'durability' in {file} must be fast, durable or strict, not {durability!a}")
-    numbers = {name: given[name] for name in _POLICY if name in given}
-    for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
-            raise Unavailable(f"{name!r} in {file} must be a number, not {value!a}")
-    if numbers.get("lease", 0) > LEASE_MOST:
-        raise Unavailable(f"'lease' in {file} must be at most {LEASE_MOST:g} seconds, not {numbers['lease']!a}")
-    limits = {name: given.pop(name, None) for name in ("retention_age", "retention_count", "settle")}
-    for name, value in limits.items():
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12
-        ):
-            raise Unavailable(f"{name!r} in {file} must be a number, not {value!a}")
+    numbers = {name: _number(file, name, given[name]) for name in BOUNDS if given.get(name) is not None}
     shared = given.get("shared")
     if shared not in (None, GROUP):
         raise Unavailable(f"'shared' in {file} must be {GROUP}, or not there, not {shared!a}")
-    settle = None if limits["settle"] is None else round(limits["settle"] * 1000)
+    settle = round(numbers["settle"] * 1000) if "settle" in numbers else None
     return Settings(
         durability,
-        Policy(**numbers),
-        Retention(limits["retention_age"], limits["retention_count"]),
+        Policy(**{name: numbers[name] for name in _POLICY if name in numbers}),
+        Retention(numbers.get("retention_age"), numbers.get("retention_count")),
         settle,
         _checks(file, given.get("checks", {})),
         shared is not None,
         None if given.get("copy_of") is None else str(given["copy_of"]),
     )
+
+
+def _number(file: str, name: str, value: Any) -> Any:
+    """The setting, if it is a number within its bounds."""
+    least, most = BOUNDS[name]
+    whole = isinstance(least, int)
+    legal = type(value) in (int, float) and least <= value <= most and (not whole or value == int(value))
+    if not legal:
+        raise Unavailable(
+            f"{name!r} in {file} must be a {'whole ' if whole else ''}number from {least:g} to {most:.10g}, not {value!a}"
+        )
+    return int(value) if whole else value
 
 
 def refuse_unfinished(copy_of: str | None, label: str) -> None:

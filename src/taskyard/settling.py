@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from taskyard import draft, moves, times
-from taskyard.errors import ClaimLost, Conflict, NotFound
+from taskyard.errors import ClaimLost, Conflict, Invalid, NotFound
 from taskyard.task import State
 
 TYPE_CHECKING = False
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
     from taskyard.claim import Claim
     from taskyard.moves import Move
-    from taskyard.store import Store
+    from taskyard.store import Report, Store
     from taskyard.task import Handle, Standing
     from taskyard.yard import Yard
 
 _ENDINGS = {"done": State.DONE, "fail": State.FAILED}
 GIVEN_UP = {"release": "released", "fail": "error"}
+_SLIPS = (
+    2  # characters of a nonce that are taken for mistyped; two claims of one task and fence share none but by chance
+)
 
 
 def renew(yard: Yard, claim: Claim, progress: float | None, note: str | None) -> str:
@@ -33,11 +36,13 @@ def renew(yard: Yard, claim: Claim, progress: float | None, note: str | None) ->
         if until is not None:
             yard._tend()  # after the renewal: a holder that slept past its lease must not reap its own claim
             return times.rfc3339(until)
+        current = yard._store.stand(handle.id)
+    _refuse_mistyped(yard._store.get(handle.id), handle, current)
     raise _refused(yard, handle, "heartbeat" if note is None else "note", None)
 
 
-def settle(yard: Yard, claim: Claim, verb: str, decide: Callable[[Standing], Move], connection: Any = None) -> None:
-    """End the claim as decided, if it still holds its task; on a connection, as part of the transaction there."""
+def settle(yard: Yard, claim: Claim, verb: str, decide: Callable[[Standing], Move], connection: Any = None) -> State:
+    """End the claim as decided, if it still holds its task, and give the task's state; on a connection, within its transaction."""
     store, standing = yard._store, claim._standing
     if connection is not None:
         store = store.within(connection)
@@ -46,11 +51,12 @@ def settle(yard: Yard, claim: Claim, verb: str, decide: Callable[[Standing], Mov
         standing = _stand(yard, store, handle)
         if not standing.is_under(handle) or standing.state is not State.PROCESSING:
             return _repeat(yard, store, handle, standing, verb, decide)
-    if store.shift(standing, decide(standing), yard.worker):
+    move = decide(standing)
+    if store.shift(standing, move, yard.worker):
         if connection is None and (claim._has_workdir or claim._standing is None):
             store.tidy(claim._parsed())
             yard._tend()  # after the ending, for the same reason; a worker in a loop does its share when it claims
-        return None
+        return move.to
     handle = claim._parsed()
     return _repeat(yard, store, handle, _stand(yard, store, handle), verb, decide)
 
@@ -90,29 +96,81 @@ def _stand(yard: Yard, store: Store, handle: Handle) -> Standing:
 
 def _repeat(
     yard: Yard, store: Store, handle: Handle, current: Standing, verb: str, decide: Callable[[Standing], Move]
-) -> None:
+) -> State:
     """Answer a verb on a claim that is over: the same answer to the same ending, a refusal to all else.
 
     What is refused is told and kept by the yard itself, whatever becomes of a transaction that `store` may be in.
     """
+    report = _report(yard, store, handle.id)
+    _refuse_mistyped(report, handle, current)
     move = decide(_as_held(current, handle))
-    if current.is_under(handle):
-        if _ENDINGS.get(verb) is current.state:
-            if move.result is not None and draft.kept(move.result) != store.get(handle.id).task.result:
-                yard._store.refuse(handle, verb, move, yard.worker)
-            return
-        if verb in _ENDINGS:
-            yard._store.refuse(handle, verb, move, yard.worker)
-            raise Conflict(
-                f"this claim has ended task {handle.id} already: it is {current.state}",
-                hint="the first ending stands; what came now is kept as a stale result ('taskyard show')",
-            )
-    elif any(
-        entry["claim"] == str(handle) and GIVEN_UP.get(verb) == entry["outcome"]
-        for entry in store.get(handle.id).history
-    ):
-        return
+    if _is_said_again(report, handle, current, verb, move):
+        store.confirm(current)
+        return current.state
+    if verb in _ENDINGS and current.is_under(handle):
+        yard._store.refuse(handle, verb, move, yard.worker)
+        raise _ended_otherwise(yard, current, verb)
     raise _refused(yard, handle, verb, move if verb in _ENDINGS else None)
+
+
+def _report(yard: Yard, store: Store, id: str) -> Report:
+    try:
+        return store.get(id)
+    except NotFound:  # in a transaction that began before the task was added
+        return yard._store.get(id)
+
+
+def _is_said_again(report: Report, handle: Handle, current: Standing, verb: str, move: Move) -> bool:
+    """Whether this claim ended so before, with the same result or reason: then a reply was lost, and nothing is new."""
+    if verb == "done":
+        ended = current.is_under(handle) and current.state is State.DONE
+        return ended and draft.kept(move.result) == report.task.result
+    return any(
+        entry["claim"] == str(handle)
+        and entry["outcome"] == GIVEN_UP.get(verb)
+        and (verb == "release" or entry["reason"] == move.reason)
+        for entry in report.history
+    )
+
+
+def _ended_otherwise(yard: Yard, ended: Standing, verb: str) -> Conflict:
+    """The refusal of a second ending that brings something else; most often a handle that was kept too long."""
+    same = ended.state is _ENDINGS[verb]
+    how = f", with another {'result' if verb == 'done' else 'reason'}" if same else ""
+    hint = f"the first ending stands; what came now is kept as a stale result ('taskyard show {ended.id}')"
+    workers = dict.fromkeys((yard.worker, ended.worker))
+    held = [one for name in workers if name is not None for one in yard._store.held(name)]
+    if held:
+        now = ", ".join(f"task {one.id} under {one.id}.{one.fence}.{one.nonce}" for one in held[:3])
+        hint += (
+            f". {held[0].worker} holds {now}{', ...' if len(held) > 3 else ''}: name that handle if you mean that task"
+        )
+    return Conflict(f"this claim has ended task {ended.id} already: it is {ended.state}{how}", hint=hint)
+
+
+def _refuse_mistyped(report: Report, handle: Handle, current: Standing) -> None:
+    """Raise `Invalid` if the task has had a claim of this fence whose nonce differs in a character or two.
+
+    It is nobody's late verb, so nothing is logged or kept.
+    """
+    nonces = {entry["claim"].rpartition(".")[2] for entry in report.history if entry["fence"] == handle.fence}
+    if current.fence == handle.fence and current.nonce is not None:
+        nonces.add(current.nonce)
+    if handle.nonce not in nonces and any(_slips(nonce, handle.nonce) <= _SLIPS for nonce in nonces):
+        raise Invalid(
+            f"the handle {handle} is mistyped: the last part of that claim's handle differs from it a little",
+            hint="copy the whole handle from where 'taskyard claim' printed it; nothing was changed",
+        )
+
+
+def _slips(one: str, other: str) -> int:
+    """How many characters have to be put in, left out or replaced to make one of the other."""
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        before, row[0] = row[0], at
+        for place, its in enumerate(other, 1):
+            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (letter != its))
+    return row[-1]
 
 
 def _refused(yard: Yard, handle: Handle, verb: str, move: Move | None) -> ClaimLost:

@@ -144,6 +144,20 @@ class Report:
         self.stale_results = stale_results
 
 
+class Outside:
+    """What lies in a store's folders that other programs put there: what they hold or have done, and what is no task."""
+
+    __slots__ = ("guests", "others")
+
+    def __init__(
+        self, guests: Sequence[dict[str, str | None]] = (), others: Sequence[dict[str, str | None]] = ()
+    ) -> None:
+        self.guests = list(guests)
+        """Files in other programs' hands, or done by them: name, state, worker and time of each."""
+        self.others = list(others)
+        """What lies where tasks are dropped and is none: name and reason of each."""
+
+
 class Scratch:
     """A yard that is made to be tried and thrown away, beside another one and like it."""
 
@@ -204,14 +218,20 @@ class Store(Protocol):
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Keep new tasks, in this order; at the return all of them are there."""
 
-    def intake(self, by: str) -> int:
-        """Take in what was left at the store's door by other means than `add`; gives how many tasks that made."""
+    def intake(self, by: str, limit: int | None = None) -> int:
+        """Take in what was left at the store's door by other means than `add`, or so much of it; how many tasks that made."""
 
     def set_aside(self) -> list[dict[str, str | None]]:
         """What came in that way and is no task: name, reason and time of each."""
 
     def give_back(self, name: str) -> None:
         """Try once more to take in what was set aside under this name."""
+
+    def outside(self) -> Outside:
+        """What other programs hold or have done in this store's folders, and what was dropped there and is no task."""
+
+    def dropped_under(self, name: str) -> list[str]:
+        """The ids of the tasks that were dropped under this name."""
 
     def claim(self, want: Want, nonce: str) -> Grant | None:
         """Hand out the most urgent, oldest task that serves, or None; `want.id` names one, and may be refused.
@@ -223,17 +243,21 @@ class Store(Protocol):
         """Hand out as many of the most urgent, oldest tasks that serve as there are nonces, or tasks."""
 
     def stand(self, id: str) -> Standing:
-        """Where the task of this id, or of this unique prefix, stands now."""
+        """Where the one task that fits this pattern (`ids.pattern`) stands now."""
 
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:
         """Whether the move was made: only if the task still stands exactly there, else nothing changes.
 
-        Where a claim ends, its outcome is written down first, so that a move that came too late leaves a stale result.
+        Where a claim ends, its outcome is written down first, so that a move that came too late leaves a stale result; if the
+        claim had written down another one before, it ends with that, and this move was not made.
         With `lapsed` the claim must also still be overdue.
         """
 
     def shift_many(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
         """Which of these moves were made, each guarded by itself as with `shift`."""
+
+    def confirm(self, standing: Standing) -> None:
+        """Have the move that led to this standing be as durable as the store's answer to it, before that answer is repeated."""
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Write down that a verb came too late, and put its output, if any, aside for a person to read."""
@@ -282,19 +306,22 @@ class Store(Protocol):
         """Remove the claim's folder if nothing was put there."""
 
     def get(self, id: str) -> Report:
-        """All about the task of this id or unique prefix."""
+        """All about the one task that fits this pattern (`ids.pattern`)."""
 
     def find(self, query: Query) -> tuple[list[Task], str | None]:
         """One page of tasks and the cursor of the next; compact fields only are filled in."""
 
     def shorten(self, ids: Sequence[str]) -> list[str]:
-        """For each id the shortest beginning that names no other task."""
+        """For each whole id its short name, as long as it must be to fit no other task of its segment."""
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Tasks by kind and state."""
 
     def tallies(self) -> dict[str, int]:
-        """What is counted and not logged: races for a task that were lost."""
+        """What is counted and not logged: `lost_races` for a task, and files `dropped` that no sweep has taken in."""
+
+    def unusable(self) -> list[str]:
+        """What the last claims passed over because the system refuses it, each with the reason."""
 
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
@@ -342,6 +369,10 @@ class OneByOne:
     """What many moves at a time are to a store where each is one of its own."""
 
     batch = 1
+
+    def unusable(self) -> list[str]:
+        """Nothing that a claim would have to pass over."""
+        return []
 
     def claim_many(self: Store, want: Want, nonces: Sequence[str]) -> list[Grant]:
         """Hand out as many of the most urgent, oldest tasks that serve as there are nonces, or tasks."""

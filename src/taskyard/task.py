@@ -39,11 +39,11 @@ class Task:
     """A task as users see it; its fields are the same in JSON."""
 
     FIELDS = (
-        "id", "kind", "title", "state", "priority", "data", "created_at", "not_before", "after", "key", "mission",
+        "id", "short", "kind", "title", "state", "priority", "data", "created_at", "not_before", "after", "key", "mission",
         "assignee", "uses", "parent", "attempts", "max_attempts", "fence", "worker", "lease_until", "progress",
         "result", "error",
     )  # fmt: skip
-    COMPACT = ("id", "kind", "title", "state", "priority", "worker", "mission")
+    COMPACT = ("id", "short", "kind", "title", "state", "priority", "worker", "mission")
 
     id: str
     kind: str
@@ -67,12 +67,23 @@ class Task:
     progress: float | None = None
     result: Any = None
     error: str | None = None
+    dropped_as: str | None = None
+    """The name under which the task's file was dropped, without its suffix; in the JSON only where it is set."""
     created: bool = True
     """False where an `add` found the task already there; not part of the JSON."""
 
     def __init__(self, **fields: Any) -> None:
         # Defaults stand in the class, so that a claim pays for the fields that are set and no others.
         self.__dict__ = fields
+
+    @property
+    def short(self) -> str:
+        """A name for people: `0-kf12`. It is longer where a look has shown another task of the segment that ends alike."""
+        return self.__dict__.get("short") or ids.short(self.id)
+
+    @short.setter
+    def short(self, name: str) -> None:
+        self.__dict__["short"] = name
 
     @property
     def after(self) -> list[str]:
@@ -99,7 +110,8 @@ class Task:
     def as_dict(self) -> dict[str, Any]:
         """Every field, as the JSON shows it."""
         fields = {name: getattr(self, name) for name in self.FIELDS}
-        return fields if self.verify is None else {**fields, "verify": self.verify}
+        more = {name: getattr(self, name) for name in ("verify", "dropped_as")}
+        return fields | {name: value for name, value in more.items() if value is not None}
 
     def as_line(self) -> dict[str, Any]:
         """The few fields that a list shows."""
@@ -128,7 +140,7 @@ class Handle:
         match = _HANDLE.fullmatch(text) if isinstance(text, str) else None
         if match:
             return cls(match[1], int(match[2]), match[3])
-        if isinstance(text, str) and ids.is_prefix(text.lower()):
+        if isinstance(text, str) and ids.pattern(text):
             raise Invalid(
                 f"{text} is a task id, and this needs the handle of a claim",
                 hint="use the handle that 'taskyard claim' printed (id.fence.nonce), or set TASKYARD_CLAIM to it",
@@ -157,7 +169,7 @@ class Standing:
 
     __slots__ = (
         "assignee", "crashes", "dead", "errors", "fence", "id", "kind", "lease", "max_attempts", "nonce", "place", "priority",
-        "state", "unmet", "worker",
+        "returned", "state", "unmet", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -192,8 +204,15 @@ class Standing:
         self.place = place
         self.dead = False
         """Whether it is known that the process which holds the task is gone."""
+        self.returned = False
+        """Whether another program has given the claim back before its lease was over."""
         self.unmet = unmet
         """The tasks that must be done before this one and are not, as far as a blocked or cancelled one was asked for them."""
+
+    @property
+    def short(self) -> str:
+        """The task's name in messages for people."""
+        return ids.short(self.id)
 
     def copy(self) -> Standing:
         """The same standing, to be changed."""

@@ -13,7 +13,14 @@ LONGEST = 100 * 366 * 86400.0  # a century: beyond it a number is a mistake, not
 
 _WRITTEN = r"[0-9]{4}-(0[1-9]|1[0-2])-([0-2][0-9]|3[01])T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"
 
+_TICKS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 _seconds: dict[int, str] = {}  # events come in bursts, and strftime costs more than writing the line
+
+
+def ticks() -> float:
+    """Seconds that go on while the machine is suspended, as leases do; the monotonic clock stands still meanwhile."""
+    return time.clock_gettime(_TICKS)
 
 
 def rfc3339(ms: int) -> str:

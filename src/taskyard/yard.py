@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from taskyard.janitor import Swept
     from taskyard.moves import Move
     from taskyard.retry import Policy
-    from taskyard.store import Grant, Report, Store
+    from taskyard.store import Grant, Outside, Report, Store
     from taskyard.task import Standing, Task
 
 _TRIES = 20  # times that a decision is made anew because the task moved meanwhile
@@ -169,7 +169,7 @@ class Yard:
             self.worker if worker is None else words.worker(worker),
             None if kinds is None else asking.kinds(kinds),
             None if lease is None else draft.lease(lease),
-            None if id is None else asking.task_id(id),
+            None if id is None else self._task_id(id),
             self._usual,
             self._vouched and worker is None,
         )
@@ -212,18 +212,75 @@ class Yard:
 
     def held(self, handle: str) -> Claim:
         """The claim of this handle, for a process that was told the handle and nothing else."""
-        return Claim(self, handle=Handle.parse(handle))
+        try:
+            return Claim(self, handle=Handle.parse(handle))
+        except Invalid as error:
+            held = self._held_by_me(handle)
+            if held is None:
+                raise
+            raise Invalid(
+                f"{handle} is a task id, and this needs the handle of a claim; you hold that task, as {held.worker}",
+                hint=moves.lost_handle(held),
+            ) from error
+
+    def _held_by_me(self, id: object) -> Standing | None:
+        """How the task stands that was named in place of a handle, if a worker of this name holds it."""
+        try:
+            standing = self._store.stand(asking.task_id(id))
+        except (Invalid, NotFound, Unavailable):
+            return None
+        return standing if standing.state is State.PROCESSING and standing.worker == self.worker else None
+
+    def _task_id(self, id: object) -> str:
+        """The whole id of what is called so: by it, its beginning, a short name, or the name under which one task was dropped."""
+        try:
+            wanted = asking.task_id(id)
+            return wanted if ids.is_id(wanted) else self._store.stand(wanted).id
+        except Ambiguous:
+            raise
+        except NotFound:
+            found = self._dropped_under(id) if isinstance(id, str) else None
+            if found is None:
+                raise
+            return found
+
+    def _dropped_under(self, name: str) -> str | None:
+        """The id of the one task that was dropped under this name, if any was; `NotFound` says what else is called so."""
+        stem = name.removesuffix(".json")
+        tasks = self._store.dropped_under(name) or self._store.dropped_under(stem)
+        if len(tasks) == 1:
+            return tasks[0]
+        if tasks:
+            some = ", ".join(tasks[-5:])
+            raise Ambiguous(f"{len(tasks)} tasks were dropped as {words.shown(name)}: {some}", hint="give the id")
+        for entry in self._store.outside().guests:
+            if entry["name"] in (name, stem):
+                who = "another program" if entry["worker"] is None else str(entry["worker"])
+                what = "is done" if entry["state"] == State.DONE else "is held"
+                raise NotFound(
+                    f"{words.shown(name)} {what} by {who}, which works on the files alone, since {entry['at']}",
+                    hint=f"it is a file in {entry['state']}/ and no task of the yard; 'taskyard list' shows it",
+                )
+        for entry in self._store.set_aside():
+            if entry["name"] in (name, stem):
+                why = "" if entry["reason"] is None else f": {entry['reason']}"
+                raise NotFound(
+                    f"{words.shown(name)} is no task: it is a file that lies aside in failed/{why}",
+                    hint=f"put failed/{entry['name']}.json right, then 'taskyard retry {entry['name']}'",
+                )
+        return None
 
     # Looking
 
     def get(self, id: str) -> Task:
-        """The whole task of this id or unique prefix."""
+        """The whole task of this id, unique beginning of one, or short name."""
         return self.report(id).task
 
     def report(self, id: str) -> Report:
         """The task with its history, notes and stale results."""
-        self._tend()
-        return self._store.get(asking.task_id(id))
+        report = self._store.get(self._task_id(id))
+        self._name([report.task])
+        return report
 
     def find(
         self,
@@ -259,7 +316,7 @@ class Yard:
     ) -> asking.Page:
         """What this worker could be handed now, oldest first."""
         try:
-            janitor.sweep(self._store, self.worker)
+            janitor.sweep(self._store, self.worker, intake=janitor.INTAKE)
         except Unavailable:
             pass  # what is due shows when the yard can be written again
         taker = self.worker if worker is None else words.worker(worker)
@@ -272,11 +329,21 @@ class Yard:
         tasks, cursor = self._store.find(query)
         page = asking.Page(tasks)
         page.next = cursor
+        self._name(page)
         return page
 
     def shorten(self, ids: Iterable[str]) -> list[str]:
-        """For each id the shortest form that still names that task alone."""
-        return self._store.shorten([asking.task_id(id) for id in ids])
+        """For each id its short name, as long as it must be to fit no other task now."""
+        return self._store.shorten([self._task_id(id) for id in ids])
+
+    def _name(self, tasks: Sequence[Task]) -> None:
+        """Give tasks that are looked at the names that tell each from all others."""
+        try:
+            names = self._store.shorten([task.id for task in tasks])
+        except Unavailable:
+            return  # a folder that cannot be listed must not hide what was read; the least names stand
+        for task, short in zip(tasks, names, strict=True):
+            task.short = short
 
     def counts(self) -> dict[str, int]:
         """How many tasks are in each state."""
@@ -284,9 +351,8 @@ class Yard:
         return counts
 
     def stats(self) -> dict[str, Any]:
-        """How many tasks are in each state, in all and by kind; how many files are set aside, and what is paused."""
-        self._look()
-        kinds = self._store.counts()
+        """How many tasks are in each state, in all and by kind; how many files are set aside or dropped, and what is paused."""
+        kinds, outside = self._store.counts(), self._store.outside()
         counts = {str(state): sum(row.get(state, 0) for row in kinds.values()) for state in State}
         rows = {
             kind: {str(state): row[state] for state in State if row.get(state)} for kind, row in sorted(kinds.items())
@@ -295,15 +361,22 @@ class Yard:
             "counts": counts,
             "kinds": rows,
             "set_aside": len(self._store.set_aside()),
+            "guests": _by_state(outside.guests),
+            "not_tasks": outside.others,
             "paused": self.paused(),
             **self._store.tallies(),
         }
+
+    def unusable(self) -> list[str]:
+        """What the last claims passed over because the system refuses it, each with the reason."""
+        return self._store.unusable()
 
     def wait(self, *ids: str, timeout: float | None = None) -> list[Task]:
         """Wait until every one of these tasks has ended, and give them back; `TimedOut` if that takes too long."""
         from taskyard.patience import Patience
 
         seconds = None if timeout is None else times.seconds(timeout, "timeout")
+        self._tend()
         tasks = {id: self.get(id) for id in ids}
         open_ids = [id for id, task in tasks.items() if not task.state.ended]
         patience = Patience(self._store, seconds, pause=_WAIT_PAUSE) if open_ids and seconds != 0 else None
@@ -349,15 +422,27 @@ class Yard:
         return self._revise(id, moves.retried)
 
     def _names_a_file(self, name: str) -> bool:
-        """Whether this is the name of a file that is set aside, and not the id of a task."""
+        """Whether this is the name of a file that is set aside, and names no task; `Ambiguous` where it may be either.
+
+        A whole id is always the task's.
+        """
         aside = any(entry["name"] == name for entry in self._store.set_aside())
         try:
             self._store.stand(asking.task_id(name))
+        except Ambiguous:
+            pass
         except NotFound:
             return aside
         if aside and not ids.is_id(name.lower()):
-            raise Ambiguous(f"{name!a} begins a task's id and names a file that is set aside", hint="give the whole id")
+            raise Ambiguous(
+                f"{name!a} names a task, and a file that is set aside",
+                hint=f"give the task's whole id; or move failed/{name}.json, which is the file, into todo/",
+            )
         return False
+
+    def outside(self) -> Outside:
+        """What other programs hold or have done in the yard's folders, and what lies in the drop box and is no task."""
+        return self._store.outside()
 
     def set_aside(self) -> list[dict[str, str | None]]:
         """Files that came in through the drop box and are no tasks: name, reason and time of each."""
@@ -368,8 +453,9 @@ class Yard:
         if not changes:
             raise Invalid("nothing to edit", hint=f"name what to change: {', '.join(draft.EDITABLE)}")
         timed = "delay" in changes or "not_before" in changes
+        whole = self._task_id(id)
         for _ in range(_TRIES):
-            standing = self._store.stand(asking.task_id(id))
+            standing = self._store.stand(whole)
             moves.edited(standing, None)
             old = self._store.drafted(standing)
             if old is None:
@@ -377,7 +463,7 @@ class Yard:
             new = old.changed(changes)
             later = bool(new.delay or new.not_before is not None) if timed else None
             if self._store.rewrite(standing, new, moves.edited(standing, later), self.worker, due_anew=timed):
-                return self._store.get(standing.id).task
+                return self._after(standing)
         raise Conflict(f"task {id} keeps moving under other hands", hint="try again")
 
     def resume(self, worker: str | None = None) -> list[Claim]:
@@ -423,8 +509,9 @@ class Yard:
             raise Invalid("the cursor is empty", hint="give the 'cursor' of the answer before, or none")
         from taskyard import following
 
+        named = None if task is None else self._task_id(task)
         return following.page(
-            self._store, following.trail(self._store, task, worker, kind, event, since, cursor, limit)
+            self._store, following.trail(self._store, named, worker, kind, event, since, cursor, limit)
         )
 
     def watch(
@@ -457,17 +544,24 @@ class Yard:
         """
         from taskyard import following
 
-        trail = following.trail(self._store, task, worker, kind, event, since, cursor, 1 if limit is None else limit)
+        named = None if task is None else self._task_id(task)
+        trail = following.trail(self._store, named, worker, kind, event, since, cursor, 1 if limit is None else limit)
         seconds = None if timeout is None else times.seconds(timeout, "timeout")
         return following.pages(self._store, trail, self._tend, seconds, limit, until)
 
     def _revise(self, id: str, decide: Callable[[Standing], Move]) -> Task:
         self._tend()
+        whole = self._task_id(id)
         for _ in range(_TRIES):
-            standing = self._store.stand(asking.task_id(id))
+            standing = self._store.stand(whole)
             if self._store.shift(standing, decide(standing), self.worker):
-                return self._store.get(standing.id).task
+                return self._after(standing)
         raise Conflict(f"task {id} keeps moving under other hands", hint="try again")
+
+    def _after(self, moved: Standing) -> Task:
+        task = self._store.get(moved.id).task
+        self._name([task])
+        return task
 
     # Housekeeping
 
@@ -505,7 +599,7 @@ class Yard:
     def _look(self) -> None:
         """Before the whole yard is looked at: what was dropped a moment ago belongs to the picture, if it can be taken in."""
         try:
-            self._store.intake(self.worker)
+            self._store.intake(self.worker, janitor.INTAKE)
         except Unavailable:
             pass  # a yard that cannot be written can still be read
         self._tend()
@@ -517,7 +611,7 @@ class Yard:
         self._look_at = now + _LOOK_EVERY
         try:
             if self._store.turn(self._store.policy.sweep_every):
-                janitor.sweep(self._store, self.worker, mend=True)
+                janitor.sweep(self._store, self.worker, mend=True, intake=janitor.INTAKE)
         except Unavailable:
             pass  # the janitor's share is not what was asked for; what was asked for tells by itself
 
@@ -536,6 +630,11 @@ class Yard:
 
     def __repr__(self) -> str:
         return f"<Yard {self.label} worker={self.worker!r}>"
+
+
+def _by_state(guests: list[dict[str, str | None]]) -> dict[str, int]:
+    states = [str(entry["state"]) for entry in guests]
+    return {state: states.count(state) for state in sorted(set(states))}
 
 
 def _own_name(incarnation: str) -> str:

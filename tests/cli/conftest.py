@@ -43,7 +43,7 @@ class Answer:
     def error(self) -> Any:
         assert self.envelope["ok"] is False, self.out
         assert set(self.envelope) == {"v", "ok", "error"}
-        assert set(self.envelope["error"]) == {"code", "message", "hint"}
+        assert set(self.envelope["error"]) - {"why"} == {"code", "message", "hint"}
         return self.envelope["error"]
 
 

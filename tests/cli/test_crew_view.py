@@ -12,6 +12,7 @@ from taskyard.doors.cli.crew import roster
 from taskyard.doors.cli.crew.hand import Hand
 from taskyard.doors.cli.crew.ledger import Happening, Ledger, moment
 from taskyard.doors.cli.crew.view import View, clock
+from taskyard.ids import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ def claimed(crew: Crew, worker: str, **options: Any) -> str:
 
 
 def test_a_row_tells_the_task_how_long_and_the_lease_that_is_left(crew: Crew) -> None:
-    id = claimed(crew, "ada", title="Fix", lease=90)
+    id = short(claimed(crew, "ada", title="Fix", lease=90))
     crew.now += 65
     head, row = next(line for line in crew.frame() if line.startswith("WORKER")), crew.row("ada")
     assert row.split() == ["ada", "works", "1m05", row.split()[3], "0", "0", "0", id, "build", "Fix"]
@@ -86,12 +87,12 @@ def test_a_row_tells_the_task_how_long_and_the_lease_that_is_left(crew: Crew) ->
 
 
 def test_on_a_narrow_screen_the_task_has_a_line_of_its_own_if_there_is_room(crew: Crew) -> None:
-    id = claimed(crew, "ada", title="Fix the importer that nobody wants to touch")
+    id = short(claimed(crew, "ada", title="Fix the importer that nobody wants to touch"))
     head, row, task, *_ = crew.frame(80, 24)[3:]
     assert head.split() == ["WORKER", "STATE", "FOR", "LEASE", "DONE", "FAIL", "/MIN"]
     assert row.split()[:3] == ["ada", "works", "0s"]
-    assert task.strip() == f"{id} build Fix the importer that nobody wan..."
-    assert task.index(id) == head.index("STATE")
+    assert task.strip() == f"Fix the importer that nobody wants to touch  build {id}", "the title before the name"
+    assert task.index("Fix") == head.index("STATE")
     tight = crew.frame(80, 16)[3:]
     assert tight[0].endswith("TASK")
 
@@ -99,7 +100,7 @@ def test_on_a_narrow_screen_the_task_has_a_line_of_its_own_if_there_is_room(crew
 def test_several_tasks_of_one_worker_have_a_row_each(crew: Crew) -> None:
     ids = [claimed(crew, "ada", title=f"Number {number}") for number in range(3)]
     rows = [line for line in crew.frame(120) if "Number" in line and "works" in line]
-    assert [id in row for id, row in zip(ids, rows, strict=True)] == [True] * 3
+    assert [short(id) in row for id, row in zip(ids, rows, strict=True)] == [True] * 3
     assert [row.startswith("ada") for row in rows] == [True, False, False]
 
 
@@ -151,10 +152,10 @@ def test_between_two_tasks_nothing_jumps(crew: Crew) -> None:
     one, two = claimed(crew, "ada"), claimed(crew, "ada")
     crew.happens("done", "ada", one)
     crew.now += 0.2
-    assert one in crew.row("ada")
+    assert short(one) in crew.row("ada")
     three = claimed(crew, "ada")
     rows = [line.split()[-2] for line in crew.frame() if " works " in line]
-    assert rows == [three, two], "the next takes the place of the one that ended"
+    assert rows == [short(three), short(two)], "the next takes the place of the one that ended"
 
 
 @pytest.mark.parametrize("coloured", [False, True])

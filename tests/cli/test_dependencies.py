@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from taskyard.ids import short
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -27,8 +29,8 @@ def test_a_task_after_others_is_blocked_until_they_are_done(ask: Callable[..., A
     assert [task["id"] for task in ask("list", "--state", "blocked")["tasks"]] == [last["id"]]
     error = ask("claim", last["id"], code=7)
     assert error["code"] == "conflict"
-    assert first in error["hint"]
-    assert second in error["hint"]
+    assert short(first) in error["hint"]
+    assert short(second) in error["hint"]
     assert ask("stats")["counts"]["blocked"] == 1
     finish(ask, first)
     finish(ask, second)
@@ -75,7 +77,7 @@ def test_a_page_shows_both(run: Callable[..., Answer], ask: Callable[..., Any]) 
     first = add(ask, "build")["id"]
     last = add(ask, "ship", "--after", first, "--uses", "db")["id"]
     page = run("show", last).out
-    assert f"after    {first}\n" in page
+    assert f"after    {short(first)}\n" in page
     assert "uses     db\n" in page
     assert "waits for" in run("log", "--task", last).out
 
@@ -106,11 +108,12 @@ def test_a_dropped_file_with_a_bad_one_is_set_aside_with_its_reason(ask: Callabl
     }
     for name, fields in bad.items():
         (yard / "todo" / f"{name}.json").write_text(json.dumps(fields))
+    ask("janitor")
     assert ask("stats")["set_aside"] == len(bad)
     reasons = {name: (yard / "failed" / f"{name}.reason").read_text() for name in bad}
     assert "no task has the id" in reasons["unknown"]
     assert "no task has the id" in reasons["keyed"]
-    assert "begin with" in reasons["ambiguous"]
+    assert "starts with" in reasons["ambiguous"]
     assert "uses" in reasons["uses"]
     (yard / "failed" / "keyed.json").write_text(json.dumps({"after": first, "taskId": "a"}))
     ask("retry", "keyed")

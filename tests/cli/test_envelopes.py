@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from taskyard import Task
+from taskyard import Task, ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .conftest import Answer
 
-COMPACT = {"id", "kind", "title", "state", "priority", "worker", "mission"}
+COMPACT = {"id", "short", "kind", "title", "state", "priority", "worker", "mission"}
 
 
 def test_init_says_where_the_yard_is_and_whether_it_is_new(run: Callable[..., Answer], place: Path) -> None:
@@ -219,6 +219,17 @@ def test_show_gives_task_history_notes_and_stale_results(ask: Callable[..., Any]
     assert [entry["result"] for entry in data["stale_results"]] == [2]
 
 
+def test_a_claim_prints_its_handle_alone_where_that_is_asked_for(
+    run: Callable[..., Answer], ask: Callable[..., Any]
+) -> None:
+    ask("add", "build")
+    ask("add", "build")
+    handle = run("claim", "--handle").out
+    assert handle.count("\n") == 1
+    assert ask("done", handle.strip())["task"]["state"] == "done"
+    assert ask("claim", "--handle")["claim"].count(".") == 2  # JSON is whole in any case
+
+
 def test_stats_counts_by_state_and_kind(ask: Callable[..., Any]) -> None:
     ask("add", "--from", "-", stdin='{"kind": "a"}\n{"kind": "b"}\n{"kind": "b"}\n')
     ask("claim", "--kind", "a")
@@ -243,7 +254,7 @@ def test_wait_gives_the_whole_tasks(ask: Callable[..., Any]) -> None:
 
 
 def test_janitor_counts_what_it_did(ask: Callable[..., Any]) -> None:
-    assert ask("janitor") == {"taken": 0, "reaped": 0, "woken": 0, "mended": 0}
+    assert ask("janitor") == {"taken": 0, "reaped": 0, "woken": 0, "mended": 0, "not_tasks": []}
 
 
 @pytest.mark.parametrize("value", ["{}", '"text"', "null", "-5", "[1, 2]", '"漢字 😀"'])
@@ -251,3 +262,21 @@ def test_data_comes_back_as_it_went_in(ask: Callable[..., Any], place: Path, val
     (place / "data.json").write_bytes(b"\xef\xbb\xbf" + value.encode())
     for given, stdin in ((value, ""), ("@data.json", ""), ("-", value), ("@-", value)):
         assert ask("add", "build", "--data", given, stdin=stdin)["task"]["data"] == json.loads(value)
+
+
+def test_a_name_is_as_long_as_it_must_be_wherever_a_command_gives_a_task(
+    ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = ids.chance
+    fixed = {40: lambda: chance(40) & ~0xFFFFF | 0xBEEF, 16: lambda: (1 << 20) - 1}
+    monkeypatch.setattr(ids, "chance", lambda bits: fixed.get(bits, lambda: chance(bits))())
+    ask("add", "build")
+    second = ask("add", "build")["task"]
+    assert len(second["short"]) > len(ids.short(second["id"]))
+    assert ask("claim", second["short"], "--worker", "ada")["task"]["short"] == second["short"]
+    [resumed] = ask("resume", "--worker", "ada")["claims"]
+    assert resumed["task"]["short"] == second["short"]
+    assert ask("release", resumed["claim"])["task"]["short"] == second["short"]
+    assert [task["short"] for task in ask("list")["tasks"]][1] == second["short"]
+    assert [task["short"] for task in ask("ready")["tasks"]][1] == second["short"]
+    assert ask("show", ids.short(second["id"]), code=6)["code"] == "ambiguous"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import taskyard
+from taskyard import times
 from taskyard.doors.cli import replies
+from tests.conftest import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,6 +175,58 @@ def test_a_task_id_where_a_handle_is_due_exits_2_with_the_hint(ask: Callable[...
     assert "handle" in error["hint"]
 
 
+def test_a_lapsed_claim_that_nobody_has_reaped_is_done_with_exit_0(ask: Callable[..., Any], yard: Path) -> None:
+    settings = json.loads((yard / "yard.json").read_text())
+    settings["settings"]["sweep_every"] = 0.001
+    (yard / "yard.json").write_text(json.dumps(settings))
+    ask("add", "build")
+    claim = ask("claim", "--lease", "0.05")
+    wait_until(lambda: times.rfc3339(int(time.time() * 1000) - 20) > claim["lease_until"])
+    assert ask("show", claim["task"]["id"])["task"]["state"] == "processing"
+    assert ask("stats")["counts"]["processing"] == 1
+    assert ask("done", claim["claim"])["task"]["state"] == "done"
+
+
+def test_done_with_another_result_exits_7_and_names_what_is_held_now(
+    ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_WORKER", "ada")
+    first = ask("add", "build")["task"]["id"]
+    stale = ask("claim")["claim"]
+    ask("done", stale, "--result", '"first"')
+    ask("add", "build")
+    now = ask("claim")["claim"]
+    monkeypatch.setenv("TASKYARD_CLAIM", stale)
+    error = ask("done", "--result", '"second"', code=7)
+    assert (error["code"], first in error["message"], now in error["hint"]) == ("conflict", True, True)
+    assert ask("done", "--result", '"first"')["task"]["result"] == "first"
+    assert [late["result"] for late in ask("show", first)["stale_results"]] == ["second"]
+
+
+def test_a_lost_handle_is_told_of_where_its_task_is_named(
+    ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_WORKER", "ada")
+    id = ask("add", "build")["task"]["id"]
+    ask("claim")
+    assert "resume --worker ada" in ask("claim", id, code=7)["hint"]
+    for verb in (("done", id), ("fail", id), ("release", id), ("heartbeat", id), ("note", id, "x")):
+        assert "resume --worker ada" in ask(*verb, code=2)["hint"], verb
+    assert ask("resume")["claims"][0]["task"]["id"] == id
+
+
+def test_a_mistyped_handle_exits_2_and_one_that_differs_wholly_4(ask: Callable[..., Any]) -> None:
+    id = ask("add", "build")["task"]["id"]
+    handle = ask("claim")["claim"]
+    head, _, nonce = handle.rpartition(".")
+    swapped = nonce.translate(str.maketrans("0123456789abcdefghjkmnpqrstvwxyz", "1032547698badcfehgkjnmqpsrvtxwzy"))
+    for verb in (("done",), ("fail", "--reason", "x"), ("heartbeat",), ("release",)):
+        assert "mistyped" in ask(*verb, f"{head}.{swapped[0]}{nonce[1:]}", code=2)["message"]
+    assert [event["event"] for event in ask("log", "--task", id)["events"]] == ["added", "claimed"]
+    assert ask("done", f"{head}.{swapped}", code=4)["code"] == "claim_lost"
+    assert ask("done", handle)["task"]["state"] == "done"
+
+
 def test_no_handle_at_all_says_where_one_comes_from(ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TASKYARD_CLAIM", "")
     assert "TASKYARD_CLAIM" in ask("release", code=2)["hint"]
@@ -185,8 +241,7 @@ def test_a_note_without_its_text_is_not_a_note_of_the_handle(
     assert ask("note", handle, code=2)["code"] == "invalid"
 
 
-def test_a_misspelt_verb_or_option_is_guessed_at(ask: Callable[..., Any]) -> None:
-    assert "taskyard claim" in ask("clam", code=2)["hint"]
+def test_a_misspelt_option_is_told_which_ones_there_are(ask: Callable[..., Any]) -> None:
     assert "--priority" in ask("add", "x", "--prority", "1", code=2)["hint"]
 
 

@@ -190,3 +190,28 @@ def test_a_keeper_tries_again_while_the_yard_is_away(opened: Yard, url: str, mon
     monkeypatch.setattr(Claim, "heartbeat", heartbeat)
     keeping.keep(url, "ada", held.handle, Watched.named(str(os.getpid())))
     assert beats == [held.handle] * 3
+
+
+def test_a_keeper_beats_at_once_when_its_machine_wakes_up(
+    opened: Yard, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from taskyard import Claim
+
+    opened.add("build")
+    held = taken(opened.claim(lease=1800))
+    now, beats = [1000.0], []
+
+    def heartbeat(self: Claim) -> str:
+        beats.append(now[0])
+        if len(beats) == 2:
+            held.done()
+        return ""
+
+    def slept(_: float) -> None:
+        now[0] += 3600  # while the monotonic clock stood still
+
+    monkeypatch.setattr(Claim, "heartbeat", heartbeat)
+    monkeypatch.setattr(keeping, "ticks", lambda: now[0])
+    monkeypatch.setattr("time.sleep", slept)
+    keeping.keep(url, "ada", held.handle, Watched.named(str(os.getpid())))
+    assert beats == [1000.0, 4600.0]

@@ -13,6 +13,7 @@ import pytest
 
 from taskyard import init
 from taskyard.doors.cli import telling
+from taskyard.ids import short
 from taskyard.times import rfc3339
 
 from .test_processes import COMMAND, environment
@@ -102,7 +103,7 @@ def test_the_log_for_people_is_aligned_and_whole(run: Callable[..., Answer], ask
     lines = text.splitlines()
     assert [line.split()[1] for line in lines] == ["added", "claimed", "noted", "claimed", "refused", "cancelled"]
     assert "\x1b" not in text
-    assert all(line.index(id) == lines[0].index(id) for line in lines)
+    assert all(line.index(short(id)) == lines[0].index(short(id)) for line in lines)
     assert all(line.index("build") == lines[0].index("build") for line in lines)
     for number, parts in enumerate(
         [
@@ -161,7 +162,7 @@ def shared(tmp_path: Path) -> str:
     return path
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("form", [["--json"], []])
 def test_follow_prints_what_happens_and_ends_quietly_on_a_signal(
     shared: str, number: signal.Signals, form: list[str]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard.doors.cli import ages, paper
+from taskyard.ids import short
 from taskyard.times import moment, rfc3339
 
 if TYPE_CHECKING:
@@ -48,21 +49,21 @@ def test_claim_prints_the_handle_and_what_to_say_next(run: Callable[..., Answer]
     assert handle.startswith(id)
     for part in ("Docs", '"target": "html"', "build", "no disk", "ada", "(in ", f"taskyard done {handle}"):
         assert part in text
-    assert run("done", handle).out == f"{id} is done\n"
+    assert run("done", handle).out == f"{short(id)} is done\n"
 
 
 def test_the_verbs_on_a_claim_say_in_a_line_what_became_of_the_task(
     run: Callable[..., Answer], ask: Callable[..., Any]
 ) -> None:
     id = ask("add", "build")["task"]["id"]
-    handle = ask("claim")["claim"]
+    handle, name = ask("claim")["claim"], short(id)
     assert run("heartbeat", handle).out.startswith("yours until ")
-    assert run("note", handle, "x").out == f"noted on {id}\n"
-    assert run("release", handle).out == f"{id} is handed back: todo\n"
+    assert run("note", handle, "x").out == f"noted on {name}\n"
+    assert run("release", handle).out == f"{name} is handed back: todo\n"
     assert "1 of 3 attempts" in run("fail", ask("claim")["claim"], "--reason", "x").out
-    assert run("retry", id).out == f"{id} is todo\n"
-    assert run("fail", ask("claim")["claim"], "--no-retry").out == f"{id} is failed\n"
-    assert run("wait", id).out == f"{id}  failed\n"
+    assert run("retry", id).out == f"{name} is todo\n"
+    assert run("fail", ask("claim")["claim"], "--no-retry").out == f"{name} is failed\n"
+    assert run("wait", id).out == f"{name}  failed\n"
 
 
 def test_a_list_is_an_aligned_table_without_colour_in_a_pipe(
@@ -76,7 +77,7 @@ def test_a_list_is_an_aligned_table_without_colour_in_a_pipe(
     assert lines[0].split() == ["ID", "STATE", "P", "KIND", "TITLE", "WORKER", "AGE"]
     assert "\x1b" not in "".join(lines)
     assert len({paper.width(line) for line in lines}) == 1
-    assert all(id.startswith(line.split()[0]) for id, line in zip(ids, lines[1:], strict=True))
+    assert all(short(id) == line.split()[0] for id, line in zip(ids, lines[1:], strict=True))
     assert "ada" in lines[2]
 
 
@@ -173,3 +174,78 @@ def test_times_are_told_relative_to_now() -> None:
     assert ages.ago(rfc3339(now - 181_000)) == "3m ago"
     assert ages.ago(rfc3339(now + 181_000)) == "in 3m"
     assert ages.short(-5) == "0s"
+
+
+def test_titles_come_before_ids_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("0-kf12", "processing", "5", "build", "Fix the login of the second form", "ada", "3m")]
+    heads = ("ID", "STATE", "P", "KIND", "TITLE", "WORKER", "AGE")
+
+    def line(width: int) -> str:
+        monkeypatch.setenv("COLUMNS", str(width))
+        return paper.table(heads, rows, states=1, shrink=4, first_to_go=(2, 6, 5, 3)).splitlines()[1]
+
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert line(80) == "0-kf12  processing  5  build  Fix the login of the second form  ada     3m"
+    assert line(70) == "Fix the login of the sec...  0-kf12  processing  5  build  ada     3m"
+    assert line(50) == "Fix the login of the second...  0-kf12  processing"
+    assert line(40) == "Fix the login of ...  0-kf12  processing"
+
+
+def test_a_list_has_what_is_open_first_and_pages_go_on_to_what_has_ended(ask: Callable[..., Any]) -> None:
+    ids = ask("add", "--from", "-", stdin='{"kind": "build"}\n' * 6)["ids"]
+    for id in ids[:2]:
+        ask("done", ask("claim", id)["claim"])
+    ask("cancel", ids[3])
+    order = [ids[2], ids[4], ids[5], ids[0], ids[1], ids[3]]
+    assert [task["id"] for task in ask("list")["tasks"]] == order
+    for size in (1, 2, 3, 4, 6):
+        seen: list[str] = []
+        cursor: str | None = None
+        while cursor is not None or not seen:
+            page = ask("list", "--limit", str(size), *(() if cursor is None else ("--cursor", cursor)))
+            seen += [task["id"] for task in page["tasks"]]
+            cursor = page["next"]
+        assert seen == order, size
+    assert ask("list", "--limit", "3", "--kind", "nothing")["next"] is None
+
+
+def test_states_of_a_list_may_be_several_and_open_is_all_that_have_not_ended(ask: Callable[..., Any]) -> None:
+    ids = ask("add", "--from", "-", stdin='{"kind": "build"}\n' * 3)["ids"]
+    ask("done", ask("claim", ids[0])["claim"])
+    ask("claim", ids[1])
+
+    def listed(*argv: str) -> list[str]:
+        return [task["id"] for task in ask("list", *argv)["tasks"]]
+
+    assert listed("--state", "open") == ids[1:]
+    assert listed("--state", "done,todo") == listed("--state", "done", "--state", "todo") == [ids[0], ids[2]]
+    assert listed("--state", "open,done") == ids
+    assert listed("--state", "open, done") == ids
+    assert "open" in ask("list", "--state", "todo,nonsense", code=2)["hint"]
+    assert [task["id"] for task in ask("ready", "--state", "open")["tasks"]] == [ids[2]]
+
+
+def test_a_list_tells_how_far_a_task_is_and_why_it_is_where_it_is(
+    run: Callable[..., Answer], ask: Callable[..., Any]
+) -> None:
+    assert "REASON" not in run("list").out
+    first = ask("add", "build")["task"]["id"]
+    assert run("list").out.splitlines()[0].split() == ["ID", "STATE", "P", "KIND", "TITLE", "WORKER", "AGE"]
+    ask("add", "ship", "--after", first)
+    ask("heartbeat", ask("claim", first)["claim"], "--progress", "0.4")
+    ask(
+        "fail",
+        ask("claim", ask("add", "bad")["task"]["id"])["claim"],
+        "--reason",
+        "no such customer\nat all",
+        "--no-retry",
+    )
+    ask("fail", ask("claim", ask("add", "odd")["task"]["id"])["claim"], "--reason", "the network is down")
+    lines = {line.split()[3]: line for line in run("list").out.splitlines()}
+    assert lines["KIND"].split()[-2:] == ["PROGRESS", "REASON"]
+    assert lines["build"].split()[-2:] == ["40%", "-"]
+    assert lines["ship"].endswith(f"after {short(first)}")
+    assert lines["bad"].endswith("no such customer")
+    assert "due in " in lines["odd"]
+    assert lines["odd"].endswith("s; the network is down")

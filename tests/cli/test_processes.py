@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import init
+from taskyard.ids import short
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,7 @@ def test_a_task_goes_from_add_to_done_between_processes(yard: str) -> None:
     claim = data(yard, "claim")
     assert (claim["task"]["id"], claim["task"]["data"]) == (id, {"n": 1})
     done = taskyard(yard, "done", TASKYARD_CLAIM=claim["claim"])
-    assert (done.returncode, done.stdout.decode()) == (0, f"{id} is done\n")
+    assert (done.returncode, done.stdout.decode()) == (0, f"{short(id)} is done\n")
     assert taskyard(yard, "claim").returncode == 3
 
 
@@ -153,7 +154,7 @@ def test_closed_streams_do_no_harm(yard: str) -> None:
     assert b"Traceback" not in done.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_janitor_that_goes_on_prints_only_what_it_did_and_ends_well_on_a_signal(
     yard: str, number: signal.Signals
 ) -> None:
@@ -178,7 +179,7 @@ def test_a_janitor_that_goes_on_answers_every_sweep_with_a_line_of_json(yard: st
         [*COMMAND, "janitor", "--every", "0.05", "--json"], stdout=subprocess.PIPE, env=environment(yard)
     ) as process:
         assert process.stdout is not None
-        nothing = {"taken": 0, "reaped": 0, "woken": 0, "mended": 0}
+        nothing = {"taken": 0, "reaped": 0, "woken": 0, "mended": 0, "not_tasks": []}
         for _ in range(3):
             assert json.loads(process.stdout.readline()) == {"v": 1, "ok": True, "data": nothing}
         process.terminate()
@@ -217,7 +218,7 @@ def test_what_stands_although_nobody_got_the_answer_is_told_on_stderr(yard: str,
     assert data(yard, "release", handle)["task"]["id"] == task["id"]
 
 
-def test_ctrl_c_ends_a_command_quietly(yard: str) -> None:
+def test_ctrl_c_ends_a_command_with_a_word_and_no_trace(yard: str) -> None:
     with subprocess.Popen(
         [*COMMAND, "add", "--from", "-"],
         stdin=subprocess.PIPE,
@@ -232,7 +233,8 @@ def test_ctrl_c_ends_a_command_quietly(yard: str) -> None:
         assert process.wait(timeout=60) == 130
         assert process.stdout is not None
         assert process.stderr is not None
-        assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
+        told = (process.stdout.read(), process.stderr.read())
+        assert told == (b"", b"taskyard: interrupted: nothing of the batch was added\n")
 
 
 def test_eight_processes_never_claim_the_same_task(yard: str) -> None:

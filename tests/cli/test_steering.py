@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from taskyard import Task
+from taskyard.ids import short
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,7 @@ def test_edit_changes_what_is_named_and_gives_the_task(ask: Callable[..., Any], 
         "bob",
     )
     assert ask("show", id)["task"] == task
-    assert run("edit", id[:8], "--title", "New").out == f"{id} is edited: todo\n"
+    assert run("edit", id[:8], "--title", "New").out == f"{short(id)} is edited: todo\n"
 
 
 def test_an_empty_text_takes_title_and_assignee_away(ask: Callable[..., Any]) -> None:
@@ -177,7 +178,7 @@ def test_files_that_were_set_aside_are_listed_counted_and_given_back(
     assert ask("retry", "order 17") == {"task": None, "given_back": "order 17"}
     assert ask("list")["set_aside"] == []
     assert [task["kind"] for task in ask("list")["tasks"]] == ["build", "sharpen"]
-    assert ask("retry", "order 17", code=6)["code"] == "not_found"
+    assert ask("retry", "order 17", code=7)["code"] == "conflict"  # it names the task that the file became
 
 
 def test_a_set_aside_name_that_looks_like_an_id_is_given_back_too(ask: Callable[..., Any], yard: Path) -> None:
@@ -204,6 +205,38 @@ def test_a_set_aside_name_that_is_not_utf_8_is_shown_in_a_way_that_retry_underst
     (yard / "failed" / "100% caf\udce9.json").write_text('{"kind": "build"}')
     assert ask("retry", entry["name"])["given_back"] == entry["name"]
     assert [task["kind"] for task in ask("list")["tasks"]] == ["build"]
+
+
+def test_a_pause_is_told_wherever_nothing_comes(run: Callable[..., Answer], ask: Callable[..., Any]) -> None:
+    ask("add", "deploy")
+    ask("pause")
+    error = ask("claim", code=3)
+    assert (error["code"], error["why"]) == ("nothing_ready", {"paused": {"yard": True, "kinds": []}})
+    assert error["message"] == "nothing is ready (paused: the whole yard)"
+    assert error["hint"] == "'taskyard unpause' ends the pause"
+    assert "paused: the whole yard" in run("work", "--once", "--", "true").err
+    assert ask("ready") == {"tasks": [], "next": None, "why": {"paused": {"yard": True, "kinds": []}}}
+    assert run("ready").err.splitlines() == [
+        "nothing is ready",
+        "paused: the whole yard ('taskyard unpause' ends the pause)",
+    ]
+    waited = run("claim", "--wait", "0.01")
+    assert (waited.code, waited.err.splitlines()[0]) == (
+        3,
+        "taskyard: warning: paused: the whole yard; waiting all the same",
+    )
+
+
+def test_a_paused_kind_is_told_to_whom_it_concerns(run: Callable[..., Answer], ask: Callable[..., Any]) -> None:
+    ask("add", "deploy")
+    ask("pause", "deploy")
+    assert ask("claim", code=3)["why"] == {"paused": {"yard": False, "kinds": ["deploy"]}}
+    assert ask("claim", "--kind", "deploy", code=3)["hint"] == "'taskyard unpause deploy' ends the pause"
+    assert "why" not in ask("claim", "--kind", "build", code=3)
+    assert "why" not in ask("ready", "--kind", "build")
+    ask("add", "build")
+    assert len(ask("ready")["tasks"]) == 1
+    assert "paused: deploy" in run("ready").err
 
 
 def test_a_dropped_file_has_one_spelling_of_each_key(ask: Callable[..., Any], yard: Path) -> None:

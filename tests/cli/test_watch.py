@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import init
+from taskyard.ids import short
 from tests.conftest import is_listening, wait_until
 
 from .test_processes import COMMAND, environment
@@ -78,7 +79,7 @@ def test_watch_refuses_what_can_never_be_right(ask: Callable[..., Any], wrong: t
 def test_a_line_for_people(run: Callable[..., Answer], ask: Callable[..., Any]) -> None:
     cursor = ask("log")["cursor"]
     id = ask("add", "build")["task"]["id"]
-    assert run("watch", "--cursor", cursor).out.split()[1:3] == ["added", id]
+    assert run("watch", "--cursor", cursor).out.split()[1:3] == ["added", short(id)]
 
 
 def test_watch_ends_with_the_first_change_that_matches(shared: str, watcher: Callable[..., Any]) -> None:
@@ -97,7 +98,7 @@ def test_watch_ends_with_the_first_change_that_matches(shared: str, watcher: Cal
     assert (event["event"], event["kind"]) == ("done", "build")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_following_goes_on_until_a_signal(shared: str, watcher: Callable[..., Any], number: signal.Signals) -> None:
     opened = init(shared, worker="ada")
     opened.add("before")

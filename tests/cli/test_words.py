@@ -48,6 +48,8 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "sh",
         "torture",
         "copy",
+        "help",
+        "version",
     }
 
 

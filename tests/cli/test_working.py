@@ -144,8 +144,8 @@ def test_a_memory_yard_is_refused(yard: Yard) -> None:
 def test_what_the_command_said_itself_stands(yard: Yard, script: str, state: str, outcome: str) -> None:
     tools.settle(yard.url, backoff=600, backoff_cap=600)
     id = yard.add("build").id
-    answer = shell(yard, f'taskyard() {{ {" ".join(tools.COMMAND)} "$@"; }}; {script}', "--once")
-    assert answer.data["ended"] == {"settled": 1}
+    answer = shell(yard, f'taskyard() {{ {tools.IN_SHELL} "$@"; }}; {script}', "--once")
+    assert answer.data["ended"] == {"failed" if state == "failed" else "settled": 1}
     report = yard.report(id)
     assert (report.task.state, [entry["outcome"] for entry in report.history]) == (state, [outcome])
     assert report.stale_results == []
@@ -160,7 +160,7 @@ def test_a_command_may_delete_its_workdir_and_be_done(yard: Yard) -> None:
 def test_a_worker_in_a_folder_that_is_gone_works_on(yard: Yard, tmp_path: Path) -> None:
     id = yard.add("build").id
     (tmp_path / "gone").mkdir()
-    script = f'cd {tmp_path}/gone && rmdir {tmp_path}/gone && {" ".join(tools.COMMAND)} work --once -- echo "{{file}}"'
+    script = f'cd {tmp_path}/gone && rmdir {tmp_path}/gone && {tools.IN_SHELL} work --once -- echo "{{file}}"'
     subprocess.run(
         ["sh", "-c", script], env=tools.environment(TASKYARD=yard.url), check=True, capture_output=True, timeout=60
     )
@@ -174,21 +174,41 @@ def test_a_check_is_the_workers_or_the_yards(yard: Yard) -> None:
     file.write_text(json.dumps(content))
     ids = {name: yard.add("build", verify=name, max_attempts=1).id for name in ("no", "yes", "own", "unknown")}
     answer = shell(yard, "exit 0", "--drain", "--check", "own=sh -c 'echo \"tastes bad\" >&2; exit 3'")
-    assert answer.code == 0
+    assert answer.code == 1
     assert {name: yard.get(id).state for name, id in ids.items()} == {
         "no": "failed", "yes": "done", "own": "failed", "unknown": "failed"
     }  # fmt: skip
     assert yard.get(ids["own"]).error == "the check 'own' did not pass: exit 3: tastes bad"
 
 
-def test_drain_ends_when_all_have_ended_whatever_failed(yard: Yard) -> None:
+def ended(answer: tools.Answer) -> tuple[int, dict[str, int]]:
+    """The exit code of a worker, and how its tasks ended."""
+    return answer.code, json.loads(answer.out)["data"]["ended"]
+
+
+def test_a_drain_says_how_many_failed_for_good_and_attempts_that_were_made_good_are_none(
+    yard: Yard, tmp_path: Path
+) -> None:
+    once = "n=$(cat tries 2>/dev/null || echo 0); echo $((n + 1)) > tries; [ $n -gt 0 ]"
+    yard.add("build")
+    assert ended(shell(yard, once, "--drain", cwd=tmp_path)) == (0, {"error": 1, "done": 1})
+    for code in ("65", "1"):
+        yard.add("build", max_attempts=1)
+        assert ended(shell(yard, f"exit {code}", "--drain")) == (1, {"failed": 1})
+    yard.add("build")
+    script = f"{tools.IN_SHELL} fail --no-retry --reason no"
+    assert ended(shell(yard, script, "--drain")) == (1, {"failed": 1})
+    yard.add("build", max_attempts=1)
+    assert shell(yard, "exit 65", "--once").code == 0
+
+
+def test_drain_ends_when_all_have_ended_with_1_if_some_failed_for_good(yard: Yard) -> None:
     ids = yard.add_many([{"kind": "build", "data": {"n": number}} for number in range(9)])
     later = yard.add("build", delay=3600).id
     other = yard.add("bake").id
     somebodys = yard.add("build", assignee="ben").id
     answer = shell(yard, "grep -q '\"n\":[012]' && exit 1; exit 0", "--drain", "--kind", "build", "--concurrency", "4")
-    assert answer.code == 0
-    assert answer.data["ended"] == {"done": 6, "error": 9}
+    assert ended(answer) == (1, {"done": 6, "error": 6, "failed": 3})
     states = [yard.get(id).state for id in ids]
     assert (states.count(State.DONE), states.count(State.FAILED)) == (6, 3)
     assert [yard.get(id).state for id in (later, other, somebodys)] == ["waiting", "todo", "todo"]
@@ -237,9 +257,9 @@ def test_people_are_told_line_by_line(yard: Yard) -> None:
     first, second, summary = done.stdout.splitlines()
     assert first.startswith("done ")
     assert first.endswith("Build it")
-    assert second.startswith("error ")
+    assert second.startswith("failed ")
     assert second.endswith("exit 1: no flour")
-    assert summary == "1 done, 1 error"
+    assert summary == "1 done, 1 failed for good"
 
 
 def test_a_reader_who_leaves_ends_the_worker_and_loses_nothing(yard: Yard) -> None:
@@ -257,7 +277,7 @@ def test_a_reader_who_leaves_ends_the_worker_and_loses_nothing(yard: Yard) -> No
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&-", "<&- >&- 2>&-"])
 def test_closed_streams_of_the_worker_are_not_mistaken_for_those_of_its_command(yard: Yard, closed: str) -> None:
     id = yard.add("build").id
-    script = f"""{" ".join(tools.COMMAND)} work --once -- sh -c 'cat >&2; echo "{{\\"a\\": 1}}"' {closed}"""
+    script = f"""{tools.IN_SHELL} work --once -- sh -c 'cat >&2; echo "{{\\"a\\": 1}}"' {closed}"""
     subprocess.run(
         ["sh", "-c", script], env=tools.environment(TASKYARD=yard.url), check=True, capture_output=True, timeout=60
     )
@@ -390,7 +410,7 @@ def test_a_done_that_is_said_by_hand_is_verified_too(yard: Yard) -> None:
 
 def test_a_command_cannot_talk_its_way_past_the_check_of_its_worker(yard: Yard) -> None:
     id = yard.add("build", verify="tests", max_attempts=1).id
-    command = " ".join(tools.COMMAND)
+    command = tools.IN_SHELL
     shell(yard, f"{command} done && exit 0; exit 3", "--once", "--check", "tests=test -e never-built")
     assert yard.get(id).state is State.FAILED
     assert "exit 3" in str(yard.get(id).error)

@@ -75,8 +75,10 @@ def test_done_repeated_by_the_winner_is_fine(yard: Yard, yard_url: str, claim: C
 
 def test_done_repeated_with_another_result_the_first_stands_and_the_second_is_stale(yard: Yard, claim: Claim) -> None:
     claim.done("first")
-    claim.done("second")
-    claim.done("second")
+    for _ in range(2):
+        with pytest.raises(Conflict, match="another result") as refusal:
+            claim.done("second")
+        assert claim.task.id in refusal.value.message
     report = yard.report(claim.task.id)
     assert report.task.result == "first"
     assert [(stale["claim"], stale["outcome"], stale["result"]) for stale in report.stale_results] == [
@@ -87,10 +89,39 @@ def test_done_repeated_with_another_result_the_first_stands_and_the_second_is_st
 
 def test_a_result_after_none_is_stale_too(yard: Yard, claim: Claim) -> None:
     claim.done()
-    claim.done("afterthought")
+    with pytest.raises(Conflict):
+        claim.done("afterthought")
     report = yard.report(claim.task.id)
     assert report.task.result is None
     assert [stale["result"] for stale in report.stale_results] == ["afterthought"]
+
+
+def test_done_without_the_result_that_it_had_is_another_ending(yard: Yard, claim: Claim) -> None:
+    claim.done("first")
+    with pytest.raises(Conflict):
+        claim.done()
+    assert yard.get(claim.task.id).result == "first"
+
+
+def test_a_second_ending_is_told_what_its_worker_holds_now(yard: Yard, yard_url: str, claim: Claim) -> None:
+    claim.done("first")
+    yard.add_many([{"kind": "build"}, {"kind": "test"}])
+    now = taken(yard.claim())
+    with taskyard.open(yard_url, worker="bob") as other:
+        bobs = taken(other.claim())
+    with taskyard.open(yard_url, worker="ada") as fresh:
+        held = fresh.held(claim.handle)
+        with pytest.raises(Conflict) as result:
+            held.done("second")
+        with pytest.raises(Conflict) as reason:
+            held.fail("no, broken")
+    for error in (result.value, reason.value):
+        assert claim.task.id in error.message
+        assert now.handle in str(error.hint)
+        assert bobs.handle not in str(error.hint)
+    with taskyard.open(yard_url) as nameless, pytest.raises(Conflict) as refusal:
+        nameless.held(claim.handle).done("second")
+    assert now.handle in str(refusal.value.hint)  # of the worker that ended the task
 
 
 def test_fail_after_done_is_a_conflict_and_kept_as_stale(yard: Yard, claim: Claim) -> None:
@@ -139,6 +170,15 @@ def test_a_final_fail_repeated_by_the_winner_is_fine(yard: Yard, claim: Claim) -
     again = yard.report(claim.task.id)
     assert again.task.as_dict() == first.task.as_dict()
     assert (again.history, again.stale_results) == (first.history, [])
+
+
+def test_a_final_fail_with_another_reason_is_a_conflict_and_kept_as_stale(yard: Yard, claim: Claim) -> None:
+    claim.fail("broken", retry=False)
+    with pytest.raises(Conflict, match="another reason"):
+        claim.fail("out of paper")
+    report = yard.report(claim.task.id)
+    assert (report.task.error, len(report.history)) == ("broken", 1)
+    assert [(stale["outcome"], stale["reason"]) for stale in report.stale_results] == [("error", "out of paper")]
 
 
 @pytest.mark.parametrize("final", [True, False], ids=["done", "failed"])

@@ -50,7 +50,7 @@ def test_every_event_has_the_same_fields(yard: Yard) -> None:
     assert [event["fence"] for event in events] == [0, 1, 1, 1]
     assert [event["worker"] for event in events] == [None, "ada", "ada", "ada"]
     assert events[2]["text"] == "halfway"
-    assert [set(event) - KEYS for event in events] == [set(), set(), {"text"}, set()]
+    assert [set(event) - KEYS for event in events] == [{"short"}, {"short"}, {"short", "text"}, {"short"}]
 
 
 def test_the_log_tells_each_tasks_story_in_order(yard: Yard) -> None:

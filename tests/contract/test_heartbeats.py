@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import ClaimLost, State, times
+from taskyard import ClaimLost, State, Unavailable, times
 from tests.conftest import taken, wait_until
 
 if TYPE_CHECKING:
@@ -63,3 +63,36 @@ def test_beside_a_block_others_see_the_task_held(yard: Yard, yard_url: str) -> N
     with taken(yard.claim()), taskyard.open(yard_url) as other:
         assert other.claim() is None
         assert other.get(id).worker == "ada"
+
+
+def _wakes_after(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the machine wake up after so long a suspend: leases went on, the monotonic clock stood still."""
+    ticks = times.ticks
+    monkeypatch.setattr(times, "ticks", lambda: ticks() + seconds)
+
+
+def test_a_block_beats_at_once_when_its_machine_wakes_up(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = yard.add("build").id
+    with taken(yard.claim(lease=1800)) as claim:
+        before = yard.get(id).lease_until
+        _wakes_after(3600, monkeypatch)
+        wait_until(lambda: yard.get(id).lease_until != before)
+        assert not claim.lost
+
+
+def test_a_beat_that_failed_is_soon_tried_again(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = yard.add("build").id
+    claim, failures = taken(yard.claim(lease=1800)), [Unavailable()]
+    heartbeat = claim.heartbeat
+
+    def troubled() -> str:
+        if failures:
+            raise failures.pop()
+        return heartbeat()
+
+    monkeypatch.setattr(claim, "heartbeat", troubled)
+    with claim:
+        before = yard.get(id).lease_until
+        _wakes_after(3600, monkeypatch)
+        wait_until(lambda: yard.get(id).lease_until != before)
+    assert not failures

@@ -37,7 +37,7 @@ def test_what_comes_back_is_the_task_as_it_is_now(yard: Yard) -> None:
 @pytest.mark.parametrize(("kind", "data"), [("test", {"n": 1}), ("build", {"n": 2}), ("build", None), ("build", [1])])
 def test_the_same_key_with_another_kind_or_data_is_a_conflict(yard: Yard, kind: str, data: Any) -> None:
     first = yard.add("build", {"n": 1}, key="k")
-    with pytest.raises(Conflict, match=first.id) as refused:
+    with pytest.raises(Conflict, match=first.short) as refused:
         yard.add(kind, data, key="k")
     assert refused.value.hint
     assert sum(yard.counts().values()) == 1

@@ -27,7 +27,7 @@ def test_a_task_whose_lease_ended_comes_back_by_itself(yard: Yard, yard_url: str
 
 def test_a_sweep_tells_what_it_did(yard: Yard) -> None:
     yard.add("build")
-    claim = taken(yard.claim(lease=0.05))
+    claim = taken(yard.claim(lease=1))
     assert yard.sweep().as_dict() == {"taken": 0, "reaped": 0, "woken": 0, "mended": 0}
     outlast(claim)
     assert yard.sweep().as_dict() == {"taken": 0, "reaped": 1, "woken": 0, "mended": 0}
@@ -200,6 +200,44 @@ def test_a_lapsed_claim_that_nobody_has_reaped_can_be_released_or_failed(yard: Y
     two.fail("in the end", retry=False)
     assert yard.get(one.task.id).state is State.TODO
     assert yard.get(two.task.id).error == "in the end"
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda claim: claim.heartbeat(),
+        lambda claim: claim.note("still here"),
+        lambda claim: claim.done("in the end"),
+        lambda claim: claim.fail("in the end"),
+        lambda claim: claim.release(),
+    ],
+    ids=["heartbeat", "note", "done", "fail", "release"],
+)
+def test_no_verb_on_a_lapsed_claim_sweeps_its_own_claim_away(
+    yard: Yard, yard_url: str, verb: Callable[[Claim], None]
+) -> None:
+    id = yard.add("build").id
+    lapsed = taken(yard.claim(lease=0.05))
+    outlast(lapsed)
+    with taskyard.open(yard_url, worker="ada") as fresh:
+        fresh.policy.sweep_every = 0.0  # whoever looks is due to sweep
+        holder = fresh.held(lapsed.handle)
+        assert holder.holds()
+        assert (holder.task.id, holder.task.state) == (id, State.PROCESSING)
+        assert holder.lease == 0.05
+        assert holder.history == []
+        verb(holder)
+    assert not any(event["event"] == "refused" for event in yard.events(task=id))
+
+
+def test_a_lapsed_claim_that_nobody_has_reaped_is_resumed_under_its_name(yard: Yard, yard_url: str) -> None:
+    yard.add("build")
+    lapsed = taken(yard.claim(lease=0.05))
+    outlast(lapsed)
+    with taskyard.open(yard_url, worker="ada") as fresh:
+        fresh.policy.sweep_every = 0.0
+        [again] = fresh.resume()
+        assert again.history[0]["outcome"] == "resumed"
 
 
 def test_a_heartbeat_begins_the_lease_anew(yard: Yard) -> None:

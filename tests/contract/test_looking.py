@@ -8,7 +8,7 @@ import pytest
 
 import taskyard
 from taskyard import Ambiguous, Invalid, NotFound, State, ids
-from tests.conftest import crash, taken
+from tests.conftest import crash, outlast, taken
 
 if TYPE_CHECKING:
     from taskyard import Yard
@@ -34,26 +34,12 @@ def test_an_id_must_be_a_text(yard: Yard) -> None:
 
 
 def test_a_unique_beginning_will_do_in_upper_case_too(yard: Yard) -> None:
-    made = yard.add_many({"kind": "build"} for _ in range(20))
-    for id, short in zip(made, yard.shorten(made), strict=True):
-        assert id.startswith(short)
-        assert len(short) >= ids.SEGMENT
-        assert yard.get(short).id == id
-        assert yard.get(short.upper()).id == id
+    for id in yard.add_many({"kind": "build"} for _ in range(20)):
         assert yard.get(id[:-1]).id == id
+        assert yard.get(id[:-1].upper()).id == id
 
 
-def test_the_short_form_is_the_shortest(yard: Yard) -> None:
-    made = yard.add_many({"kind": "build"} for _ in range(20))
-    for short in yard.shorten(made):
-        if len(short) > ids.SEGMENT:
-            with pytest.raises(Ambiguous):
-                yard.get(short[:-1])
-
-
-def test_a_lone_tasks_short_form_is_its_segment(yard: Yard) -> None:
-    id = yard.add("build").id
-    assert yard.shorten([id]) == [id[: ids.SEGMENT]]
+def test_no_ids_have_no_short_names(yard: Yard) -> None:
     assert yard.shorten([]) == []
 
 
@@ -90,6 +76,7 @@ def test_a_list_shows_the_compact_fields(yard: Yard) -> None:
     [task] = yard.find()
     assert task.as_line() == {
         "id": id,
+        "short": ids.short(id),
         "kind": "build",
         "title": "Build it",
         "state": "processing",
@@ -263,3 +250,17 @@ def test_what_was_handed_out_cannot_be_used_to_change_the_history(yard: Yard) ->
         "kept",
         {"n": [1]},
     )
+
+
+def test_looking_at_one_task_the_log_or_the_counts_moves_nothing(yard: Yard, yard_url: str) -> None:
+    lapsed, due = yard.add("build").id, yard.add("build", delay=0.05).id
+    outlast(taken(yard.claim(lapsed, lease=0.05)))
+    before = list(yard.events())
+    with taskyard.open(yard_url, worker="bob") as other:
+        other.policy.sweep_every = 0.0  # whoever looks is due to sweep
+        assert other.get(lapsed).state is State.PROCESSING
+        assert other.report(due).task.state is State.WAITING
+        assert other.counts()["processing"] == other.stats()["counts"]["waiting"] == 1
+        assert list(other.events()) == before
+        assert list(other.events(task=lapsed))[-1]["event"] == "claimed"
+    assert list(yard.events()) == before

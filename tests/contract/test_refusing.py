@@ -11,7 +11,9 @@ import taskyard
 from tests.conftest import taken
 
 if TYPE_CHECKING:
-    from taskyard import Yard
+    from collections.abc import Callable
+
+    from taskyard import Claim, Yard
 
 
 @pytest.mark.parametrize("state", ["processing", "done", "failed", "cancelled"])
@@ -78,6 +80,82 @@ def test_a_file_that_is_still_wrong_is_refused_again(yard: Yard) -> None:
     assert yard.retry("order") is None
     assert [task.kind for task in yard.find()] == ["good"]
     assert os.listdir(f"{yard.url}/failed") == []
+
+
+def test_a_task_that_i_hold_already_names_the_way_to_a_lost_handle(yard: Yard, yard_url: str) -> None:
+    id = yard.add("build").id
+    claim = taken(yard.claim())
+    with taskyard.open(yard_url, worker="ada") as forgetful:
+        with pytest.raises(taskyard.Conflict, match="you hold it") as refusal:
+            forgetful.claim(id)
+        assert "resume --worker ada" in str(refusal.value.hint)
+        for text in (id, id[:20]):
+            with pytest.raises(taskyard.Invalid, match="you hold") as confusion:
+                forgetful.held(text)
+            assert "resume --worker ada" in str(confusion.value.hint)
+    assert claim.holds()
+
+
+def test_a_task_that_another_holds_names_no_way_to_take_it(yard: Yard, yard_url: str) -> None:
+    id = yard.add("build").id
+    taken(yard.claim())
+    with taskyard.open(yard_url, worker="bob") as other:
+        with pytest.raises(taskyard.Conflict) as refusal:
+            other.claim(id)
+        with pytest.raises(taskyard.Invalid, match="task id") as confusion:
+            other.held(id)
+    assert "resume" not in f"{refusal.value.hint}{confusion.value.hint}"
+
+
+def _misspelt(handle: str) -> list[str]:
+    start, _, nonce = handle.rpartition(".")
+    other = "0" if nonce[3] != "0" else "1"
+    spelt = (
+        nonce[:3] + other + nonce[4:],  # one character is another
+        nonce[:3] + other + other + nonce[5:] if nonce[4] != other else nonce[:3] + other + nonce[4:],  # two are
+        nonce[:3] + nonce[4:] + other,  # one is left out, one put in
+        nonce + other,
+        nonce[1] + nonce[0] + nonce[2:] if nonce[0] != nonce[1] else nonce + other + other,  # two have changed places
+    )
+    return [f"{start}.{word}" for word in spelt]
+
+
+@pytest.mark.parametrize("over", [False, True])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda claim: claim.heartbeat(),
+        lambda claim: claim.note("here"),
+        lambda claim: claim.done("result"),
+        lambda claim: claim.fail("broken", retry=False),
+        lambda claim: claim.release(),
+    ],
+    ids=["heartbeat", "note", "done", "fail", "release"],
+)
+def test_a_mistyped_handle_is_invalid_and_nothing_is_kept_or_logged(
+    yard: Yard, verb: Callable[[Claim], None], over: bool
+) -> None:
+    id = yard.add("build").id
+    claim = taken(yard.claim())
+    if over:
+        claim.release()
+    before, log = yard.report(id), list(yard.events())
+    for handle in _misspelt(claim.handle):
+        with pytest.raises(taskyard.Invalid, match="mistyped"):
+            verb(yard.held(handle))
+    after = yard.report(id)
+    assert (after.task.as_dict(), after.history, after.notes) == (before.task.as_dict(), before.history, before.notes)
+    assert (after.stale_results, list(yard.events())) == ([], log)
+
+
+def test_a_mistyped_handle_of_an_ended_task_is_mistyped_still(yard: Yard) -> None:
+    id = yard.add("build").id
+    claim = taken(yard.claim())
+    claim.done("result")
+    for handle in _misspelt(claim.handle):
+        with pytest.raises(taskyard.Invalid, match="mistyped"):
+            yard.held(handle).done("result")
+    assert yard.report(id).stale_results == []
 
 
 def test_handles_that_were_made_up_keep_no_more_than_a_handful_of_results(yard: Yard) -> None:

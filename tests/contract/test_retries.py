@@ -143,6 +143,17 @@ def test_a_retried_fail_may_be_repeated_and_counts_once(yard: Yard) -> None:
     assert ([entry["outcome"] for entry in report.history], report.stale_results) == (["error", "done"], [])
 
 
+def test_a_retried_fail_with_another_reason_is_too_late(yard: Yard) -> None:
+    id = yard.add("build").id
+    claim = taken(yard.claim())
+    claim.fail("broken")
+    with pytest.raises(ClaimLost):
+        claim.fail("out of paper")
+    report = yard.report(id)
+    assert (report.task.error, report.task.attempts) == ("broken", 1)
+    assert [stale["reason"] for stale in report.stale_results] == ["out of paper"]
+
+
 def test_a_task_done_in_the_end_has_no_error(yard: Yard) -> None:
     id = yard.add("build").id
     err(yard, id)

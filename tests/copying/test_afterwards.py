@@ -201,3 +201,17 @@ def _other(new: Callable[[str], str]) -> str:
     with taskyard.init(url) as yard:
         yard.add("mine")
     return url
+
+
+@every_way
+def test_names_are_the_same_in_the_copy(copied: Callable[..., Yard]) -> None:
+    named: dict[str, str] = {}
+
+    def life(yard: Yard) -> None:
+        yard.add_many({"kind": "build"} for _ in range(5))
+        taken(yard.claim()).done()
+        named.update({task.id: task.short for task in yard.find()})
+
+    with copied(life) as yard:
+        assert {task.id: task.short for task in yard.find()} == named
+        assert {yard.get(name).id: name for name in named.values()} == named

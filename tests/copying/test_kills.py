@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from taskyard import Yard
     from taskyard.cargo import Parcel
 
+pytestmark = pytest.mark.proof
+
 WAYS = (("directory", "postgresql"), ("postgresql", "directory"), ("directory", "directory"))
 
 

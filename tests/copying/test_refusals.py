@@ -155,6 +155,13 @@ def test_two_copies_into_one_yard_at_once_end_well_or_are_told_of_one_another(
     assert opening.copy(origin, target).was_complete
 
 
+def test_one_copy_at_a_time_is_made_into_a_directory(new: Callable[[str], str]) -> None:
+    target = new("directory")
+    with closing(opening._port(target, target=True)), pytest.raises(Conflict, match="at the same time"):
+        opening._port(target, target=True)
+    opening._port(target, target=True).close()
+
+
 def test_what_another_copy_has_just_written_is_told_as_that(
     paused: Callable[..., str], new: Callable[[str], str]
 ) -> None:

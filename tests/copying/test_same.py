@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import taskyard
-from taskyard import cargo, opening
+from taskyard import NotFound, cargo, opening
 from tests.copying import mix
 from tests.copying.comparing import assert_same, say
 
@@ -140,3 +140,28 @@ def test_any_mix_is_the_same_after_any_way(
         opening.copy(before, url)
     assert parcels(origin) == parcels(url)
     assert_same(origin, url, sample=8)
+
+
+@pytest.mark.parametrize("target", STORES)
+def test_a_task_is_found_by_the_name_it_was_dropped_under_wherever_it_is_copied(
+    target: str, new: Callable[[str], str]
+) -> None:
+    origin, other, back = new("directory"), new(target), new("directory")
+    with taskyard.init(origin) as yard:
+        for name in ("task_7", "ann_task_8", "straße %"):
+            (Path(origin) / "todo" / f"{name}.json").write_text('{"n": 1}')
+        yard.sweep()
+        own = {name: yard.get(name).id for name in ("task_7", "task_8", "straße %")}
+        yard.claim(own["task_7"]).done()  # type: ignore[union-attr]
+        yard.pause()
+    opening.copy(origin, other)
+    opening.copy(other, back)
+    for url in (other, back):
+        with taskyard.open(url) as yard:
+            assert {name: yard.get(name).id for name in own} == own
+            assert yard.get(own["task_8"]).dropped_as == "ann_task_8"
+            yard.unpause()
+            assert yard.prune(count=0, apply=True)["tasks"] == 1
+            with pytest.raises(NotFound):
+                yard.get("task_7")
+            yard.pause()

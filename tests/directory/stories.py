@@ -22,7 +22,7 @@ def places(root: str) -> dict[str, list[tuple[State, Token]]]:
     found: dict[str, list[tuple[State, Token]]] = {}
     for state in State:
         for folder, _, names in os.walk(f"{root}/{state}"):
-            lane = Lane.parse(os.path.basename(os.path.dirname(folder))) if state is State.TODO else None
+            lane = Lane.of_folder(os.path.basename(os.path.dirname(folder))) if state is State.TODO else None
             for name in names:
                 token = Token.parse(name, lane)
                 if token is not None:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import pytest
+
 import taskyard
+from taskyard.stores.directory import writers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,3 +65,88 @@ def test_a_move_that_only_dead_processes_had_in_mind_is_logged_once(tmp_path: Pa
         eve.sweep()
         assert len(added(eve, id)) == 1
         assert not list((root / "writers").glob("*-deaddead"))
+
+
+THREADS = 8
+CREW = """
+import os, sys, threading, taskyard
+yard = taskyard.open(sys.argv[1], worker="ada")
+journal, disk = yard._store._ground.journal, yard._store._ground.disk
+claims = [yard.claim() for _ in range(int(sys.argv[2]))]
+said = threading.Semaphore(0)
+
+def stand_still(descriptor, line):
+    said.release()
+    threading.Event().wait()
+
+def work(claim):
+    claim.done()
+
+type(disk).write = staticmethod(stand_still)
+for claim in claims:
+    threading.Thread(target=work, args=(claim,), daemon=True).start()
+for _ in claims:
+    said.acquire()
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable"])
+def test_what_every_thread_of_a_killed_process_had_in_mind_is_logged(tmp_path: Path, durability: str) -> None:
+    root = tmp_path / "yard"
+    with taskyard.init(str(root), durability=durability) as yard:
+        ids = set(yard.add_many([{"kind": "build"}] * THREADS))
+        subprocess.run([sys.executable, "-c", CREW, str(root), str(THREADS)], check=False, timeout=60)
+        assert yard.counts()["done"] == THREADS
+        yard.sweep()
+        logged = [event["task"] for event in yard.events(limit=1_000) if event["event"] == "done"]
+        assert sorted(logged) == sorted(ids)
+        yard.sweep()
+        assert len(yard.events(limit=1_000)) == 3 * THREADS, "and once"
+        assert yard.audit()["findings"] == []
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable"])
+def test_threads_that_come_and_go_share_a_few_slots(tmp_path: Path, durability: str) -> None:
+    root = tmp_path / "yard"
+    with taskyard.init(str(root), durability=durability) as yard:
+        writer = yard._store._ground.writer  # type: ignore[attr-defined]
+        yard.add("build")
+        for _ in range(50):
+            thread = threading.Thread(target=yard.add, args=("build",))
+            thread.start()
+            thread.join()
+        assert (root / "writers" / writer.tag).stat().st_size <= 2 * writers.SIZE
+
+
+def test_of_two_threads_that_had_the_same_move_in_mind_it_is_logged_once(tmp_path: Path) -> None:
+    root = tmp_path / "yard"
+    with taskyard.init(str(root), worker="ada") as yard:
+        task = yard.add("build").id
+        with taskyard.open(str(root), worker="eve") as eve:
+            journal = eve._store._ground.journal  # type: ignore[attr-defined]
+            together = threading.Barrier(3)  # a thread that has ended would give its slot away
+
+            def intend(event: str) -> None:
+                together.wait()
+                journal.line(0, event, task, "build", 1, None, "eve")
+                together.wait()
+
+            with ThreadPoolExecutor(3) as pool:
+                list(pool.map(intend, ("cancelled", "reaped", "cancelled")))
+            note = root / "writers" / eve._store._ground.writer.tag  # type: ignore[attr-defined]
+            shutil.copy(note, root / "writers" / "99999-deaddead")
+            journal.forget()
+        yard._store._ground.disk.rename(  # type: ignore[attr-defined]
+            *(str(path) for path in _cancelled(root, task))
+        )
+        yard.sweep()
+        events = [event for event in yard.events(limit=1_000) if event["task"] == task]
+        assert [event["event"] for event in events] == ["added", "cancelled"]
+
+
+def _cancelled(root: Path, task: str) -> tuple[Path, Path]:
+    """The names of the task before and after a cancel that nobody has logged."""
+    (name,) = (root / "todo" / "5-build").rglob("*.json")
+    (root / "cancelled" / task[:4]).mkdir()
+    return name, root / "cancelled" / task[:4] / f"{task}.1.e0.c0.5-build.json"

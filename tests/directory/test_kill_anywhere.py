@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.proof
+
 LEASE = 0.05
 
 
@@ -131,7 +133,7 @@ def using(yard: taskyard.Yard) -> str:
 def claim_in_conflict(yard: taskyard.Yard, _: Any) -> str | None:
     """Claim blindly, as one who has seen the other too late."""
     store: Any = yard._store
-    store._claims._is_passed = lambda *_: False
+    store._claims._pass_over = lambda *_: None
     claim = store._claims.next(Want("w"), "00000000" + "9")
     return None if claim is None else claim.task.id
 

@@ -14,7 +14,7 @@ import pytest
 
 import taskyard
 from taskyard.stores.directory import mending
-from tests.conftest import taken
+from tests.conftest import taken, wait_until
 from tests.directory.staging import AtCall, Step, dead, die, drop, every_call, yard_on
 from tests.directory.stories import check_log, check_places, places, told
 
@@ -43,6 +43,21 @@ def test_3_a_key_whose_adder_died_after_the_link_has_its_task(url: str, healer: 
         other.sweep()
         check_log(other)
         assert os.listdir(f"{url}/tmp") in ([], ["clock"])
+
+
+@pytest.mark.parametrize("healer", ["sweep", "add"])
+def test_3_a_key_that_was_being_looked_at_in_dead_has_its_task_all_the_same(url: str, healer: str) -> None:
+    """Its adder was killed after the link, and then one who prunes, who had put the key back and not removed its other name."""
+    adds_and_dies(url, "after", "link", "/keys/")
+    [key] = Path(url, "keys").glob("*/*")
+    os.link(key, f"{url}/dead/{key.name}.0123abcd")
+    with yard_on(url, worker="other") as other:
+        if healer == "sweep":
+            other.sweep()
+            assert len(check_places(url)) == 1
+        again = other.add("build", 1, key="key")
+        assert not again.created
+        assert list(check_places(url)) == [again.id]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -185,7 +200,7 @@ def test_4_of_two_dropped_files_with_one_task_id_one_is_the_task_and_the_other_i
         assert id != "t1", "a task's id is its yard's to choose"
         assert aside["reason"] is not None
         assert "t1" in aside["reason"]
-        assert id in aside["reason"]
+        assert task.short in aside["reason"]
         kept = json.loads(Path(url, "failed", f"{aside['name']}.json").read_text())
         assert sorted([json.dumps(kept), json.dumps(task.data)]) == sorted(
             map(json.dumps, [{"taskId": "t1", "n": 1}, second])
@@ -238,3 +253,27 @@ def test_4_a_file_that_is_replaced_while_it_is_taken_in_is_not_lost(fresh: Calla
         return cue
 
     assert every_call(play) > 20
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_the_key_of_a_pruned_task_is_free_where_the_two_are_not_one_file_any_more(url: str, dead: bool) -> None:
+    """As on overlayfs: a task of a lower layer is copied when it moves, and its key goes on to count two names."""
+    with taskyard.open(url, worker="ada") as yard:
+        first = yard.add("build", {"n": 1}, key="same")
+        taken(yard.claim()).done()
+        (key,) = Path(url, "keys").rglob("*.json")
+        (task,) = Path(url, "done").rglob("*.json")
+        copy = Path(url, "tmp", ".copy")
+        copy.write_bytes(task.read_bytes())
+        copy.rename(task)
+        os.link(key, f"{url}-below")
+        assert os.stat(key).st_nlink == 2
+        if dead:  # whoever prunes it dies before it comes to the key
+            task.rename(Path(url, "dead", task.name))
+        else:
+            wait_until(lambda: yard.prune(age=0, apply=True)["tasks"] == 1)
+        second = yard.add("build", {"n": 2}, key="same")
+        assert second.created
+        assert second.id != first.id
+        yard.sweep()
+        assert yard.add("build", {"n": 2}, key="same").id == second.id

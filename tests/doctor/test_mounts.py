@@ -25,6 +25,7 @@ LINES = {
     "nfs4": "215 25 0:50 / /shared rw,relatime shared:110 - nfs4 files.example.org:/export/crew rw,vers=4.2,rsize=1048576,hard,proto=tcp,local_lock=none,addr=10.0.0.2",
     "nfs": "216 25 0:51 / /shared rw,relatime - nfs 10.0.0.2:/vol0 rw,vers=3,hard,nolock,local_lock=all",
     "nfs soft": "217 25 0:52 / /shared rw,relatime - nfs4 10.0.0.2:/vol0 rw,vers=4.1,soft,timeo=100",
+    "nfs nocto": "218 25 0:53 / /shared rw,relatime - nfs4 10.0.0.2:/vol0 rw,vers=4.2,hard,nocto",
     "ceph": "90 25 0:46 / /mnt/ceph rw,relatime - ceph 10.0.0.5:6789:/ rw,name=crew,secret=<hidden>,acl",
     "cifs": "300 25 0:61 / /mnt/smb rw,relatime - cifs //nas/crew rw,vers=3.1.1,cache=strict,username=ada",
     "glusterfs": "301 25 0:62 / /mnt/g rw,relatime - fuse.glusterfs gluster1:/vol rw,user_id=0,group_id=0,allow_other",
@@ -48,7 +49,17 @@ UNSAFE = {
     "s3fs", "goofys", "gcsfuse", "rclone", "s3fs without a subtype", "docker desktop, fakeowner", "docker desktop, grpcfuse",
     "docker desktop, osxfs", "docker desktop, virtiofs", "orbstack",
 }  # fmt: skip
-DOUBTFUL = {"cifs", "glusterfs", "sshfs", "virtiofs", "wsl2", "wsl1", "a FUSE that nobody knows", "nfs soft"}
+DOUBTFUL = {
+    "cifs",
+    "glusterfs",
+    "sshfs",
+    "virtiofs",
+    "wsl2",
+    "wsl1",
+    "a FUSE that nobody knows",
+    "nfs soft",
+    "nfs nocto",
+}
 
 
 def mount(name: str) -> Mount:

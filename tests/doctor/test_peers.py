@@ -7,10 +7,11 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from taskyard.stores.directory.doctor import duet
 from tests.doctor import grounds
 from tests.doctor.grounds import checks, odd, remarkable
 from tests.doctor.test_places import hidden
@@ -20,7 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PEER = ("--peer", "--wait", "60")
-TOGETHER = {"peer", "peer_clock", "peer_race", "peer_visibility", "peer_late", "peer_locks", "peer_append"}
+TOGETHER = {
+    "peer",
+    "peer_clock",
+    "peer_race",
+    "peer_visibility",
+    "peer_late",
+    "peer_missing",
+    "peer_locks",
+    "peer_append",
+}
 
 
 @pytest.fixture
@@ -66,6 +76,7 @@ def test_two_containers_that_share_a_yard_find_it_good(
         assert found["peer_visibility"]["seconds_new"] < 5
         assert found["peer_append"]["lost"] == 0
         assert found["peer_late"]["late_rename_works"] is False
+        assert found["peer_missing"]["found_after_listing"] is True
     assert (one["peer"]["host"], other["peer"]["host"]) == ("yon", "hither")
     assert one["peer_race"]["won"] == other["peer_race"]["won_by_peer"]
     assert one["peer_race"]["won"] + other["peer_race"]["won"] == 500
@@ -186,3 +197,46 @@ def test_words_that_wait_for_nobody_are_refused(place: str) -> None:
     answer = grounds.run([*grounds.DOCTOR, place, "--wait", "5"])
     assert (answer.code, answer.error["code"]) == (2, "invalid")
     assert "--peer" in json.dumps(answer.error)
+
+
+class Alone:
+    """A meeting with somebody who makes its folder when it is time to."""
+
+    role, other = "host", "guest"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def folder(self, _: str) -> str:
+        return str(self._folder)
+
+    def swap(self, step: str) -> None:
+        if step == "there":
+            (self._folder / self.other).mkdir()
+            (self._folder / self.other / "file").touch()
+
+
+@pytest.mark.parametrize(("forgets", "verdict"), [(True, "warn"), (False, "refuse")])
+def test_a_machine_that_remembers_missing_names_is_told_how_to_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgets: bool, verdict: str
+) -> None:
+    missing: set[str] = set()
+    lexists, listdir = os.path.lexists, os.listdir
+
+    def remembered(path: str) -> bool:
+        if path in missing or not lexists(path):
+            missing.add(path)
+            return False
+        return True
+
+    def listed(path: str) -> list[str]:
+        if forgets:
+            missing.clear()
+        return listdir(path)
+
+    monkeypatch.setattr(os.path, "lexists", remembered)
+    monkeypatch.setattr(os, "listdir", listed)
+    found = duet.missing_names(duet.Pair(cast("Any", Alone(tmp_path)), {}, {}))
+    monkeypatch.undo()
+    assert (str(found.verdict), found.measured["found_at_once"]) == (verdict, False)
+    assert ("lookupcache=pos" in str(found.hint)) == forgets

@@ -17,7 +17,7 @@ from tests.processes import tools
 if TYPE_CHECKING:
     from pathlib import Path
 
-MAKE = f"{' '.join(tools.COMMAND)} init place/yard >/dev/null\n"
+MAKE = f"{tools.IN_SHELL} init place/yard >/dev/null\n"
 TMPFS = "mount -t tmpfs -o size=256m tmpfs place\n"
 EXT4 = "truncate -s 256M image; mkfs.ext4 -q image; mount -o loop image place\n"
 OVERLAY = "mkdir lower upper work; mount -t tmpfs -o size=256m tmpfs upper; mkdir upper/u upper/w; mount -t overlay -o lowerdir=lower,upperdir=upper/u,workdir=upper/w overlay place\n"  # fmt: skip

@@ -56,7 +56,7 @@ class Yardful:
         return [entry["code"] for entry in self.audit()["findings"]]
 
     def found(self, name: str) -> Found:
-        return Lookup(disk := Disk(), Bounds(disk, self.place), self.place).find(self.ids[name])
+        return Lookup(disk := Disk(), Bounds(disk, self.place), self.place, 1800.0).find(self.ids[name])
 
     def file(self, name: str) -> Path:
         return Path(self.found(name).path)

@@ -55,7 +55,7 @@ def test_one_file_under_two_names_is_left_to_the_sweep_which_takes_the_older_nam
     "folder",
     [
         "todo/5-build/0000", "waiting/2030-01-01/0000", "waiting", "blocked/0000", "processing", "done/0000", "failed/0000",
-        "cancelled/0000", "done", "results/0000", "edits/0000", "needs/0000", "followers/0000", "keys", "keys/00", "segments",
+        "cancelled/0000", "results/0000", "edits/0000", "needs/0000", "followers/0000", "keys", "keys/00", "segments",
         "events", "workers", "writers", "turns", "archive", "attempts/0000",
     ],
 )  # fmt: skip

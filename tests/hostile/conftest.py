@@ -5,31 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.hostile import verbs
+from tests.hostile import imports, verbs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NOBODY = 65534
-_FORMS = (
-    "utf_8_sig",
-    "utf_16",
-    "utf_16_le",
-    "utf_16_be",
-    "utf_32",
-    "utf_32_le",
-    "utf_32_be",
-    "idna",
-    "ascii",
-    "latin_1",
-)
 DEEP = int(
     os.environ.get("TASKYARD_FUZZ", "0")
 )  # examples of each test, for a long run; the seed is another one each time
@@ -51,9 +38,8 @@ def examples(number: int) -> settings:
 
 @pytest.fixture(scope="session")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Every module of every verb: a plain user may not be allowed to read root's Python."""
-    for name in ("grp", "pwd", "traceback", *(f"encodings.{form}" for form in _FORMS)):
-        import_module(name)
+    """Everything that a test may import as another user, and what Python itself loads when that is used."""
+    imports.load()
     verbs.use(verbs.Yard(tmp_path_factory.mktemp("loaded") / "yard"))
 
 
@@ -67,7 +53,8 @@ def ground(loaded: None) -> Iterator[Path]:
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
     try:
-        yield folder
+        with imports.closed():
+            yield folder
     finally:
         if root:
             os.seteuid(0)

@@ -85,7 +85,7 @@ def test_an_adder_that_knows_its_segment_needs_no_other_and_one_that_does_not_sh
     for _ in range(5):
         with taskyard.open(place) as yard:
             yard.add("build", delay=3600)  # so that the lane has no folder in todo/ to find its segment by
-    assert sorted(os.listdir(Path(place, "segments"))) == ["0000", LAST]
+    assert sorted(os.listdir(Path(place, "segments"))) == ["0000", "5-build", LAST]
 
 
 @pytest.mark.parametrize(

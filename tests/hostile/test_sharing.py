@@ -16,7 +16,7 @@ import pytest
 
 import taskyard
 from tests.conftest import taken, wait_until
-from tests.hostile import verbs
+from tests.hostile import imports, verbs
 from tests.processes import tools
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def as_user(user: int, umask: int, what: Callable[[], Any], groups: tuple[int, .
             os.setgid(user)
             os.setuid(user)
             os.umask(umask)
-            answer = {"said": what()}
+            with imports.closed():
+                answer = {"said": what()}
         except BaseException:
             answer = {"failed": traceback.format_exc()}
         os.write(writer, json.dumps(answer).encode())

@@ -6,8 +6,14 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import psycopg
+import pytest
+
+import taskyard
+from taskyard import Unavailable
 from tests.processes import tools
 from tests.servers import postgres
+from tests.servers.pooler import Pooler
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -49,3 +55,29 @@ def test_what_is_for_disks_is_refused_for_databases(url: str) -> None:
 def test_a_server_that_is_not_there_is_unavailable() -> None:
     url = postgres.url().replace("host=", "host=/nowhere")
     assert examined(url)[0] == 8
+
+
+def test_a_pooler_of_which_the_url_says_nothing_is_told_of(url: str) -> None:
+    with Pooler(postgres.folder(), "session") as pooler:
+        for said, verdict in (("", "warn"), ("&pooler=session", "green"), ("&pooler=transaction", "green")):
+            told = examined(f"{pooler.url(url)}{said}")[1]
+            assert {check["check"]: check["verdict"] for check in told["data"]["checks"]}["pooler"] == verdict
+    told = examined(url)[1]
+    assert {check["check"]: check["verdict"] for check in told["data"]["checks"]}["pooler"] == "green"
+
+
+def test_a_role_that_cannot_make_temporary_tables_is_told_of(database: str) -> None:
+    url, role = postgres.url_in(database), f"role_{database}"
+    taskyard.init(url).close()
+    with psycopg.connect(url.partition("&project=")[0], autocommit=True) as sql:
+        sql.execute(f"REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC".encode())
+        sql.execute(f"CREATE ROLE {role} LOGIN".encode())
+        sql.execute("SELECT taskyard.give_project(%s, %s)", (url.rpartition("=")[2], role))
+    crew = url.replace("taskyard@", f"{role}@")
+    told = examined(crew)[1]
+    assert {check["check"]: check["verdict"] for check in told["data"]["checks"]}["rights"] == "warn"
+    with taskyard.open(crew) as yard:
+        yard.add_many([{"kind": "build"}] * 50)
+        with pytest.raises(Unavailable, match="temporary tables") as refused:
+            yard.add_many([{"kind": "build"}] * 51)
+        assert "docs/postgres.md" in str(refused.value.hint)

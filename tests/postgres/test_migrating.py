@@ -124,3 +124,29 @@ _known = schema.known
 def _waits_for_a_lock(sql: Connection[Any]) -> bool:
     found = sql.execute("SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'").fetchone()
     return found is not None and found[0] > 0
+
+
+def test_a_copy_does_not_wait_for_those_who_sleep(database: str) -> None:
+    urls = [postgres.url_in(database, name) for name in ("one", "two", "three")]
+    with taskyard.init(urls[0]) as first, taskyard.init(urls[1], worker="ada") as second, ThreadPoolExecutor(1) as crew:
+        first.add("build")
+        first.pause()
+        assert second._store._ground.project == 2  # type: ignore[attr-defined]
+        thread, _ = waiting(second)
+        wait_until(lambda: second._store._line._asleep)  # type: ignore[attr-defined]
+        assert crew.submit(opening.copy, urls[0], urls[2]).result(15).tasks == 1
+        second.add("build")
+        thread.join(10)
+
+
+def test_a_lock_that_any_role_can_take_holds_a_migration_up_no_longer_than_it_says(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "_PATIENCE", 0.5)
+    url = postgres.url_in(database)
+    taskyard.init(url).close()
+    with connection_to(database) as sql:
+        sql.execute("SELECT pg_advisory_lock(747159, -1)")
+        with ThreadPoolExecutor(1) as crew, pytest.raises(Unavailable, match="in use"):
+            crew.submit(opening.migrate, url).result(15)
+    assert opening.migrate(url)["applied"] == []

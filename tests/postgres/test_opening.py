@@ -43,13 +43,38 @@ def test_no_password_is_in_what_people_read(url: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "password",
+        "sslpassword",
+        "scram_client_key",
+        "scram_server_key",
+        "oauth_client_secret",
+        "options",
+        "of_the_next_release",
+    ],
+)
+def test_a_parameter_that_may_be_a_secret_is_not_shown(name: str) -> None:
+    address = Address(f"postgresql://ann@db/work?sslmode=verify-full&{name}=sesame&project=docs")
+    assert "sesame" not in address.label + address.where
+    assert "sesame" in address.conninfo
+    assert address.label == "postgresql://ann@db/work?sslmode=verify-full&project=docs"
+
+
+def test_every_parameter_of_libpq_that_is_no_secret_is_shown() -> None:
+    secrets = {"password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret", "options"}
+    for name in (option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()):
+        assert (f"{name}=1" in Address(f"postgresql://ann@db/work?{name}=1").label) is (name not in secrets), name
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "valkey=redis://x",
         "project=",
         "project=a%0Ab",
         f"project={'x' * 61}",
-        "pooler=session",
+        "pooler=statement",
         "listen=maybe",
         "nonsense=1",
         "project=%FF",
@@ -84,13 +109,15 @@ def test_a_password_that_is_not_encoded_is_told_of_without_a_word_of_it(url: str
     assert "percent-encoded" in str(refused.value.hint)
 
 
-@pytest.mark.parametrize("url", ["postgresql:work", "postgres:/work", "postgresql:"])
-def test_a_url_that_lacks_its_slashes_is_no_directory(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql:work", "postgres:/work", "postgresql:", "postgresql+psycopg://ann:sesame@db/work", "git+ssh://db/x"],
+)
+def test_a_url_that_no_store_reads_is_no_directory(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(Invalid):
+    with pytest.raises(Invalid) as refused:
         taskyard.init(url)
+    assert "sesame" not in f"{refused.value.message} {refused.value.hint}"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -150,8 +177,13 @@ def test_a_default_isolation_of_the_users_own_changes_nothing(url: str) -> None:
 
 
 def test_a_role_whose_transactions_are_read_only_can_look_and_is_told_why_it_can_do_no_more(url: str) -> None:
+    with taskyard.open(url, worker="ada") as yard:
+        id = yard.add("build").id
     with taskyard.open(f"{url}&options=-c%20default_transaction_read_only%3Don", worker="ada") as yard:
-        assert yard.counts()
+        yard.policy.sweep_every = 0.0
+        assert yard.counts() == yard.stats()["counts"]
+        assert yard.get(id) is not yard.report(id).task
+        assert [event["event"] for event in yard.events()] == ["added"]
         for verb in (lambda: yard.add("build"), yard.claim, yard.pause):
             with pytest.raises(Unavailable, match="read-only") as refusal:
                 verb()

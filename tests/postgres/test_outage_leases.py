@@ -148,9 +148,9 @@ def test_when_a_lease_is_over(
     sql: Connection[Any], ends: int, lease: float, cut: tuple[int, int, int], over: int
 ) -> None:
     row = sql.execute(
-        "SELECT taskyard.lease_end(%s::bigint + at, %s, (project.id, name, settings, epoch, paused, paused_kinds, swept_at, made_at, role, "
-        "%s::bigint + at, %s::bigint + at, %s::bigint)::taskyard.project) - at FROM (SELECT * FROM taskyard.project LIMIT 1) AS project, "
-        "(SELECT taskyard.now() AS at) AS now",
+        "SELECT taskyard.lease_end(%s::bigint + at, %s, jsonb_populate_record(project, jsonb_build_object("
+        "'cut_from', %s::bigint + at, 'cut_until', %s::bigint + at, 'cut_grace', %s::bigint))) - at "
+        "FROM (SELECT project FROM taskyard.project LIMIT 1) AS one, (SELECT taskyard.now() AS at) AS now",
         (ends, lease, cut[0], cut[1], cut[2]),
     ).fetchone()
     assert row == (over,)

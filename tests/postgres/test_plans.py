@@ -20,7 +20,7 @@ MANY = 1_000_000
 FEW = 100  # rows that one statement may read of any table
 FILL = f"""
 INSERT INTO taskyard.task (project, age, id, state, kind, priority, assignee, fence, errors, crashes, due, worker, nonce, lease, lease_ends)
-SELECT 1, age, '0000' || age, state, kind, priority, assignee, 0, 0, 0,
+SELECT 1, age, lpad((n / 1024)::text, 4, '0') || age, state, kind, priority, assignee, 0, 0, 0,
        CASE WHEN state = 'waiting' THEN taskyard.now() + 3600000 END,
        CASE WHEN state = 'processing' THEN 'w' || n % 97 END, CASE WHEN state = 'processing' THEN 'nonce' || n END,
        60, CASE WHEN state = 'processing' THEN taskyard.now() + 60000 END
@@ -69,7 +69,10 @@ HOT: dict[str, tuple[str, dict[str, Any]]] = {
     "claim one": (CLAIM, {**WANT, "age": "00000000000000003", "fence": 0}),
     "claim several": (CLAIM, {**WANT, "nonces": SEVERAL}),
     "claim several of one kind": (CLAIM, {**WANT, "worker": "nobody", "nonces": SEVERAL, "kinds": ["kind7"]}),
-    "renew": (queries.load("claims")["renew"], {**GUARD, "progress": None, "note": None, "more": None}),
+    "renew": (
+        queries.load("claims")["renew"],
+        {**GUARD, "progress": None, "note": None, "more": None, "token": None},
+    ),
     "holding": (queries.load("claims")["holding"], {"project": 1, "ages": [AGE]}),
     "end": (moves["end"].replace("{lapsed}", ""), MOVE),
     "end several": (moves["done"], DONE),
@@ -79,7 +82,15 @@ HOT: dict[str, tuple[str, dict[str, Any]]] = {
     "held": (queries.load("looking")["held"], WANT),
     "overdue": (queries.load("tending")["overdue"], {"project": 1, "limit": 200}),
     "which kinds are ready": ("SELECT taskyard.ready_kinds(1, 'worker3')", {}),
-    "neighbours": (queries.load("looking")["neighbours"], {"project": 1, "ids": [f"0000{AGE}"]}),
+}
+SEGMENT = 1024  # tasks that one segment has, of which any may be the one that is named
+NAMED: dict[str, tuple[str, dict[str, Any]]] = {
+    "named by its short name": (queries.load("adding")["named"], {"project": 1, "begins": ["0007"], "ends": ["7777"]}),
+    "named by a beginning": (queries.load("adding")["named"], {"project": 1, "begins": ["0007000000"], "ends": [""]}),
+    "alike": (
+        queries.load("looking")["alike"],
+        {"project": 1, "segments": ["0007"], "ends": ["7777", "7778"], "length": 4},
+    ),
 }
 
 
@@ -126,11 +137,22 @@ def test_a_plan_that_was_made_when_there_was_nothing_serves_many_as_well(release
                     assert max(read.values(), default=0) <= FEW, (what, read)
 
 
-def rows_read(connection: Connection[Any], statement: str, values: dict[str, Any]) -> dict[str, int]:
+def test_a_name_is_looked_for_in_one_segment_whatever_the_planner_knows(full: Connection[Any]) -> None:
+    for known in (False, True):
+        if known:
+            full.execute("ANALYZE taskyard.task, taskyard.body")
+        for what, (statement, values) in NAMED.items():
+            read = rows_read(full, statement, values, prepare=False)
+            assert max(read.values(), default=0) <= SEGMENT, (what, f"analyzed: {known}", read)
+
+
+def rows_read(
+    connection: Connection[Any], statement: str, values: dict[str, Any], prepare: bool = True
+) -> dict[str, int]:
     """How many rows of each table the statement reads, however it finds them; then it is taken back."""
     with connection.transaction(force_rollback=True):
         before = counted(connection)
-        connection.execute(statement.encode(), values, prepare=True)
+        connection.execute(statement.encode(), values, prepare=prepare)
         after = counted(connection)
     return {name: number - before.get(name, 0) for name, number in after.items()}
 

@@ -24,6 +24,8 @@ from tests.servers import postgres
 if TYPE_CHECKING:
     from psycopg import Connection
 
+pytestmark = pytest.mark.proof
+
 HERE = Path(__file__).parent / "previous"
 PREVIOUS = max(int(path.name.removeprefix("schema").partition(".")[0]) for path in HERE.glob("schema*.tar.xz"))
 ROOT = Path(taskyard.__file__).parents[1]

@@ -119,37 +119,6 @@ def test_every_statement_has_a_name_and_no_two_in_a_file_are_the_same() -> None:
         assert all(name.isidentifier() and text for name, text in found.items())
 
 
-def test_partitions_are_there_ahead_and_go_when_they_are_past_and_empty(database: str) -> None:
-    with taskyard.init(postgres.url_in(database)) as yard, connection_to(database) as sql:
-        now = _windows(sql)
-        assert len(now) == 2
-        sql.execute("SELECT taskyard.make_window(3)")
-        assert _windows(sql) == ["03", *now]
-        assert yard.sweep().mended == 3
-        assert _windows(sql) == now
-        assert yard.sweep().mended == 0
-
-
-def test_what_came_before_its_partition_is_moved_into_it(database: str) -> None:
-    with taskyard.init(postgres.url_in(database), worker="ada") as yard, connection_to(database) as sql:
-        tending = yard._store._tending  # type: ignore[attr-defined]
-        tending._windows_at = float("inf")
-        for window in _windows(sql):
-            for parent in ("ended", "record", "event"):
-                sql.execute(f"DROP TABLE taskyard.{parent}_{window}".encode())
-        id = yard.add("build").id
-        claim = yard.claim()
-        assert claim is not None
-        claim.note("half way")
-        claim.done({"ok": True})
-        assert sql.execute("SELECT count(*) FROM taskyard.ended_other").fetchone() == (1,)
-        before = yard.report(id).task.as_dict(), list(yard.events())
-        tending._windows_at = 0.0
-        assert yard.sweep().mended == 6
-        assert sql.execute("SELECT count(*) FROM taskyard.ended_other").fetchone() == (0,)
-        assert (yard.report(id).task.as_dict(), list(yard.events())) == before
-
-
 def test_settings_of_a_project_are_its_own_and_have_the_sweep_prune(database: str) -> None:
     with taskyard.init(postgres.url_in(database, "one")), taskyard.init(postgres.url_in(database, "two")) as two:
         with connection_to(database) as sql:
@@ -161,17 +130,10 @@ def test_settings_of_a_project_are_its_own_and_have_the_sweep_prune(database: st
             ids = one.add_many([{"kind": "build"}] * 3)
             for id in ids:
                 one.cancel(id)
-            one._store._tending._windows_at = 0.0  # type: ignore[attr-defined]
+            one._store._tending._mend_at = 0.0  # type: ignore[attr-defined]
             assert one.sweep().mended == 2
             assert [task.id for task in one.find()] == ids[2:]
         with connection_to(database) as sql:
             sql.execute("UPDATE taskyard.project SET settings = %s WHERE name = 'one'", ('{"lease": "long"}',))
         with pytest.raises(Unavailable, match="lease"):
             taskyard.open(postgres.url_in(database, "one"))
-
-
-def _windows(sql: Connection[Any]) -> list[str]:
-    found = sql.execute(
-        "SELECT right(relname, 2) FROM pg_class WHERE relkind = 'r' AND relname ~ '^ended_..$' AND relnamespace = 'taskyard'::regnamespace"
-    )
-    return sorted(row[0] for row in found)

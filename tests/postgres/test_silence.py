@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 import taskyard
@@ -105,3 +106,36 @@ def test_a_connection_that_breaks_while_it_is_set_up_is_no_error_of_the_driver(
     pool_.drain()
     with pytest.raises(Unavailable, match="cannot be reached"):
         yard.counts()
+
+
+def test_an_add_that_waits_for_a_standby_when_its_connection_breaks_is_not_said_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool, "PATIENCE", 1.0)
+    with (
+        Server(synchronous_commit="on") as server,
+        taskyard.init(server.url(), worker="ada") as yard,
+        psycopg.connect(server.url().partition("&project=")[0], autocommit=True) as sql,
+    ):
+        store: Any = yard._store
+        [line] = store._ground.pool.room.idle
+        sql.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        sql.execute("SELECT pg_reload_conf()")
+        refused: list[Unavailable] = []
+
+        def add() -> None:
+            with pytest.raises(Unavailable, match="standby") as raised:
+                yard.add("build")
+            refused.append(raised.value)
+
+        adding = threading.Thread(target=add)
+        adding.start()
+        waiting = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event = 'SyncRep'"
+        wait_until(lambda: sql.execute(waiting, (line.pid,)).fetchall())
+        line.give_up(0.0)
+        adding.join()
+        sql.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        sql.execute("SELECT pg_reload_conf()")
+        assert len(refused) == 1
+        wait_until(lambda: yard.counts()["todo"])
+        assert yard.counts()["todo"] == 1

@@ -11,7 +11,7 @@ from psycopg import IsolationLevel
 from psycopg.rows import dict_row
 
 import taskyard
-from taskyard import ClaimLost, Conflict, Invalid, State
+from taskyard import ClaimLost, Conflict, Invalid, State, opening
 from tests.conftest import outlast, taken, wait_until
 from tests.servers import postgres
 
@@ -214,3 +214,108 @@ def test_a_cancel_waits_for_whoever_is_behind_the_fence(yard: Yard, url: str, mi
         mine.commit()
         thread.join(10)
     assert yard.get(id).state is State.CANCELLED
+
+
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@pytest.mark.parametrize("lock", ["fence", "done"])
+def test_a_transaction_that_outlasts_the_lease_costs_no_claim_that_beats(
+    yard: Yard, url: str, mine: Connection[Any], lock: str, ending: str
+) -> None:
+    id = yard.add("build").id
+    with taskyard.open(url, worker="boss") as other, taken(yard.claim(lease=0.6)) as claim:
+        first = str(claim.lease_until)
+        if lock == "fence":
+            mine.execute("SELECT taskyard.fence(%s)", (claim.handle,))
+        else:
+            claim.done("in the end", conn=mine)
+        outlast(claim)
+        assert claim.heartbeat() > first
+        assert other.sweep().reaped == 0
+        getattr(mine, ending)()
+        assert other.sweep().reaped == 0
+        assert other.get(id).state is (State.DONE if (lock, ending) == ("done", "commit") else State.PROCESSING)
+        claim.done("in the end")
+    assert yard.get(id).result == "in the end"
+    assert yard.report(id).stale_results == []
+
+
+def test_a_claim_that_beats_no_more_is_reaped_after_the_transaction_though_it_beat_in_it(
+    yard: Yard, url: str, mine: Connection[Any]
+) -> None:
+    id = yard.add("build").id
+    claim = taken(yard.claim(lease=0.3))
+    mine.execute("SELECT taskyard.fence(%s)", (claim.handle,))
+    claim.heartbeat()
+    mine.commit()
+    with taskyard.open(url, worker="boss") as other:
+        wait_until(lambda: other.sweep().reaped)
+        again = taken(other.claim(id, lease=0.3))
+        assert again.fence > claim.fence
+        outlast(again)
+        wait_until(lambda: other.sweep().reaped)  # the other claim's heartbeat is not this one's
+
+
+def test_a_heartbeat_beside_a_lock_is_let_go_in_time(
+    yard: Yard, url: str, mine: Connection[Any], sql: Connection[Any]
+) -> None:
+    yard.add("build")
+    claim = taken(yard.claim())
+    mine.execute("SELECT taskyard.fence(%s)", (claim.handle,))
+    claim.heartbeat()
+    age = (claim.task.id[4:],)
+    assert sql.execute("UPDATE taskyard.heartbeat SET lease_ends = 0 WHERE age = %s", age).rowcount == 1
+    with taskyard.open(url) as other:
+        other.sweep()
+    assert sql.execute("SELECT FROM taskyard.heartbeat WHERE age = %s", age).fetchall() == []
+
+
+def test_a_janitor_waits_for_no_lock_on_what_is_due(yard: Yard, url: str, mine: Connection[Any]) -> None:
+    id = yard.add("build", delay=0.1).id
+    yard.add("test", after=id, conn=mine)  # marks the first as followed, and so locks it
+    other = yard.add("other", delay=0.1).id
+    with taskyard.open(url, worker="boss") as boss:
+        wait_until(lambda: boss.sweep().woken and boss.get(other).state is State.TODO)
+        assert boss.get(id).state is State.WAITING
+        mine.commit()
+        wait_until(lambda: boss.sweep().woken and boss.get(id).state is State.TODO)
+
+
+def test_who_waits_beside_a_locked_claim_that_is_overdue_does_not_look_all_the_time(
+    yard: Yard, url: str, mine: Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yard.add("build")
+    claim = taken(yard.claim(lease=0.05))
+    mine.execute("SELECT taskyard.fence(%s)", (claim.handle,))
+    outlast(claim)
+    with taskyard.open(url, worker="boss") as boss:
+        looks: list[int] = []
+        whole = boss._store.overdue
+
+        def overdue(limit: int) -> Any:
+            looks.append(limit)
+            return whole(limit)
+
+        monkeypatch.setattr(boss._store, "overdue", overdue)
+        assert boss.claim(wait=1.2) is None
+        assert len(looks) < 12
+
+
+def test_after_a_copy_with_claims_a_fence_is_one_projects(yard: Yard, url: str, sql: Connection[Any]) -> None:
+    id = yard.add("build").id
+    claim = taken(yard.claim(lease=60))
+    yard.pause()
+    here, there = url.rpartition("=")[2], f"{url.rpartition('=')[2]}-copy"
+    opening.copy(url, url.replace(here, there), with_claims=True)
+    fence = "SELECT taskyard.fence(%s, %s)"
+    assert sql.execute(fence, (claim.handle, here)).fetchone() == (claim.fence,)
+    assert sql.execute(fence, (claim.handle, there)).fetchone() == (claim.fence,)
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match=f"{here}, {there}"):
+        sql.execute("SELECT taskyard.fence(%s)", (claim.handle,))
+    with taskyard.open(url.replace(here, there), worker="ada") as copied:
+        copied.cancel(id)
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="is over"):
+        sql.execute(fence, (claim.handle, there))
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="is in the projects"):
+        sql.execute("SELECT taskyard.fence(%s)", (claim.handle,))
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="no project"):
+        sql.execute(fence, (claim.handle, "nowhere"))

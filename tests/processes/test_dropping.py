@@ -134,7 +134,8 @@ def test_a_file_that_was_corrected_is_retried_by_its_name(box: str) -> None:
     claimed = tools.taskyard(box, "claim").data["task"]
     assert (claimed["kind"], claimed["data"]) == ("build", {"n": 1})
     assert os.listdir(f"{box}/failed") == []
-    assert tools.taskyard(box, "retry", "broken").code == 6
+    assert tools.taskyard(box, "retry", "broken").code == 7  # the task has the name now, and somebody holds it
+    assert tools.taskyard(box, "retry", "never").code == 6
 
 
 def test_what_is_no_file_of_a_task_is_left_alone_or_set_aside_and_stops_nobody(box: str) -> None:

@@ -131,11 +131,41 @@ except taskyard.TaskyardError as error:
     again = error.code
 print(json.dumps([child, again]))
 """
-    assert run(place, script) == [None, "accepted"], "the same claim, ended once: its repeat gets the same answer"
+    assert run(place, script) == [None, "conflict"], "the same claim, ended once: the first result stands"
     with taskyard.open(place) as yard:
         report = yard.report(id)
     assert (report.task.state, report.task.result) == ("done", "by the child")
     assert [entry["result"] for entry in report.stale_results] == ["by the parent"]
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable"])
+def test_a_forked_child_does_not_keep_its_dead_parent_alive(place: str, durability: str) -> None:
+    """The child goes on without the yard; what its parent left undone is put right all the same."""
+    tools.settle(place, durability=durability)
+    with taskyard.open(place) as yard:
+        task = yard.add("build").id
+    script = """
+claim = yard.claim()
+child = os.fork()
+if child == 0:
+    os.close(1); os.close(2)
+    import time; time.sleep(600)
+    os._exit(0)
+print(json.dumps(child), flush=True)
+type(yard._store._ground.disk).write = staticmethod(lambda *_: os.kill(os.getpid(), 9))
+claim.done()
+"""
+    words = (tools.PYTHON, "-c", SAYS + script, place, "ada")
+    process = subprocess.run(words, capture_output=True, text=True, env=tools.environment(), check=False)
+    child = int(process.stdout)
+    try:
+        assert process.returncode == -signal.SIGKILL
+        with taskyard.open(place, worker="eve") as yard:
+            yard.sweep()
+            assert [event["event"] for event in yard.events(task=task)] == ["added", "claimed", "done"]
+            assert os.listdir(f"{place}/writers") == [yard._store._ground.writer.tag]  # type: ignore[attr-defined]
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_a_process_may_fork_while_its_threads_are_claiming(place: str) -> None:

@@ -1,4 +1,4 @@
-"""A Ctrl-C in the middle of a batch: nothing of it stays, or what stays is told."""
+"""A signal in the middle of a batch: nothing of it stays, or what stays is named."""
 
 from __future__ import annotations
 
@@ -60,7 +60,11 @@ def test_what_has_a_key_stays_of_an_interrupted_batch_and_is_named(place: str) -
         check_log(yard)
 
 
-def test_ctrl_c_in_the_middle_of_a_batch_takes_it_back_and_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_any_signal_to_end_in_the_middle_of_a_batch_takes_it_back_and_says_so(
+    tmp_path: Path, number: signal.Signals, code: int, again: bool
+) -> None:
     place = str(tmp_path / "yard")
     init(place, durability="fast").close()
     lines = "".join(json.dumps({"kind": "build", "data": n}) + "\n" for n in range(20_000))
@@ -71,8 +75,26 @@ def test_ctrl_c_in_the_middle_of_a_batch_takes_it_back_and_says_so(tmp_path: Pat
         stderr=subprocess.PIPE,
     ) as process:
         wait_until(lambda: os.path.isdir(f"{place}/todo/5-build"))
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
+        if again:  # somebody in a hurry: the batch is taken back all the same
+            process.send_signal(number)
         told, errors = process.communicate(timeout=60)
-    assert (process.returncode, told) == (130, b"")
+    assert (process.returncode, told) == (code, b"")
     assert errors == b"taskyard: interrupted: nothing of the batch was added\n"
     assert check_places(place) == {}
+
+
+def test_nohup_lets_a_batch_go_on_when_its_terminal_is_closed(tmp_path: Path) -> None:
+    place = str(tmp_path / "yard")
+    init(place, durability="fast").close()
+    (tmp_path / "lines").write_text('{"kind": "build"}\n' * 5_000)
+    with subprocess.Popen(
+        ["nohup", sys.executable, "-m", "taskyard", "--yard", place, "add", "--from", str(tmp_path / "lines")],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        wait_until(lambda: os.path.isdir(f"{place}/todo/5-build"))
+        process.send_signal(signal.SIGHUP)
+        told, _ = process.communicate(timeout=60)
+    assert (process.returncode, told) == (0, b"5000 tasks added\n")

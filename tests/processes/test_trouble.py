@@ -192,6 +192,7 @@ def test_a_disk_that_was_full_works_again_when_there_is_room(full_disk: Any) -> 
     assert (shown["task"]["state"], shown["task"]["result"], shown["stale_results"]) == ("done", "x" * 20000, [])
 
 
+@pytest.mark.damages("the yard is gone")
 def test_a_yard_that_is_gone_is_not_made_again_in_silence(place: str, tmp_path: Path) -> None:
     with taskyard.open(place) as yard:
         Path(place).rename(tmp_path / "elsewhere")

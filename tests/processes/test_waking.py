@@ -150,6 +150,7 @@ def test_naps_grow_where_nobody_rings(place: str) -> None:
     assert Bell(Watch(Disk(), place, local=True))._nap(1000) <= 1.0
 
 
+@pytest.mark.damages("a worker of a short name is made up")
 def test_the_death_of_a_worker_rings(place: str) -> None:
     """Its file in workers/ is open for writing as long as it lives; the folder may be made after the waiter began."""
     bell = Bell(Watch(Disk(), place, local=True))

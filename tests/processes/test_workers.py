@@ -133,7 +133,7 @@ def test_a_task_that_kills_its_command_or_guard_fails_at_its_cap_and_the_worker_
     worker = start("--drain", "--", "sh", "-c", script, "{kind}")
     other = yard.add("build").id
     err = worker.communicate(timeout=30)[1]
-    assert (worker.returncode, err) == (0, "")
+    assert (worker.returncode, err) == (1, "")  # one has failed for good
     task = yard.get(poisoned)
     assert (task.state, task.attempts, yard.get(other).state) == ("failed", 3, "done")
     outcome = "error" if victim == "command" else "crash"
@@ -442,3 +442,17 @@ def test_processes_that_are_told_to_stop_while_they_start_do_stop(yard: Yard, st
         worker.send_signal(signal.SIGTERM)
         worker.communicate(timeout=15)
         assert worker.returncode == 0
+
+
+def test_a_killed_workers_task_comes_back_while_all_others_are_busy(
+    yard: Yard, start: Callable[..., subprocess.Popen[str]]
+) -> None:
+    tools.settle(yard.url, sweep_every=0.2)
+    lost, kept = (yard.add("build", lease=3600).id for _ in range(2))  # a heartbeat every 20 minutes, which sweeps too
+    killed, busy = (start("--worker", name, "--", "sleep", "600") for name in ("ada", "bob"))
+    folder = Path(yard.url) / "processing"
+    wait_until(lambda: len(os.listdir(folder)) == 2, timeout=60)
+    holder = "ada" if any(name.startswith(lost) and ".ada-" in name for name in os.listdir(folder)) else "bob"
+    (killed if holder == "ada" else busy).kill()
+    wait_until(lambda: not any(name.startswith(lost) for name in os.listdir(folder)), timeout=60)
+    assert [name[:21] for name in os.listdir(folder)] == [kept]

@@ -9,6 +9,7 @@ import atexit
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 PYTHON = sys.executable
 COMMAND = (PYTHON, "-m", "taskyard")
+IN_SHELL = shlex.join(COMMAND)  # the clone may lie in a path with a space
 CREW = (PYTHON, str(Path(__file__).with_name("crew.py")))
 STATES = ("todo", "waiting", "blocked", "processing", "done", "failed", "cancelled")
 # Compiled modules of our own: a command takes three times as long where PYTHONDONTWRITEBYTECODE is set, as it is in many containers.
@@ -179,7 +181,9 @@ def task_files(yard: str | Path) -> Iterator[tuple[str, Token, Path]]:
         top = Path(yard) / state
         for folder, _, names in os.walk(top):
             lane = (
-                Lane.parse(Path(folder).relative_to(top).parts[0]) if state == "todo" and folder != str(top) else None
+                Lane.of_folder(Path(folder).relative_to(top).parts[0])
+                if state == "todo" and folder != str(top)
+                else None
             )
             for name in names:
                 token = Token.parse(name, lane)

@@ -327,6 +327,11 @@ def a_repeated_done_is_refused() -> Tale:
     return done().say("ada", (7, 8), "done", handle(1), result="r", refused="claim_lost")
 
 
+@illegal("ended_twice")
+def a_repeated_done_with_another_result_is_acknowledged() -> Tale:
+    return done().say("ada", (7, 8), "done", handle(1), result="other")
+
+
 @illegal("unaccounted")
 def a_claim_vanishes_without_an_ending() -> Tale:
     tale = Tale().add("boss", (1, 2), ONE).claim("ada", (3, 4), handle(1))
@@ -522,14 +527,22 @@ def a_done_without_an_answer_did_not_count() -> Tale:
 @legal
 def a_done_whose_reply_was_lost_is_repeated_with_another_result() -> Tale:
     tale = Tale().add("boss", (1, 2), ONE).claim("ada", (3, 4), handle(1))
-    tale.say("ada", (5, None), "done", handle(1), result="r").say("ada", (7, 8), "done", handle(1), result="s")
+    tale.say("ada", (5, None), "done", handle(1), result="r")
+    tale.say("ada", (7, 8), "done", handle(1), result="s", refused="conflict")
     return tale.final("done", 1, (handle(1), "done"), result="r", worker="ada")
 
 
 @legal
 def a_done_that_never_arrived_is_repeated_with_another_result() -> Tale:
-    return a_done_whose_reply_was_lost_is_repeated_with_another_result().final(
-        "done", 1, (handle(1), "done"), result="s", worker="ada"
+    tale = Tale().add("boss", (1, 2), ONE).claim("ada", (3, 4), handle(1))
+    tale.say("ada", (5, None), "done", handle(1), result="r").say("ada", (7, 8), "done", handle(1), result="s")
+    return tale.final("done", 1, (handle(1), "done"), result="s", worker="ada")
+
+
+@illegal("wrong_result")
+def another_result_than_the_published_one_is_acknowledged() -> Tale:
+    return a_done_that_never_arrived_is_repeated_with_another_result().final(
+        "done", 1, (handle(1), "done"), result="r", worker="ada"
     )
 
 

@@ -108,18 +108,51 @@ def shell(name: str, folder: Path, yard: str) -> Shell:
 def found(name: str) -> str:
     """The path of this program, installed if that can be done."""
     path = shutil.which(name)
-    if path is None and os.geteuid() == 0 and shutil.which("apt-get") is not None:
+    if path is None or not _minds_path(name, path):
         with (Path(tempfile.gettempdir()) / f"taskyard-apt-{os.getuid()}").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if shutil.which(name) is None:
-                for words in (["update"], ["install", "-y", "--no-install-recommends", name]):
-                    subprocess.run(
-                        ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=60", *words],
-                        env=tools.environment(DEBIAN_FRONTEND="noninteractive"),
-                        capture_output=True,
-                        check=False,
-                    )
-        path = shutil.which(name)
+            path = _installed(name) if path is None else _unpacked(name)
     if path is None:
         tools.lacking(f"no {name} here (Debian: apt-get install {name})")
     return path
+
+
+def _minds_path(name: str, path: str) -> bool:
+    """Whether this shell runs what PATH names: a busybox that prefers its own applets cannot be given tools that fail."""
+    if name != "busybox":
+        return True
+    words = [path, "sh", "-c", "command -v cat"]
+    return subprocess.run(words, env={"PATH": "/nowhere"}, capture_output=True, check=False).returncode != 0
+
+
+def _installed(name: str) -> str | None:
+    """The path of this program after its package was installed, where we may do that."""
+    if shutil.which(name) is None and os.geteuid() == 0:
+        _apt(["update"])
+        _apt(["install", "-y", "--no-install-recommends", name])
+    return shutil.which(name)
+
+
+def _unpacked(name: str) -> str | None:
+    """The path of this program as its package has it, beside another of the same name that is installed."""
+    folder = Path(tempfile.gettempdir()) / f"taskyard-{name}-{os.getuid()}"
+    binary = folder / "bin" / name
+    if not binary.exists():
+        folder.mkdir(exist_ok=True)
+        if os.geteuid() == 0:
+            _apt(["update"])
+        _apt(["download", name], cwd=folder)
+        for package in folder.glob("*.deb"):
+            subprocess.run(["dpkg-deb", "-x", package, folder], capture_output=True, check=True)
+    return str(binary) if binary.exists() else None
+
+
+def _apt(words: list[str], cwd: Path | None = None) -> None:
+    if shutil.which("apt-get") is not None:
+        subprocess.run(
+            ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=60", *words],
+            cwd=cwd,
+            env=tools.environment(DEBIAN_FRONTEND="noninteractive"),
+            capture_output=True,
+            check=False,
+        )

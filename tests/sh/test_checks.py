@@ -51,7 +51,7 @@ def test_the_loop_is_done_with_what_passes_and_fails_what_does_not(sh: Shell, pl
     with taskyard.open(place, worker="ada") as yard:
         good, bad = yard.add("build", 3, verify="three"), yard.add("build", 4, verify="three", max_attempts=2)
         script = 'read -r task; echo "${task##*:}" | tr -d "}" >"$TASKYARD_WORKDIR/result.json"'
-        assert sh.run("process_loop", "--drain", "sh", "-c", script).code == 0
+        assert sh.run("process_loop", "--drain", "sh", "-c", script).code == 1
         assert (yard.get(good.id).state, yard.get(good.id).result) == ("done", 3)
         failed = yard.get(bad.id)
         assert (failed.state, failed.attempts) == ("failed", 2)

@@ -42,7 +42,7 @@ def test_its_help_names_every_verb(sh: shells.Shell) -> None:
     text = sh.run("--help").line
     for verb in ("add_task", "claim_task", "heartbeat", "verify_ownership", "complete_task", "fail_task"):
         assert f"taskyard.sh {verb} " in text
-    for verb in ("release_task", "note_task", "process_loop", "reap_stale"):
+    for verb in ("release_task", "note_task", "process_loop", "reap_stale", "resume"):
         assert f"taskyard.sh {verb} " in text
     assert "Exit codes: 0 ok" in text
 

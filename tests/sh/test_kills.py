@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from taskyard import Yard
 
+pytestmark = pytest.mark.proof
+
 # Statements that read or change the disk, at the beginning of a line; what stands before them must be a whole statement.
 TOUCHES = re.compile(
     r"\s+(\{ printf|printf .*>|_ty_error=\$\((mv|ln|mkdir|touch)|rm -f|rmdir|mkdir|touch|sync |out=\$\(stat|for \w+ in \"\$_ty|"

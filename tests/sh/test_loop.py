@@ -104,6 +104,19 @@ def test_a_result_that_is_no_json_is_an_error(sh: Shell, yard: Yard) -> None:
     assert failed.error.startswith("its result cannot be kept")
 
 
+def test_drain_says_how_many_tasks_failed_for_good(sh: Shell, yard: Yard) -> None:
+    yard.add("build", max_attempts=1)
+    yard.add("build")
+    yard.add("test")
+    script = "case $TASKYARD_TASK in $0) exit 0 ;; esac; exit 65"
+    good = yard.add("build").id
+    said = sh.run("process_loop", "--kind", "build", "--drain", "--", "sh", "-c", script, good)
+    assert (said.code, "failed for good: 2" in said.err) == (1, True)
+    assert (yard.counts()["failed"], yard.counts()["done"], yard.counts()["todo"]) == (2, 1, 1)
+    again = sh.run("process_loop", "--kind", "test", "--drain", "true")
+    assert (again.code, again.err) == (0, "")
+
+
 def test_drain_ends_when_nothing_of_its_kinds_is_left(sh: Shell, yard: Yard) -> None:
     tools.settle(yard.url, backoff=0.1)
     task = yard.add("build")

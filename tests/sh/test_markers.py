@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.sh.shells import Shell
 
 
+@pytest.mark.damages("a marker is planted")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_planted_marker_stops_no_add(sh: Shell, place: str, plant: str) -> None:
     for name in (LAST, "0000"):
@@ -29,6 +30,7 @@ def test_a_planted_marker_stops_no_add(sh: Shell, place: str, plant: str) -> Non
         assert yard.add("test").id.startswith("0002")
 
 
+@pytest.mark.damages("a marker is planted")
 def test_both_fill_a_lane_after_a_planted_last_number(sh: Shell, place: str) -> None:
     Path(place, "segments", LAST).touch()
     assert sh.run("add_task", "build").line.startswith("0000")
@@ -67,6 +69,7 @@ def test_a_plant_in_the_place_of_its_log_keeps_nobody_waiting(sh: Shell, place: 
         assert [event["event"] for event in yard.events(task=id)] == ["added"]
 
 
+@pytest.mark.damages("its settings are no file")
 @pytest.mark.parametrize("plant", ["a folder", "a pipe", "a link to a device"])
 def test_settings_that_are_no_file_are_refused_at_once(sh: Shell, place: str, plant: str) -> None:
     settings = Path(place, "yard.json")

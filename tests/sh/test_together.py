@@ -315,15 +315,63 @@ def test_the_same_ending_gets_the_same_answer_and_another_one_does_not(sh: Shell
     handle, _ = sh.claim()
     for _ in range(2):
         assert sh.run("complete_task", handle, str(result)).line == ""
-    assert sh.run("complete_task", handle).line == ""
     assert yard.report(task.id).stale_results == []
-    assert sh.run("complete_task", handle, str(other)).line == ""
+    yard.add("build")
+    now, _ = sh.claim(env={"AGENT_ID": "bob"})
+    refused = sh.run("complete_task", handle, str(other), env={"AGENT_ID": "bob"})
+    assert (refused.code, task.id in refused.err, now in refused.err) == (7, True, True)
     assert sh.run("fail_task", handle, "after all").code == 7
     report = yard.report(task.id)
     assert report.task.result == 1
     assert [(entry["outcome"], entry.get("result")) for entry in report.stale_results] == [("done", 2), ("error", None)]
+    assert sh.run("complete_task", handle).code == 7, "without its result it is another ending"
     assert sh.run("heartbeat", handle).code == sh.run("release_task", handle).code == 4
     assert tools.taskyard(yard.url, "done", handle, "--result", "1").code == 0
+
+
+def test_a_second_word_ends_the_task_with_the_first_and_is_refused(sh: Shell, yard: Yard, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text("2")
+    for result, code in (("1", 7), ("2", 0)):
+        task = yard.add("build")
+        handle, _ = sh.claim()
+        record = Path(yard.url) / "results" / task.id[:4] / f"{handle}.done.json"
+        text = f'"worker": "ada", "outcome": "done", "reason": null, "at": "2026-01-31T12:00:00.000Z", "by": "ada", "result": {result}'
+        record.parent.mkdir(exist_ok=True)
+        record.write_text(
+            f'{{"claim": "{handle}", "fence": 1, {text}, "errors": 0, "crashes": 0}}'
+        )  # and was killed then
+        assert sh.run("complete_task", handle, str(other)).code == code
+        assert (yard.get(task.id).state, yard.get(task.id).result) == ("done", int(result))
+
+
+def test_a_fail_with_another_reason_is_another_ending(sh: Shell, yard: Yard) -> None:
+    yard.add("build", max_attempts=1)
+    handle, _ = sh.claim()
+    for _ in range(2):
+        assert sh.run("fail_task", handle, "broken").line == ""
+    assert sh.run("fail_task", handle, "out of paper").code == 7
+    yard.add("build")
+    handle, _ = sh.claim()
+    for _ in range(2):
+        assert sh.run("fail_task", handle, "broken").line == ""
+    assert sh.run("fail_task", handle, "out of paper").code == 4
+
+
+def test_a_mistyped_handle_is_told_from_a_late_one(sh: Shell, yard: Yard) -> None:
+    task = yard.add("build")
+    handle, _ = sh.claim()
+    head, _, nonce = handle.rpartition(".")
+    other = "0" if nonce[0] != "0" else "1"
+    log = list(yard.events())
+    for slip in (other + nonce[1:], other + other + nonce[2:], nonce + other):
+        for verb, *more in (("complete_task",), ("fail_task", "no"), ("heartbeat",), ("release_task",)):
+            refused = sh.run(verb, f"{head}.{slip}", *more)
+            assert (refused.code, "mistyped" in refused.err) == (2, True), (verb, slip)
+    assert list(yard.events()) == log
+    assert yard.report(task.id).stale_results == []
+    assert sh.run("complete_task", f"{head}.zzzzzzzz9").code == 4
+    assert sh.run("complete_task", handle).line == ""
 
 
 def test_a_late_verb_changes_nothing_and_what_it_brought_is_kept(sh: Shell, yard: Yard, tmp_path: Path) -> None:
@@ -442,3 +490,15 @@ def test_a_claim_wakes_what_is_due_before_it_says_that_nothing_is_ready(sh: Shel
         assert handle.startswith(f"{task.id}.2.")
         assert sh.run("claim_task").code == 3
         check_log(yard)
+
+
+def test_fsck_knows_the_files_that_a_shell_leaves_for_the_next(sh: Shell, yard: Yard, place: str) -> None:
+    sh.run("add_task", "build")
+    sh.run("complete_task", sh.claim()[0])
+    left = {path.name for path in (Path(place) / "writers").iterdir() if path.suffix in (".sh", ".look")}
+    assert any(name.endswith(".sh") for name in left)
+    assert any(name.endswith(".look") for name in left)
+    told = yard.audit(repair=True)
+    assert (told["verdict"], told["findings"]) == ("clean", [])
+    assert left <= {path.name for path in (Path(place) / "writers").iterdir()}
+    assert yard.set_aside() == []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BEGIN = 1_769_860_800 * SECOND  # 2026-01-31T12:00:00Z: an hour's beginning, so that its log has one page
 VIEW = 30 * SECOND  # how long a client of a file server goes on believing what it has seen
-KILL, LOST, MISSED, TWICE = "kill", "lost", "missed", "twice"
+KILL, LOST, MISSED, TWICE, FOREIGN = "kill", "lost", "missed", "twice", "foreign"
 BEFORE = "before"  # marks a call of somebody who gets ready, or cleans up afterwards
 FAULTS = ("ENOSPC", "EIO", "EMFILE", "ESTALE")
 
@@ -42,6 +42,8 @@ class Actor:
         self.is_racing = False
         """Whether others may go between its calls: not while it gets ready."""
         self.was_killed = False
+        self.shut_out = ""
+        """A folder of another user, who keeps it to himself: what is in it is not for this process."""
         self.budget = 0
         """How many more times something may go wrong for it."""
         self._rests = 0
@@ -61,7 +63,8 @@ class Actor:
         """All that counts of it besides what its code remembers; what it makes is numbered from here on as on any other way."""
         self._rests += 1
         self._made = self._numbered = 1_000 * self._rests
-        return tuple(sorted(self.opened.items())), tuple(sorted((number, self.paths[number]) for number in self.opened))
+        opened = tuple(sorted((number, self.paths[number]) for number in self.opened))
+        return tuple(sorted(self.opened.items())), opened, self.shut_out
 
     def fresh(self) -> int:
         """A number for a new file: its own, so that it is the same whoever else makes one."""
@@ -120,6 +123,7 @@ class World:
         self.deviations: Callable[[World, Actor], Sequence[str]] = lambda _world, _actor: ()
         self.minded: Callable[[World, Actor, object], bool] = lambda _world, _actor, _what: True
         """Whether others may change this while the actor looks at it."""
+        self._sole: Sole | None = None
         self.watch: Watch | None = None
         self._owns_watch = True
         self.broken: Violation | None = None
@@ -139,7 +143,7 @@ class World:
 
     def alone(self, number: int, name: str) -> Sole:
         """Somebody who has the disk for itself from now on."""
-        actor = Sole(self, number, name)
+        self._sole = actor = Sole(self, number, name)
         self.package.kernel.world, self.package.kernel.me = self, actor
         return actor
 
@@ -152,7 +156,7 @@ class World:
         """Time passes, for everybody."""
         self.files.now += round(seconds * SECOND)
         if seconds * SECOND > VIEW:
-            for actor in self.actors:
+            for actor in (*self.actors, *([] if self._sole is None else [self._sole])):
                 actor.view.clear()
 
     # Making calls
@@ -174,7 +178,11 @@ class World:
             if wrong in FAULTS:
                 number = getattr(errno, wrong)
                 raise OSError(number, os.strerror(number), args[0] if args and isinstance(args[0], str) else None)
-            if name == LISTING_ENDS:
+            if actor.shut_out and any(_is_within(arg, actor.shut_out) for arg in args):
+                if name not in ("access", "exists"):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), args[0])
+                answer = False
+            elif name == LISTING_ENDS:
                 answer = kernel.do_listdir(actor, args[0])
                 before, now = set(args[1]), set(answer)
                 answer = sorted(before | now if args[2] == TWICE else before & now)
@@ -221,6 +229,8 @@ class World:
             actor.was_killed = True
             self._ends(actor)
             return
+        if wrong == FOREIGN:
+            actor.shut_out = args[0] if name == "listdir" else args[0].rpartition("/")[0]
         answer = self.made(actor, name, args, options, wrong)
         if wrong in (MISSED, TWICE) and not isinstance(answer, OSError):
             actor.half = (LISTING_ENDS, (args[0], tuple(answer), wrong), {})
@@ -270,7 +280,7 @@ class World:
         """What counts of this process: all that it was told, or all that it has said and was answered once it is gone."""
         if actor.node is None:
             return actor.was_killed, repr([note for note in self.told if note["by"] == actor.name])
-        return actor.node, actor.half and actor.half[1], actor.budget
+        return actor.node, actor.half and actor.half[1], actor.budget, actor.shut_out
 
     def schedule(self) -> str:
         """The order of this run, to be repeated."""
@@ -292,6 +302,11 @@ class World:
         """Let go of all that is left of the actors."""
         for program in self.programs:
             program.close()
+
+
+def _is_within(arg: object, folder: str) -> bool:
+    """Whether this is the path of what is in the folder, or the folder itself, which can be seen but not listed."""
+    return isinstance(arg, str) and f"{arg}/".startswith(f"{folder}/")
 
 
 def _shown(answer: Any) -> str:

@@ -1,4 +1,4 @@
-"""How far the tests go: scenes and modes that together take about three minutes of one core."""
+"""How far the tests go: scenes and modes that together take about six minutes of one core."""
 
 # Two claimers; a claimer and a reaper; done and a reap; a key and a key, and the janitor; resume and a zombie; cancel and done;
 # edit and claim; drop and ingest; the first crash and a late done.
@@ -10,16 +10,20 @@ OTHERS = (
     "two-takers", "beat-reap", "add-claim", "cancel-claim", "edit-edit", "drop-ingest-ingest", "fail-reap", "release-reap",
     "done-done", "claim-sweep", "sweep-done", "release-twice", "twin-sweep-claim", "look-move",
     "prune-key", "prune-retry", "add-work", "two-drops", "edit-sweep", "edit-apart", "use-use", "vouched-reap", "vouched-gone",
-    "add-take", "broken-drop",
+    "use-pass",
+    "add-take", "broken-drop", "threads-done", "threads-take",
 )  # fmt: skip
 KEYS = ("keys-janitor", "keys-finish", "keys-log", "keys-patrol")  # three processes each
+GONE = ("fail-untangle", "churned-need", "done-patrol")  # somebody looks for what another moves
+# 156 and 61 s of one core alone: too near to the limit of a test on a slow machine
+LONG_LOST = ("claimer-reaper", "edit-edit")
 EXPLORED = [
-    ("keys-janitor", "lost"),
-    *((scene, "plain") for scene in (*KEYS, *FEARED, *OTHERS, "add-after-done", "after-two")),  # the longest first
+    *((scene, "plain") for scene in (*KEYS, *FEARED, *OTHERS, "add-after-done", "after-two", "use-pass-pass", *GONE)),  # the longest first
     *((scene, "crash") for scene in (*FEARED, *OTHERS)),
-    *((scene, "lost") for scene in (*FEARED, *OTHERS)),
-    *((scene, "stale") for scene in ("two-claimers", "beat-reap", "resume-zombie", "cancel-done", "edit-claim")),
+    *((scene, "lost") for scene in (*FEARED, *OTHERS) if scene not in LONG_LOST),
+    *((scene, "stale") for scene in ("two-claimers", "beat-reap", "resume-zombie", "cancel-done", "edit-claim", "two-keys", *GONE)),
     *((scene, "torn") for scene in ("two-takers", "two-claimers", "done-reap", "drop-ingest", "cancel-claim", "cancel-done")),
+    *((scene, "foreign") for scene in ("two-takers", "cancel-done", "edit-sweep", "look-move", *GONE)),
     *((scene, "fault") for scene in ("two-takers", "cancel-done", "drop-ingest", "add-claim")),
 ]  # fmt: skip
 CUT = ("two-claimers", "done-reap", "two-keys", "cancel-done", "edit-claim")

@@ -291,7 +291,7 @@ class Files:
         node = self._own(ino)
         node.nlink += 1
         node.ctime = self.now
-        node.is_marker = folder.endswith("/segments")
+        node.is_marker = folder.endswith("/segments") and "-" not in name
         self._note(node)
         self._names(folder)[name] = ino
         self._changed(folder, name, ino, change)

@@ -108,12 +108,35 @@ class Hand:
     def done(self, claim: Any, result: Any = None) -> bool:
         return self._said("done", lambda: claim.done(result), handle=claim.handle, result=result) is not None
 
+    def in_two_threads(self, first: Callable[[], object], second: Callable[[], object]) -> None:
+        """Do both in one process: the second whole, between a move of the first and its event."""
+        journal, kernel = self.yard._store._ground.journal, self._package.kernel
+        one, other = kernel.thread, kernel.thread + 1
+
+        def append(line: bytes) -> None:
+            del journal.append
+            kernel.thread = other
+            try:
+                second()
+            finally:
+                kernel.thread = one
+            journal.append(line)
+
+        journal.append = append
+        first()
+
     def fail(self, claim: Any, reason: str = "no", **options: Any) -> bool:
         said = self._said("fail", lambda: claim.fail(reason, **options), handle=claim.handle, reason=reason)
         return said is not None
 
     def release(self, claim: Any) -> bool:
         return self._said("release", claim.release, handle=claim.handle) is not None
+
+    def hand_back(self, standing: Any) -> None:
+        """Release without a word of it, and without a record."""
+        todo = self._package.module("task").State.TODO
+        move = self._package.module("moves").Move("released", todo, standing.fence + 1, 0, 0)
+        self.yard._store.shift(standing, move, self.worker)
 
     def beat(self, claim: Any) -> bool:
         return self._said("heartbeat", claim.heartbeat, handle=claim.handle) is not None

@@ -11,6 +11,7 @@ import io
 import os
 import posixpath
 import stat
+import threading
 import time
 from contextlib import nullcontext
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN
@@ -22,7 +23,7 @@ from .files import CLOCK
 from .watch import task_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from .actors import Actor, Sole, World
     from .files import Node
@@ -62,7 +63,17 @@ class OpenFile(NamedTuple):
     position: int = 0
 
 
+THREADS = (1, 2)  # of every process; the second has its turn only where a script gives it one
 FOLDER = -1  # any folder that is open to be listed
+
+
+def _on_the_way(path: str) -> Iterator[str]:
+    """The folders that lead to this name, from the top, and the name itself."""
+    at = path.find("/", 1)
+    while at > 0:
+        yield path[:at]
+        at = path.find("/", at + 1)
+    yield path
 
 
 def _free(actor: Actor) -> int:
@@ -92,6 +103,8 @@ class Kernel:
         self.world: World = None  # type: ignore[assignment]  # both are set before anything runs
         self.me: Run | Sole = None  # type: ignore[assignment]
         """Whose code runs at the moment."""
+        self.thread = THREADS[0]
+        """Which of its threads."""
         calls = "open read write pread pwrite fsync close rename link unlink mkdir rmdir utime stat fstat listdir access lseek dup2"
         self.os = SimpleNamespace(
             **{name: getattr(os, name) for name in CONSTANTS},
@@ -131,6 +144,15 @@ class Kernel:
             "mmap": SimpleNamespace(mmap=self._mapped),
             "shutil": SimpleNamespace(rmtree=lambda path, **_: self._entry("rmtree")(path)),
             "random": SimpleNamespace(random=lambda: int.from_bytes(self._urandom(4), "big") / (1 << 32)),
+            "threading": SimpleNamespace(
+                **{
+                    name: getattr(threading, name)
+                    for name in threading.__all__
+                    if name not in ("get_ident", "enumerate")
+                },
+                get_ident=lambda: self.thread,
+                enumerate=lambda: [SimpleNamespace(ident=number) for number in THREADS],
+            ),
             "ctypes": SimpleNamespace(CDLL=lambda *_, **__: everything, get_errno=lambda: errno.EIO),
         }
 
@@ -183,8 +205,8 @@ class Kernel:
             [SimpleNamespace(name=name, is_dir=lambda is_dir=is_dir, **_: is_dir) for name, is_dir in entries]
         )
 
-    def _mapped(self, descriptor: int, _: int) -> Mapped:
-        return Mapped(self, self.me.call("map", (descriptor,), {}))
+    def _mapped(self, descriptor: int, size: int) -> Mapped:
+        return Mapped(self, self.me.call("map", (descriptor,), {}), size)
 
     # What is learned or said without a call that others could come before
 
@@ -238,20 +260,28 @@ class Kernel:
     def _seen(self, actor: Actor, path: str) -> Node:
         files = self.world.files
         if self.world.stale:
+            self._known_missing(actor, path)
             if path in actor.view:
                 ino = actor.view[path]
-                if ino is None:
-                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+                assert ino is not None  # it would be known to be missing
                 files.read(files.nodes[ino])
                 if files.nodes[ino].nlink:
                     return files.nodes[ino]
-            node = files.look(path)
-            actor.view[path] = None if node is None else node.ino
+            self._remember(actor, path)
         return files.find(path)
 
     def _known_missing(self, actor: Actor, path: str) -> None:
-        if self.world.stale and actor.view.get(path, 0) is None:
+        """Answer from memory where this name, or a folder above it, was missing when this process looked for it last."""
+        if self.world.stale and any(actor.view.get(above, 0) is None for above in _on_the_way(path)):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    def _remember(self, actor: Actor, path: str) -> None:
+        """Look a name up, and remember what it stands for, or the first on the way there that is missing."""
+        for above in _on_the_way(path):
+            node = self.world.files.look(above)
+            if node is None or above == path:
+                actor.view[above] = None if node is None else node.ino
+                return
 
     def _learn(self, actor: Actor, *paths: str) -> None:
         if self.world.stale:
@@ -269,6 +299,7 @@ class Kernel:
             actor.paths[descriptor] = path
             return descriptor
         if flags & os.O_CREAT:
+            self._known_missing(actor, path.rpartition("/")[0])
             node = files.look(path)
             if node is None:
                 node = files.made(path, actor.fresh(), folder=False)
@@ -350,12 +381,14 @@ class Kernel:
 
     def do_rename(self, actor: Actor, path: str, target: str) -> None:
         self._known_missing(actor, path)
+        self._known_missing(actor, target.rpartition("/")[0])
         try:
             self.world.files.renamed(path, target)
         finally:
             self._learn(actor, path, target)
 
     def do_link(self, actor: Actor, path: str, target: str, **_: Any) -> None:
+        self._known_missing(actor, target.rpartition("/")[0])
         self.world.files.linked(path, target)
         self._learn(actor, target)
 
@@ -367,6 +400,7 @@ class Kernel:
             self._learn(actor, path)
 
     def do_mkdir(self, actor: Actor, path: str, mode: int = 0o777) -> None:
+        self._known_missing(actor, path.rpartition("/")[0])
         try:
             self.world.files.made(path, actor.fresh(), folder=True)
         finally:
@@ -389,8 +423,12 @@ class Kernel:
         self.world.files.removed(path)
 
     def do_listdir(self, actor: Actor, path: str) -> list[str]:
+        if self.world.stale:
+            self._known_missing(actor, path)
+            self._remember(actor, path)
         names = self.world.files.listed(path)
         if self.world.stale:
+            # A listing asks the server, and what was believed of the names in the folder is forgotten.
             for known in [known for known in actor.view if known.rpartition("/")[0] == path]:
                 del actor.view[known]
         return names
@@ -457,9 +495,13 @@ class Kernel:
 class Mapped:
     """A file's memory: writing to it is no call, and nobody's death takes it back."""
 
-    def __init__(self, kernel: Kernel, ino: int) -> None:
+    def __init__(self, kernel: Kernel, ino: int, size: int) -> None:
         self._kernel = kernel
+        self._size = size
         self.ino = ino
+
+    def __len__(self) -> int:
+        return self._size
 
     def __setitem__(self, part: slice, content: bytes) -> None:
         self._kernel.me.call("mapped", (self.ino, part.start or 0, part.stop, content), {})

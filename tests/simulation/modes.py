@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from .actors import KILL, LOST, MISSED, TWICE
+from .actors import FOREIGN, KILL, LOST, MISSED, TWICE
 from .kernel import CHANGING
 
 if TYPE_CHECKING:
@@ -58,4 +58,21 @@ def torn_listing(world: World, actor: Actor) -> Sequence[str]:
     return ()
 
 
-MODES = {"plain": nothing, "crash": crash, "lost": lost_reply, "fault": fault, "torn": torn_listing}
+def foreign_folder(world: World, actor: Actor) -> Sequence[str]:
+    """A folder that the yard made as it went is another user's, who keeps it to himself: from here on this process is shut out."""
+    name, args, _ = actor.pending or ("", (), {})
+    if name not in ("listdir", "open", "stat", "access", "exists") or (name == "open" and args[1] & os.O_CREAT):
+        return ()
+    folder = args[0] if name == "listdir" else args[0].rpartition("/")[0]
+    made_later = folder.startswith(f"{world.root}/") and folder.count("/") > world.root.count("/") + 1
+    return (FOREIGN,) if made_later and folder in world.files.names and not actor.shut_out else ()
+
+
+MODES = {
+    "plain": nothing,
+    "crash": crash,
+    "lost": lost_reply,
+    "fault": fault,
+    "torn": torn_listing,
+    "foreign": foreign_folder,
+}

@@ -146,7 +146,7 @@ def key_written_before_its_task(package: Package) -> None:
     """First the key, so that nobody else takes it; then the task."""
     keys = package.module("stores.directory.keys").Keys
 
-    def take(self: Any, key: str, written: str) -> bool:
+    def take(self: Any, key: str, written: str, *, sync: bool) -> bool:
         path = self.path(key)
         self._ground.mover.ensure(path.rpartition("/")[0])
         try:
@@ -205,6 +205,29 @@ def not_found_after_one_pass(package: Package) -> None:
     package.module("stores.directory.lookup")._PASSES = 1
 
 
+@plant("done-patrol", "stale", "lost")
+def remembered_names_believed(package: Package) -> None:
+    """What the kernel says is not there is not there."""
+    package.module("stores.directory.ground")._disk = lambda *_, **__: _disk(package)()
+    # Whoever looks for what other programs have moved lists the folders above, and forgets by that what was missing.
+    package.module("stores.directory.lookup").Lookup._astray = lambda *_: {}
+
+
+@plant("churned-need", "plain", "too early")
+def gone_because_it_was_not_found(package: Package) -> None:
+    """A needed task that is nowhere was done and pruned, and the look was thorough."""
+    package.module("stores.directory.missing").Missing.is_gone = lambda *_: True
+    package.module("stores.directory.lookup")._PASSES = 1
+
+
+@plant("fail-untangle", "foreign", "too early")
+def needs_that_cannot_be_seen_are_met(package: Package) -> None:
+    """What is not there is not needed any more, and whoever needs nothing can go."""
+    os = package.kernel.os
+    _disk(package).exists = lambda self, path: os.path.lexists(path)
+    package.module("stores.directory.untangling").Untangling._is_free = lambda *_: True
+
+
 @plant("add-claim", "power", "lost")
 def file_synced_without_its_folder(package: Package) -> None:
     """The content is safe, and a name is only a name."""
@@ -229,7 +252,14 @@ def needs_looked_at_before_they_are_registered(package: Package) -> None:
 def log_without_an_intent(package: Package) -> None:
     """The line is written right after the move."""
     writer = package.module("stores.directory.writers").Writers
-    writer.intent = lambda *_: None
+    writer.intents = lambda *_: []
+
+
+@plant("threads-done", "crash", "log")
+def one_intent_for_all_threads(package: Package) -> None:
+    """A process makes one move at a time, until somebody gives it threads."""
+    package.module("stores.directory.writers").get_ident = lambda: 1
+    package.module("stores.directory.journal").get_ident = lambda: 1
 
 
 @plant("resume-zombie", "plain", "result", "acknowledged", "late verb")
@@ -248,18 +278,20 @@ def ending_that_looks_before_it_moves(package: Package) -> None:
     shifts.shift = shift
 
 
-@plant("add-work", "plain", "counters", "acknowledged")
+@plant("add-work", "plain", "counters")
 def task_in_its_place_before_it_is_written(package: Package) -> None:
     """Its name is what others look for; what it says comes right after."""
     adder = package.module("stores.directory.adding").Adder
     body = package.module("stores.directory.body")
-    put = adder._put
+    os, put = package.kernel.os, adder._put
     package.module("stores.directory.adding").body = type("Empty", (), {"encode": staticmethod(lambda *_: b"")})
 
     def written(self: Any, batch: Any, by: str) -> None:
+        opened = [(new, os.open(new.written, os.O_WRONLY)) for new in batch]  # writes wherever the file is by then
         put(self, batch, by)
-        for new in batch:
-            self._disk.append(f"{new.folder}/{new.name}", body.encode(new.id, new.draft, new.due), create=False)
+        for new, descriptor in opened:
+            os.write(descriptor, body.encode(new.id, new.draft, new.due))
+            os.close(descriptor)
 
     adder._put = written
 
@@ -275,7 +307,7 @@ def let_go_by_the_first_that_is_done(package: Package) -> None:
     """What it waited for is done; the folder will be tidied later."""
     edges = package.module("stores.directory.edges").Edges
 
-    def meet(self: Any, id: str, other: str) -> bool:
+    def meet(self: Any, id: str, other: str, *, tidy: bool = True) -> bool:
         self._ground.bounds.remove(f"{self._needs(id)}/{other}")
         self._ground.mover.drop(self._needs(id))
         return True

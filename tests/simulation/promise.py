@@ -28,11 +28,12 @@ GRAMMAR = {
     "yard.json": "", ".gitignore": "", "archive": r"[^/]+\.gz",
     "results": rf"{_SEG}/{_CLAIM}\.(done|error|released|crash|cancelled|resumed|stale-[0-9a-f]{{12}})\.json",
     "attempts": rf"{_SEG}/{_ID}/{_CLAIM}/.*", "edits": rf"{_SEG}/{_ID}\.{_W}{{8}}\.json",
+    "names": rf"{_SEG}/{_ID}\.[^/]+",
     "needs": rf"{_SEG}/{_ID}/{_ID}", "followers": rf"{_SEG}/{_ID}/({_ID}|failed|cancelled)",
-    "keys": r"([0-9a-f]{2})/\1[0-9a-f]{38}\.json", "paused": r"[^/]+", "segments": _SEG,
+    "keys": r"([0-9a-f]{2})/\1[0-9a-f]{38}\.json", "paused": r"[^/]+", "segments": rf"{_SEG}|[0-9]-[^/]+",
     "events": r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\.[^./]+(\.[0-9]+)?\.jsonl",
     "workers": r"[^/]+", "writers": rf"([0-9]+-{_W}{{8}}(\.new)?|lost_races)", "turns": "[0-9]+",
-    "dead": r"[^/]+", "tmp": rf"(clock|{_ID}\.json|[0-9]+-{_W}{{8}}\.[0-9]+(\..*\.drop)?|init-{_W}{{8}})",
+    "dead": r"[^/]+", "tmp": rf"(clock|{_ID}\.(json|missing)|[0-9]+-{_W}{{8}}\.[0-9]+(\..*\.drop)?|init-{_W}{{8}})",
 }  # fmt: skip
 
 
@@ -43,7 +44,7 @@ def places(world: World) -> dict[str, tuple[str, Token]]:
         for name in names:
             task = task_at(world.root, f"{folder}/{name}")
             if task is not None:
-                lane = Lane.parse(folder.split("/")[-2]) if task[1] == "todo" else None
+                lane = Lane.of_folder(folder.split("/")[-2]) if task[1] == "todo" else None
                 token = Token.parse(name, lane)
                 if token is None:
                     raise Violation("grammar", f"{folder}/{name} is no task's name")
@@ -251,7 +252,8 @@ def log(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
         final = [event for event in story if event["event"] == "done" or event.get("final")]
         moves = Counter(event["fence"] for event in story if event not in final or event["event"] == "reaped")
         told = [(event["event"], event["fence"]) for event in story]
-        if not token.uses and set(moves) != set(range(token.fence + 1)):
+        ending = state in ("done", "failed") and token.nonce is not None  # which keeps the number of its claim
+        if (not token.uses and set(moves) != set(range(token.fence + 1))) or (ending and not final):
             raise Violation("log", f"a gap in {told}, and {id} is {state} with fence {token.fence}")
         if max(moves.values()) > 1 or len([event for event in final if event["event"] == "done"]) > 1:
             raise Violation("log", f"a double in {told}")
@@ -286,16 +288,19 @@ def _edited(world: World, hand: Hand, note: dict[str, Any]) -> None:
 
 
 def drops(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
-    """A file that arrived whole is one task, or set aside; never gone, never two."""
+    """A file that arrived whole is one task, which tells its name, or set aside; never gone, never two."""
     for note in world.told:
         if note["verb"] == "drop" and note["answer"] == "ok":
-            made = sum(hand.yard.get(id).data == note["data"] for id in there)
+            tasks = [task for task in map(hand.yard.get, there) if task.data == note["data"]]
+            made = len(tasks)
             aside = sum(entry["name"].split("~")[0] == note["file"] for entry in hand.yard.set_aside())
             box = f"{note['file']}.json" in world.files.names[f"{world.root}/todo"]
             same = [n for n in world.told if n["verb"] == "drop" and n["data"] == note["data"]]
             twice = len(same) == 1 and made + aside + box > 1
             if made + aside + box == 0 or twice or made > (1 if "taskId" in note["data"] else len(same)):
                 raise Violation("drop", f"{note['file']} has become {made} tasks, {aside} set aside")
+            if len(same) == 1 and made and str(tasks[0].dropped_as).split("~")[0] != note["file"]:
+                raise Violation("drop", f"{note['file']} has become a task that was dropped as {tasks[0].dropped_as}")
 
 
 def after_a_sweep(world: World, hand: Hand, known: set[str], *, logged: bool, cut: bool) -> None:

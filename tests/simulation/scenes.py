@@ -21,6 +21,10 @@ def one_task(hand: Hand) -> Context:
     return {"id": hand.add("build", {"n": 1})}
 
 
+def two_tasks(hand: Hand) -> Context:
+    return {"ids": [hand.add("build", {"n": n}) for n in (1, 2)]}
+
+
 def queued_long_ago(hand: Hand) -> Context:
     context = one_task(hand)
     hand.world.advance(10 * LEASE)
@@ -66,6 +70,12 @@ def after_two(hand: Hand) -> Context:
     """A task that comes after two others, each of which is about to be done by somebody."""
     ids = [hand.add("build", {"n": n}) for n in (1, 2)]
     return {"id": hand.add("test", {"n": 3}, after=ids)}
+
+
+def after_one(hand: Hand) -> Context:
+    """A task that comes after another one, both in one segment."""
+    first = hand.add("build", {"n": 1})
+    return {"id": first, "follower": hand.add("build", {"n": 2}, after=[first])}
 
 
 def ended_long_ago(hand: Hand) -> Context:
@@ -115,6 +125,24 @@ def done(hand: Hand, _: Context) -> Iterator[None]:
     hand.done(claim, {"by": "the holder"})
 
 
+def done_in_two_threads(hand: Hand, _: Context) -> Iterator[None]:
+    claims = [hand.claim(), hand.claim()]
+    yield
+    hand.in_two_threads(*(lambda claim=claim: hand.done(claim, {"by": "the holder"}) for claim in claims))
+
+
+def take_in_two_threads(hand: Hand, context: Context) -> Iterator[None]:
+    """Each one of two tasks; others want them too."""
+    yield
+    hand.in_two_threads(*(lambda id=id: hand.grab(id) for id in context["ids"]))
+
+
+def holding(hand: Hand, _: Context) -> Iterator[None]:
+    """A process that holds what others want, and does nothing meanwhile."""
+    hand.claim()
+    yield
+
+
 def done_twice(hand: Hand, _: Context) -> Iterator[None]:
     claim = hand.claim()
     yield
@@ -160,6 +188,34 @@ def fail(hand: Hand, _: Context) -> Iterator[None]:
     claim = hand.claim()
     yield
     hand.fail(claim, "it broke")
+
+
+def fail_for_good(hand: Hand, _: Context) -> Iterator[None]:
+    claim = hand.claim()
+    yield
+    hand.fail(claim, "it broke", retry=False)
+
+
+def take_and_release(hand: Hand, context: Context) -> Iterator[None]:
+    """What is claimed and handed back all the time slips past those who look for it."""
+    standing = hand.claim(context["id"])._standing
+    yield
+    hand.hand_back(standing)
+    again = hand.grab(context["id"])
+    if again is not None:
+        hand.hand_back(again._standing)
+
+
+def looking_before(*duties: str) -> Script:
+    """A process that has looked for the task before it sweeps, and looks once more after it: it remembers what was missing."""
+
+    def script(hand: Hand, context: Context) -> Iterator[None]:
+        hand.stand(context["id"])
+        yield
+        hand.sweep_in(*duties)
+        hand.stood(context["id"])
+
+    return script
 
 
 def release(hand: Hand, _: Context) -> Iterator[None]:
@@ -342,6 +398,8 @@ SCENES = {
         Scene("edit-edit", one_task, [("ada", edit), ("bob", edit)]),
         Scene("drop-ingest", known_lane, [("user", drop), ("ada", reap)]),
         Scene("drop-ingest-ingest", dropped_before, [("ada", reap), ("bob", reap)]),
+        Scene("threads-done", two_tasks, [("ada", done_in_two_threads), ("eve", sweeping(*DUTIES["log"]))]),
+        Scene("threads-take", two_tasks, [("ada", take_in_two_threads), ("bob", grabbing(1))]),
         Scene("first-crash", claimed_before, [("ada", done), ("eve", take_after_the_crash)]),
         Scene("fail-reap", claimed_before, [("ada", fail), ("eve", wait_and_reap)]),
         Scene("release-reap", claimed_before, [("ada", release), ("eve", wait_and_reap)]),
@@ -356,6 +414,8 @@ SCENES = {
         Scene("two-drops", dropped_before, [("user", drop_again), ("ada", reap)]),
         Scene("broken-drop", broken_drop, [("ada", reap), ("bob", reap)]),
         Scene("use-use", two_that_use_one, [("ada", grabbing(0)), ("bob", grabbing(1))]),
+        Scene("use-pass", two_that_use_one, [("ada", done), ("bob", take)]),
+        Scene("use-pass-pass", two_that_use_one, [("ada", holding), ("bob", take), ("cyd", take)]),
         Scene("after-two", after_two, [("ada", done), ("bob", done)]),
         Scene("vouched-reap", claimed_before, [("ada", vouched_done), ("eve", reap)]),
         Scene("vouched-gone", claimed_before, [("ada", vouched_and_gone), ("eve", reap)]),
@@ -363,6 +423,9 @@ SCENES = {
         Scene("add-work", known_and_empty_lane, [("bob", add), ("ada", work)]),
         Scene("prune-retry", ended_long_ago, [("ada", retry), ("eve", prune)]),
         Scene("prune-key", ended_long_ago, [("ada", add_with_key), ("eve", prune)]),
+        Scene("fail-untangle", after_one, [("ada", fail_for_good), ("eve", looking_before("_untangling.walk"))]),
+        Scene("churned-need", after_one, [("ada", take_and_release), ("eve", sweeping("_untangling.walk"))]),
+        Scene("done-patrol", one_task, [("ada", done), ("eve", looking_before("_patrol.walk"))]),
         Scene("look-move", claimed_before, [("ada", release), ("bob", look), ("cyd", take)]),
     )
 }

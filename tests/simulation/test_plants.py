@@ -10,6 +10,8 @@ from .replay import replayed
 from .search import cut, explored, staged
 from .story import told
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_planted_bug_is_found(name: str) -> None:

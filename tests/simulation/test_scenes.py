@@ -11,6 +11,8 @@ from .package import Package
 from .search import cut, explored, staged
 from .story import told
 
+pytestmark = pytest.mark.proof
+
 
 def again(found: Found, rest: str) -> str:
     """The story, as pytest shows it."""

@@ -267,7 +267,7 @@ def test_a_drain_waits_for_what_comes_back_and_for_what_others_hold(yard: Yard) 
     def handler(job: Job) -> None:
         raise ValueError("broken")
 
-    assert worker.run(drain=True).as_dict() == {"error": 2}
+    assert worker.run(drain=True).as_dict() == {"error": 1, "failed": 1}
     assert yard.counts()["failed"] == 1
 
 
@@ -436,3 +436,18 @@ def test_a_yard_in_memory_has_no_processes(yard: Yard) -> None:
     if yard.url.startswith("memory:"):
         with pytest.raises(Invalid, match="one process"):
             worker.run(processes=True)
+
+
+def test_an_idle_worker_tells_of_a_pause_once(yard: Yard) -> None:
+    worker = Worker(yard)
+    told: list[str] = []
+    yard.add("build")
+    yard.pause()
+    worker.handles("build")(lambda job: None)
+    running = threading.Thread(target=lambda: worker.run(max_tasks=1, tell=told.append))
+    running.start()
+    wait_until(lambda: told)
+    yard.add("build")
+    yard.unpause()
+    running.join(30)
+    assert told == ["paused: the whole yard; nothing of it is handed out before 'taskyard unpause'"]

@@ -57,6 +57,12 @@ def _by_whom(story: Story, final: Final) -> Iterator[Violation]:
         elif final.result not in _results(causes):
             text = f"task {story.id} has the result {final.result}, which {handle} did not give first"
             yield Violation("wrong_result", story.id, text, causes)
+        lied = [op for op in causes if op.told is not None and op.given["result"] != final.result]
+        if lied:
+            text = (
+                f"{handle} was told that task {story.id} is done with what it brought, and the result is {final.result}"
+            )
+            yield Violation("wrong_result", story.id, text, lied)
 
 
 def _results(causes: list[Operation]) -> set[str]:
@@ -80,18 +86,38 @@ def settled(story: Story) -> Iterator[Violation]:
             )
         for verb, outcome in ENDINGS.items():
             ops = story.ops(handle, verb)
-            for first in ops:
-                changed = [
-                    op for op in ops if first.told is not None and op.refused and first.precedes(op) and not op.unknown
-                ]
-                if changed:
-                    text = f"{verb} under {handle} was acknowledged, and refused when it was said again"
-                    yield Violation("answer_changed", story.id, text, [first, changed[0]])
-                    break
-            lost = [op for op in ops if op.refused == "claim_lost"]
+            yield from _answers(story, handle, verb)
+            lost = [op for op in ops if op.refused == "claim_lost" and not _is_second(op, ops)]
             if lost and outcome in story.outcomes(handle):
                 text = f"{verb} under {handle} was refused, and counted all the same"
                 yield Violation("refused_yet_done", story.id, text, lost[:1])
+
+
+def _is_second(refused: Operation, ops: list[Operation]) -> bool:
+    """Whether the same verb was said under the claim with something else, which may be what counted."""
+    return any(not op.refused and _brought(op) != _brought(refused) for op in ops)
+
+
+def _answers(story: Story, handle: str, verb: str) -> Iterator[Violation]:
+    """The same ending said again gets the same answer; one that brings something else is never acknowledged."""
+    ops = story.ops(handle, verb)
+    for first in ops:
+        if first.told is None:
+            continue
+        again = [op for op in ops if first.precedes(op) and not op.unknown]
+        for op in again:
+            if op.refused and _brought(op) == _brought(first):
+                text = f"{verb} under {handle} was acknowledged, and refused when it was said again"
+                yield Violation("answer_changed", story.id, text, [first, op])
+                return
+            if op.told is not None and _brought(op) != _brought(first):
+                text = f"{verb} under {handle} was acknowledged, and again with something else"
+                yield Violation("ended_twice", story.id, text, [first, op])
+                return
+
+
+def _brought(op: Operation) -> tuple[object, object]:
+    return op.given.get("result"), op.given.get("reason")
 
 
 def accounted(story: Story) -> Iterator[Violation]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from taskyard.moves import Move
     from taskyard.proof.scribe import Scribe
     from taskyard.store import Store
-    from taskyard.task import Standing, Task
+    from taskyard.task import Standing, State, Task
     from taskyard.yard import Yard
 
     Answer = TypeVar("Answer")
@@ -172,9 +172,9 @@ class Held:
         """As the claim's."""
         self._said("done", lambda: self.claim.done(result), result=word(result))
 
-    def fail(self, reason: str, retry: bool = True) -> None:
+    def fail(self, reason: str, retry: bool = True) -> State:
         """As the claim's."""
-        self._said("fail", lambda: self.claim.fail(reason, retry))
+        return self._said("fail", lambda: self.claim.fail(reason, retry), reason=word(reason))
 
     def release(self, after: float = 0.0, reason: str | None = None) -> None:
         """As the claim's."""

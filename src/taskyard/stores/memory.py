@@ -9,8 +9,9 @@ from weakref import WeakValueDictionary
 
 from taskyard import draft, moves, times
 from taskyard.errors import Conflict, Invalid, NotFound, Unavailable
+from taskyard.ids import short
 from taskyard.retry import Policy
-from taskyard.store import STALE_MOST, Grant, OneByOne, Report, foreign
+from taskyard.store import STALE_MOST, Grant, OneByOne, Outside, Report, foreign
 from taskyard.stores.shelf import Record, Shelf
 from taskyard.task import State, Task
 
@@ -85,7 +86,7 @@ class MemoryStore(OneByOne):
                 tasks[-1].created = known is None
             return tasks
 
-    def intake(self, by: str) -> int:  # noqa: ARG002  there is no door but `add`
+    def intake(self, by: str, limit: int | None = None) -> int:  # noqa: ARG002  there is no door but `add`
         """Nothing is ever left at the door."""
         return 0
 
@@ -96,6 +97,14 @@ class MemoryStore(OneByOne):
     def give_back(self, name: str) -> None:
         """Nothing is set aside."""
         raise NotFound(f"no task has the id {name!a}")
+
+    def outside(self) -> Outside:
+        """There are no folders here."""
+        return Outside()
+
+    def dropped_under(self, name: str) -> list[str]:  # noqa: ARG002  the seam's words
+        """Nothing is dropped here."""
+        return []
 
     def claim(self, want: Want, nonce: str) -> Grant | None:
         """Hand out the most urgent, oldest task that serves, or the one that is named."""
@@ -124,7 +133,7 @@ class MemoryStore(OneByOne):
         """Nobody outlives this process to see it dead."""
 
     def stand(self, id: str) -> Standing:
-        """Where the task of this id, or of this unique prefix, stands now."""
+        """Where the one task that fits this pattern stands now."""
         with self._open() as shelf:
             record = shelf.named(id)
             standing = record.standing.copy()
@@ -247,6 +256,9 @@ class MemoryStore(OneByOne):
                     found.append(dict(event))
             return found, str(at)
 
+    def confirm(self, standing: Standing) -> None:
+        """What stands here was never anywhere else."""
+
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Put the output of a verb that came too late aside, once however often it comes."""
         with self._open() as shelf:
@@ -291,7 +303,7 @@ class MemoryStore(OneByOne):
         """Nothing here needs it."""
 
     def get(self, id: str) -> Report:
-        """All about the task of this id or unique prefix."""
+        """All about the one task that fits this pattern."""
         with self._open() as shelf:
             record = shelf.named(id)
             stale = [{**entry, "result": json.loads(entry["result"])} for entry in record.stale]
@@ -314,9 +326,9 @@ class MemoryStore(OneByOne):
             return page, None
 
     def shorten(self, ids: Sequence[str]) -> list[str]:
-        """For each id the shortest beginning that names no other task."""
+        """For each whole id its short name."""
         with self._open() as shelf:
-            return [shelf.shortest(id) for id in ids]
+            return shelf.shorten(ids)
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Tasks by kind and state."""
@@ -328,8 +340,8 @@ class MemoryStore(OneByOne):
             return rows
 
     def tallies(self) -> dict[str, int]:
-        """Nobody ever races: one lock orders all."""
-        return {"lost_races": 0}
+        """None: one lock orders all, and there is no drop box."""
+        return {"lost_races": 0, "dropped": 0}
 
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
@@ -429,7 +441,10 @@ def _check_keys(shelf: Shelf, drafts: Sequence[Draft]) -> None:
     for new in drafts:
         if new.key is None:
             continue
-        owner, first = shelf.keys.get(new.key) or meant.setdefault(new.key, ("that is added with it", new))
+        known = shelf.keys.get(new.key)
+        owner, first = (
+            (short(known[0]), known[1]) if known else meant.setdefault(new.key, ("that is added with it", new))
+        )
         if new.kind != first.kind or not draft.same(json.loads(first.payload), json.loads(new.payload)):
             raise Conflict(
                 f"the key {new.key!r} belongs to task {owner}, which is not the same",

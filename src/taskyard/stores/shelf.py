@@ -7,13 +7,12 @@ from bisect import bisect_left, bisect_right
 from heapq import heappop, heappush
 from threading import Condition
 
-from taskyard import ids, times
-from taskyard.errors import Ambiguous, NotFound
+from taskyard import ids, naming, times
 from taskyard.task import Standing, State, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
     from typing import Any, Self
 
@@ -269,29 +268,28 @@ class Shelf:
             return None  # pruned
         return record if record.standing.state is state and record.standing.fence == entry[1] else None
 
-    def named(self, id: str) -> Record:
-        """The task of this id or unique prefix."""
-        record = self._records.get(id)
+    def named(self, pattern: str) -> Record:
+        """The one task that fits this pattern."""
+        record = self._records.get(pattern)
         if record is not None:
             return record
-        start = bisect_left(self._ids, id)
-        matches = [found for found in self._ids[start : start + 6] if found.startswith(id)]
+        begin, end = ids.ends(pattern)
+        matches = [id for id in self._beginning(begin) if id.endswith(end)]
         if not matches:
-            raise NotFound(f"no task has the id {id}", hint="'taskyard list' shows the ids that there are")
+            raise naming.unknown(pattern)
         if len(matches) > 1:
-            shown = ", ".join(matches[:5]) + (", ..." if len(matches) > 5 else "")
-            raise Ambiguous(f"more than one task starts with {id}: {shown}", hint="give more of the id")
+            raise naming.ambiguous(pattern, matches)
         return self._records[matches[0]]
 
-    def shortest(self, id: str) -> str:
-        """The shortest beginning of this id that names no other task."""
-        whole = self.named(id).standing.id
-        at = bisect_left(self._ids, whole)
-        length = ids.SEGMENT
-        for other in self._ids[max(0, at - 1) : at] + self._ids[at + 1 : at + 2]:
-            while whole[:length] == other[:length]:
-                length += 1
-        return whole[:length]
+    def shorten(self, wanted: Sequence[str]) -> list[str]:
+        """The short names of these ids."""
+        segments = {id[: ids.SEGMENT] for id in wanted}
+        return ids.shorten(wanted, (id for segment in segments for id in self._beginning(segment)))
+
+    def _beginning(self, begin: str) -> list[str]:
+        """The ids that begin so, which are those of one segment at the most."""
+        start = bisect_left(self._ids, begin)
+        return self._ids[start : bisect_left(self._ids, f"{begin}{{", start)]
 
     def audit(self) -> Iterator[tuple[str, str, str]]:
         """What does not hold that must: a code, the task, and what is wrong."""

@@ -11,9 +11,9 @@ class Ending(StrEnum):
 
     DONE = "done"
     ERROR = "error"
-    """Counted, and tried again while attempts are left."""
+    """Counted, and tried again."""
     FATAL = "failed"
-    """Not tried again."""
+    """Failed for good: said so, or its attempts are used up."""
     LATER = "later"
     """To be tried again after a while; not counted."""
     RELEASED = "released"
@@ -70,6 +70,7 @@ def crashed(reason: str) -> Outcome:
 
 RELEASED = Outcome(Ending.RELEASED)
 SETTLED = Outcome(Ending.SETTLED)
+SETTLED_AS_FAILED = Outcome(Ending.FATAL, reason="its command has said so")
 LOST = Outcome(Ending.LOST)
 
 

@@ -13,9 +13,9 @@ import time
 from typing import TYPE_CHECKING
 
 from taskyard.errors import Invalid
+from taskyard.signals import stops
 from taskyard.worker.news import News
 from taskyard.worker.options import Tally
-from taskyard.worker.signals import stops
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,17 +8,18 @@ process, which asks the system whether the worker still runs. A worker that is s
 from __future__ import annotations
 
 import threading
-import time
 from typing import TYPE_CHECKING, Protocol
 
 from taskyard.claim import BEATS
 from taskyard.errors import ClaimLost, NotFound, TaskyardError
+from taskyard.times import ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from taskyard.claim import Claim
     from taskyard.worker.job import Job
+    from taskyard.yard import Yard
 
 LOOK_EVERY = 1.0  # seconds: how soon a task that was cancelled is noticed
 STOP_GRACE = 1e9  # seconds that work gets to stop after its claim was lost: as long as its command's own grace
@@ -44,13 +45,13 @@ class Held:
 
     def __init__(self, lease: float) -> None:
         self.every = lease / BEATS
-        self.beat_at = time.monotonic() + self.every
+        self.beat_at = ticks() + self.every
         self.look_at = 0.0
         self.look_again()
 
     def look_again(self) -> None:
         """The next look: soon enough to notice a cancel, and to beat in time."""
-        self.look_at = time.monotonic() + min(LOOK_EVERY, self.every)
+        self.look_at = ticks() + min(LOOK_EVERY, self.every)
 
 
 class Pulse:
@@ -69,6 +70,7 @@ class Pulse:
         self._may_beat = may_beat
         self._change = threading.Event()
         self._until: float | None = 0.0
+        self._tend_at = 0.0
         self._over = False
 
     def add(self, handle: str, lease: float) -> None:
@@ -92,7 +94,7 @@ class Pulse:
             if pause is None and not idle:
                 pause = LOOK_EVERY  # short tasks come one after the other: waking up for each of them is not worth it
             idle = pause is None
-            self._until = None if pause is None else time.monotonic() + pause
+            self._until = None if pause is None else ticks() + pause
             if self._change.wait(pause):
                 self._change.clear()
             self.turn()
@@ -106,19 +108,30 @@ class Pulse:
         """Seconds until something is to be done, or None where nothing is held."""
         with self._lock:
             soonest = min((one.look_at for one in self._held.values()), default=None)
-        return None if soonest is None else max(0.0, soonest - time.monotonic())
+        return None if soonest is None else max(0.0, soonest - ticks())
 
     def turn(self) -> None:
         """Look after every claim that is due for it."""
-        now = time.monotonic()
+        now = ticks()
         with self._lock:
             due = [(handle, one) for handle, one in self._held.items() if one.look_at <= now]
-        for handle, one, claim, held in self._looked_up(due):
+        looked = self._looked_up(due)
+        for handle, one, claim, held in looked:
             if held and self._has_beaten(one, claim):
                 one.look_again()
             else:
                 self.remove(handle)
                 self._lost(handle)
+        if looked and now >= self._tend_at:
+            self._tend(looked[0][2].yard, now)
+
+    def _tend(self, yard: Yard, now: float) -> None:
+        """Do the janitor's share: where every worker is busy none asks for a task, and a dead one's would stay where it is."""
+        self._tend_at = now + yard.policy.sweep_every
+        try:
+            yard._tend()
+        except TaskyardError:
+            pass  # the next look tries again
 
     def _looked_up(self, due: list[tuple[str, Held]]) -> list[tuple[str, Held, Claim, bool]]:
         """Each with its claim, and whether that holds; none while the store is away, and those are looked at again."""
@@ -136,9 +149,9 @@ class Pulse:
     def _has_beaten(self, one: Held, claim: Claim) -> bool:
         """Whether the claim is alive after this; it beats if that is due."""
         try:
-            if time.monotonic() + min(LOOK_EVERY, one.every) / 2 >= one.beat_at and self._may_beat():
+            if ticks() + min(LOOK_EVERY, one.every) / 2 >= one.beat_at and self._may_beat():
                 claim.heartbeat()
-                one.beat_at = time.monotonic() + one.every
+                one.beat_at = ticks() + one.every
         except (ClaimLost, NotFound):
             return False
         except TaskyardError:

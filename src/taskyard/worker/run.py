@@ -22,6 +22,7 @@ from taskyard.worker.job import Job
 from taskyard.worker.news import News
 from taskyard.worker.options import Tally
 from taskyard.worker.outbox import Outbox
+from taskyard.worker.pauses import Pauses
 from taskyard.worker.runner import Runner
 from taskyard.worker.trouble import Trouble
 
@@ -67,6 +68,7 @@ class Run:
         self._make_beats = beats
         self._report = report
         self._trouble = Trouble(tell)
+        self._pauses = Pauses(self._store, options.kinds, tell)
         self.tally = Tally()
         self._stopping = threading.Event()
         self._given_up = threading.Event()
@@ -241,6 +243,8 @@ class Run:
                 try:
                     found = self._claim()
                     self._trouble.over()
+                    if not found:
+                        self._trouble.passed(self._yard.unusable())
                     if found:
                         self._take(found)
                     elif self._is_idle_for_good():
@@ -248,6 +252,7 @@ class Run:
                     elif patience is None:
                         patience = Patience(self._store, None, self._stopping.is_set)
                     else:
+                        self._pauses.look()
                         patience.nap(self._soonest())
                 except Unavailable as error:
                     self._stopping.wait(self._trouble.met(error))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from taskyard import draft, retry
 from taskyard.errors import ClaimLost, Conflict, Invalid, NotFound, Unavailable
+from taskyard.task import State
 from taskyard.worker import outcome
 from taskyard.worker.outcome import Ending
 
@@ -47,6 +48,8 @@ class Runner:
     def conclude(self, job: Job, result: Outcome) -> Outcome:
         """Publish how it ended, unless that was said already or does not stand."""
         result = self._settled(job, result)
+        if result in (outcome.SETTLED, outcome.SETTLED_AS_FAILED):
+            return result
         result = self._verified(job, result)
         return self.publish(job, result)
 
@@ -78,7 +81,7 @@ class Runner:
         """What the work itself has said about its claim stands; work that we stopped has said nothing."""
         try:
             if not job.lost and not job.claim.holds() and job.claim.was_settled():
-                return outcome.SETTLED
+                return outcome.SETTLED_AS_FAILED if job.claim.has_failed_for_good() else outcome.SETTLED
         except (Unavailable, NotFound):
             pass  # told when it is published
         return result if result.ending is Ending.DONE else _taken_away(job) or result
@@ -111,13 +114,13 @@ class Runner:
                 claim.done(result.result)
             except Invalid as error:
                 result = outcome.error(f"its result cannot be kept: {error.message}")
-                claim.fail(result.reason or "")
+                return _used_up(result, claim.fail(result.reason or ""))
         elif result.ending is Ending.ERROR:
-            claim.fail(reason)
+            return _used_up(result, claim.fail(reason))
         elif result.ending is Ending.FATAL:
             claim.fail(reason, retry=False)
         elif result.ending is Ending.CRASHED:
-            claim.crash(reason)
+            return _used_up(result, claim.crash(reason))
         elif result.ending is Ending.LATER:
             claim.release(self._delay(job, result.after), result.reason)
         elif result.ending is Ending.RELEASED:
@@ -130,6 +133,11 @@ class Runner:
             return float(after)
         before = sum(entry["outcome"] == "released" for entry in job.history) if job.fence > 1 else 0
         return retry.backoff(job.claim.yard.policy, before)
+
+
+def _used_up(result: Outcome, state: State) -> Outcome:
+    """What was to be tried again, and has no attempts left, has failed for good."""
+    return result if state is not State.FAILED else outcome.fatal(result.reason or "no reason was given")
 
 
 def _taken_away(job: Job) -> Outcome | None:

@@ -6,14 +6,10 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
+from taskyard.signals import stops
+
 if TYPE_CHECKING:
     from taskyard.worker.run import Run
-
-
-def stops() -> list[signal.Signals]:
-    """SIGTERM and SIGINT; and SIGHUP of a terminal that is closed, unless somebody said `nohup`."""
-    hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
-    return [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if hangs_up else [])]
 
 
 class Signals:

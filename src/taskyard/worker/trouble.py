@@ -25,6 +25,7 @@ class Trouble:
         self._tell = tell
         self._lock = threading.Lock()
         self._said: str | None = None
+        self._passed: set[str] = set()
         self._pause = FIRST_PAUSE
 
     def met(self, error: Unavailable) -> float:
@@ -35,6 +36,13 @@ class Trouble:
                 self._tell(f"{error.message}; trying again until it is back")
             pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE)
         return pause * (0.75 + ids.chance(8) / 512)
+
+    def passed(self, unusable: list[str]) -> None:
+        """Say once of each thing that claims pass over it."""
+        for thing in unusable:
+            if thing not in self._passed:
+                self._passed.add(thing)
+                self._tell(f"claims pass over {thing}; 'taskyard fsck' tells more")
 
     def over(self) -> None:
         """Something worked."""

@@ -137,6 +137,8 @@ class Run:
         self.until(1.0)
         self.seconds = time.monotonic() - self.began
         for process in self._hands.values():
+            while not hears(process):
+                time.sleep(0.01)
             process.send_signal(signal.SIGTERM)
         codes = {worker: process.wait(30) for worker, process in self._hands.items()}
         with taskyard.open(self.url, "judge") as yard:
@@ -215,6 +217,15 @@ class Run:
             process.wait()
         if kind is None and self.good:
             shutil.rmtree(self.folder)
+
+
+def hears(process: subprocess.Popen[bytes]) -> bool:
+    """Whether SIGTERM would end it in order: one that was started a moment ago has no handler yet, and would be killed."""
+    if process.poll() is not None:
+        return True
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    return bool(caught & 1 << (signal.SIGTERM - 1))
 
 
 def faults(told: dict[str, Any]) -> list[str]:

@@ -11,12 +11,11 @@ import sys
 
 from taskyard.doors.cli import replies
 from taskyard.errors import Invalid, TaskyardError
+from taskyard.signals import INTERRUPTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         if interrupt.args:
             replies.remark(f"taskyard: interrupted: {interrupt}")
-        return INTERRUPTED
+        return getattr(interrupt, "code", INTERRUPTED)
     except replies.OutputLost as lost:
         return lost.code
 
@@ -80,12 +79,10 @@ def _without_verb(before: list[str], as_json: bool) -> int:
 
 
 def _about(version: bool, name: str | None, as_json: bool) -> int:
-    if version:
-        from taskyard import __version__
-
-        return replies.answer(replies.Reply({"version": __version__}, lambda: f"taskyard {__version__}"), as_json)
     from taskyard.doors.cli import manual
 
+    if version:
+        return replies.answer(manual.version(), as_json)
     text = manual.program() if name is None else manual.verb(name)
     return replies.answer(replies.Reply({"help": text}, lambda: text), as_json)
 

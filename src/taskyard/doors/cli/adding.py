@@ -6,10 +6,12 @@ from taskyard.doors.cli import values
 from taskyard.doors.cli.grammar import Command, Option
 from taskyard.doors.cli.replies import Call, Reply
 from taskyard.errors import Invalid, NotFound
+from taskyard.signals import Interrupted, Stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.asking import Added
+    from taskyard.task import Task
 
 
 def add(call: Call) -> Reply:
@@ -20,6 +22,8 @@ def add(call: Call) -> Reply:
     kind = given.word(0)
     if kind is None:
         raise Invalid("add needs a KIND", hint="taskyard add build --title 'Build the docs', or --from FILE for many")
+    if " " in kind.strip():
+        raise _titled(kind)
     options = {
         "title": given.text("title"),
         "priority": given.integer("priority"),
@@ -36,8 +40,26 @@ def add(call: Call) -> Reply:
     }
     data = values.json_option(given, "data")
     task = call.yard.add(kind, data, **{name: value for name, value in options.items() if value is not None})
+    call.name(task)
     stands = f"the task {task.id} was added all the same" if task.created else ""
-    return Reply({"task": task.as_dict(), "created": task.created}, lambda: task.id, stands=stands)
+    return Reply({"task": task.as_dict(), "created": task.created}, lambda: _line(task), stands=stands)
+
+
+def _line(task: Task) -> str:
+    """Its id, which scripts keep; and for people the name that can be said."""
+    from taskyard.doors.cli import paper
+
+    return f"{task.id}  ({task.short} for short)" if paper.on_terminal() else task.id
+
+
+def _titled(text: str) -> Invalid:
+    """The refusal of a title in the place of the kind, as other tools have it."""
+    from shlex import quote
+
+    return Invalid(
+        f"{ascii(text)[:60]} is no KIND, which is one word for the sort of work",
+        hint=f"say what is to be done with --title: taskyard add KIND --title {quote(text)[:80]}",
+    )
 
 
 def _add_many(call: Call) -> Reply:
@@ -55,14 +77,21 @@ def _add_many(call: Call) -> Reply:
         )
     lines = values.Lines(files[0])
     yard = call.yard  # before stdin is read: no yard is an error at once
+    asked: list[int] = []
+
+    def interrupt(number: int) -> None:
+        asked.append(number)
+        if len(asked) == 1:  # later ones would stop the yard while it takes the batch back
+            raise KeyboardInterrupt
+
     try:
-        ids = yard.add_many(lines)
+        with Stopping(interrupt):
+            ids = yard.add_many(lines)
     except (Invalid, NotFound) as error:
         raise lines.blamed(error) from None
-    except KeyboardInterrupt as interrupt:
-        if interrupt.args or not lines.at_end:
-            raise
-        raise KeyboardInterrupt("'taskyard list' tells whether any of the batch was added") from None
+    except KeyboardInterrupt as interrupted:
+        told = str(interrupted) or ("'taskyard list' tells whether any of the batch was added" if lines.at_end else "")
+        raise Interrupted(asked[0] if asked else None, told or "nothing of the batch was added") from None
     stands = f"{_count(ids)} all the same"
     return Reply({"ids": list(ids), "created": ids.created}, lambda: _count(ids), stands=stands)
 
@@ -102,7 +131,7 @@ COMMANDS = {
                 "one task, with what its worker needs",
             ),
             ("taskyard add deploy --priority 0 --delay 10m", "urgent, but not before ten minutes from now"),
-            ("taskyard add ship --after 0001a2b3 --after 0002c4d5", "only when both of these are done"),
+            ("taskyard add ship --after 0-kf12 --after 1-p3xw", "only when both of these are done"),
             ("taskyard add migrate --uses database", "never at the same time as another task that uses the database"),
             ("taskyard add nightly --key nightly-2026-01-31", "safe to repeat: there will be one such task"),
             (
@@ -113,5 +142,6 @@ COMMANDS = {
         words="[KIND]",
         most=1,
         options=_OPTIONS,
+        spare="say what is to be done with --title TEXT",
     ),
 }

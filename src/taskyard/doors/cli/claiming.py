@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from taskyard import ids, words
 from taskyard.doors.cli.grammar import Command, Option
 from taskyard.doors.cli.replies import Call, NothingReady, Reply
-from taskyard.errors import Invalid
+from taskyard.errors import Ambiguous, Invalid, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,22 +22,79 @@ def claim(call: Call) -> Reply:
     lease = given.seconds("lease")
     keep = given.text("keep")
     watched = None if keep is None else _watched(call, keep)
-    taken = call.yard.claim(given.word(0), kinds=given.texts("kind"), wait=wait, lease=lease)
+    if wait:
+        _warn_of_pause(call)
+    try:
+        taken = call.yard.claim(given.word(0), kinds=given.texts("kind"), wait=wait, lease=lease)
+    except Ambiguous:
+        raise
+    except NotFound as error:
+        raise NotFound(error.message, hint=_kind_meant(str(given.word(0))) or error.hint) from None
     if taken is None:
-        raise NothingReady(
-            f"nothing was ready within {wait:g} s" if wait else None,
-            hint="'taskyard stats' shows what there is; 'claim --wait 60' waits for a task to be ready",
-        )
+        raise nothing_ready(call, f"nothing was ready within {wait:g} s" if wait else "nothing is ready")
     if watched is not None:
         _start_keeper(call, taken, watched)
+    call.name(taken.task)
     history = _history(taken)
     stands = f"the task is claimed all the same: 'taskyard release {taken.handle}' hands it back"
-    return Reply(_data(taken, history), lambda: f"{_page(taken, history)}\n\n{_next(taken)}", stands=stands)
+
+    def text() -> str:
+        return taken.handle if given.flag("handle") else f"{_page(taken, history)}\n\n{_next(taken)}"
+
+    return Reply(_data(taken, history), text, stands=stands)
+
+
+def _warn_of_pause(call: Call) -> None:
+    """Say before a wait that it is in vain as long as all that is asked for is paused."""
+    from taskyard.doors.cli import pausing, replies
+
+    now, kinds = call.yard.paused(), call.given.texts("kind")
+    if now["yard"] or (kinds and set(kinds) <= set(now["kinds"])):
+        replies.remark(
+            f"taskyard: warning: {pausing.told(pausing.concerning(now, kinds) or now)}; waiting all the same"
+        )
+
+
+def nothing_ready(call: Call, message: str) -> NothingReady:
+    """The refusal of who asks for a task where there is none, with the pause or the folders that hold them back."""
+    now = call.yard.paused()
+    paused = None
+    if now["yard"] or now["kinds"]:
+        from taskyard.doors.cli import pausing
+
+        paused = pausing.concerning(now, call.given.texts("kind"))
+    if paused is None:
+        return _passed_over(call.yard.unusable(), message)
+    return NothingReady(f"{message} ({pausing.told(paused)})", hint=pausing.way_out(paused), why={"paused": paused})
+
+
+def _passed_over(unusable: list[str], message: str) -> NothingReady:
+    """The refusal where nothing is paused, with what the system refuses to this user."""
+    if not unusable:
+        hint = "'taskyard stats' shows what there is; 'claim --wait 60' waits for a task to be ready"
+        return NothingReady(message, hint=hint)
+    others = f" and {len(unusable) - 1} more" if len(unusable) > 1 else ""
+    return NothingReady(
+        f"{message} (passed over: {unusable[0]}{others})",
+        hint="check who owns that folder, and its permissions; 'taskyard fsck' names what cannot be read",
+        why={"unusable": unusable},
+    )
+
+
+def _kind_meant(word: str) -> str | None:
+    """The way to claim by kind, for a word that names no task and could be a kind."""
+    try:
+        kind = words.kind(word)
+    except Invalid:
+        return None
+    return None if ids.is_id(word) else f"if {word} is a kind: taskyard claim --kind {kind}"
 
 
 def resume(call: Call) -> Reply:
     """Take every claim of this worker's name again."""
     claims = [(taken, _history(taken)) for taken in call.yard.resume()]
+    for taken, _ in claims:
+        call.name(taken.task)
 
     def text() -> str:
         if not claims:
@@ -97,7 +155,7 @@ def _page(taken: Claim, history: list[dict[str, Any]]) -> str:
     return paper.fields(
         (
             ("claim", taken.handle),
-            ("task", f"{task.id} ({task.kind}, priority {task.priority})"),
+            ("task", f"{task.short} ({task.kind}, priority {task.priority})"),
             ("title", task.title),
             ("mission", task.mission),
             ("data", paper.json_text(task.data)),
@@ -123,7 +181,8 @@ COMMANDS = {
                 "taskyard claim --kind build --kind test --wait 60 --json",
                 "wait up to a minute for a task of these kinds, and answer as JSON",
             ),
-            ("taskyard claim 0001a2b3 --lease 2h", "take this very task, for two hours"),
+            ("taskyard claim 0-kf12 --lease 2h", "take this very task, for two hours"),
+            ("claim=$(taskyard claim --handle)", "in a script: the handle alone, for 'taskyard done $claim'"),
             ("taskyard claim --keep $$", "take the next task, and have it kept mine while this shell lives"),
         ),
         words="[ID]",
@@ -132,6 +191,7 @@ COMMANDS = {
             Option("--kind", "KIND", "only tasks of this kind", many=True),
             Option("--wait", "S", "wait so long for a task to be ready (30, 10m, 2h)"),
             Option("--lease", "S", "how long the task is mine without a heartbeat (default: the task's own, else 30m)"),
+            Option("--handle", None, "print the handle and nothing else"),
             Option("--keep", "PID", "have the lease renewed as long as this process lives"),
         ),
     ),

@@ -64,13 +64,14 @@ def _run(call: Call, roster: Roster, yard: Yard) -> int:
     total = {
         "done": sum(record.done for record in records),
         "failed": sum(record.failed for record in records),
+        "failed_for_good": sum(record.failed_for_good for record in records),
         "restarts": sum(hand.restarts for hand in hands),
         "gave_up": [hand.name for hand in hands if hand.failed],
         "seconds": round(time.monotonic() - began, 2),
     }
     over = {"at": moment(), "event": "over", "worker": None, **total}
     replies.say(replies.encoded(over) if call.as_json else _sum(total, len(hands)))
-    return code
+    return 1 if total["failed_for_good"] else code
 
 
 def _has_a_screen() -> bool:
@@ -84,7 +85,8 @@ def _has_a_screen() -> bool:
 
 
 def _sum(total: dict[str, Any], workers: int) -> str:
-    told = f"{total['done']} done, {total['failed']} failed attempts, {total['restarts']} restarts: {_workers(workers)} in {total['seconds']:.0f} s"
+    lost = f" ({total['failed_for_good']} for good)" if total["failed_for_good"] else ""
+    told = f"{total['done']} done, {total['failed']} failed attempts{lost}, {total['restarts']} restarts: {_workers(workers)} in {total['seconds']:.0f} s"
     return told + (f"; gave up: {', '.join(map(paper.plain, total['gave_up']))}" if total["gave_up"] else "")
 
 
@@ -109,7 +111,7 @@ COMMANDS = {
     "crew": Command(
         crew,
         "Run the workers that FILE names (TOML), each a 'taskyard work' process of its own, and start again whoever dies, after a pause that doubles while it dies young. On a terminal it is shown who works on what; elsewhere every "
-        "event is a line, with --json a line of JSON. SIGTERM or Ctrl-C lets what runs finish, the second time stops at once; when the supervisor is killed, its workers end by themselves. Exit 1 if a worker has given up. "
+        "event is a line, with --json a line of JSON. SIGTERM or Ctrl-C lets what runs finish, the second time stops at once; when the supervisor is killed, its workers end by themselves. Exit 1 if a worker has given up, or tasks failed for good. "
         "docs/crew.md has every key and ready files for common agents.",
         (
             ("taskyard crew crew.toml", "until Ctrl-C"),
@@ -129,7 +131,7 @@ COMMANDS = {
                 None,
                 "only tell whether the file is right and its commands, checks and yard are there; exit 2 if not",
             ),
-            Option("--drain", None, "end when nothing is left to do for any of them; exit 0 whatever failed"),
+            Option("--drain", None, "end when nothing is left to do for any of them"),
             Option("--plain", None, "one line for each event, also on a terminal"),
         ),
     ),

@@ -27,7 +27,7 @@ def edit(call: Call) -> Reply:
     if given.flag("data"):
         changes["data"] = values.json_option(given, "data")
     task = call.yard.edit(given.words[0], **changes)
-    return Reply({"task": task.as_dict()}, lambda: f"{task.id} is edited: {task.state}")
+    return Reply({"task": task.as_dict()}, lambda: f"{task.short} is edited: {task.state}")
 
 
 COMMANDS = {
@@ -36,9 +36,9 @@ COMMANDS = {
         "Change a task that nobody holds: in todo, waiting or blocked. What is not named stays as it is, the id and the history too. "
         "A task that is held or has ended: exit 7.",
         (
-            ("taskyard edit 0001a2b3 --priority 0 --title 'Fix the login first'", "more urgent, and it says why"),
-            ("taskyard edit 0001a2b3 --assignee '' --delay 0", "anybody may have it, now"),
-            ('taskyard edit 0001a2b3 --data \'{"target": "pdf"}\'', "the data as a whole is replaced"),
+            ("taskyard edit 0-kf12 --priority 0 --title 'Fix the login first'", "more urgent, and it says why"),
+            ("taskyard edit 0-kf12 --assignee '' --delay 0", "anybody may have it, now"),
+            ('taskyard edit 0-kf12 --data \'{"target": "pdf"}\'', "the data as a whole is replaced"),
         ),
         words="ID",
         least=1,

@@ -8,11 +8,10 @@ from taskyard.doors.cli import paper
 from taskyard.doors.cli.grammar import Command, Option
 from taskyard.doors.cli.replies import Call, Reply, remark
 from taskyard.errors import Invalid, NoYard
+from taskyard.signals import Interrupted, Stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from taskyard.diagnosis import Diagnosis, Finding
 
 PROCESSES, WAIT = 4, 60.0
@@ -37,37 +36,23 @@ def doctor(call: Call) -> Reply:
     if wait is not None and not given.flag("peer"):
         raise Invalid("--wait is how long to wait for a peer", hint="say --peer as well")
     place = given.word(0)
-    before = _leave_in_order()
     try:
-        diagnosis = opening.examine(
-            given.text("yard") if place is None else place,
-            processes=processes,
-            wait=(WAIT if wait is None else wait) if given.flag("peer") else None,
-            tell=remark,
-        )
+        with Stopping(_leave):
+            diagnosis = opening.examine(
+                given.text("yard") if place is None else place,
+                processes=processes,
+                wait=(WAIT if wait is None else wait) if given.flag("peer") else None,
+                tell=remark,
+            )
     except NoYard as error:
         hint = "name the directory that a yard is in, or is to be made in: taskyard doctor PATH"
         raise NoYard(error.message, hint=hint) from None
-    finally:
-        _set(before)
     return Reply(diagnosis.as_dict(), lambda: _page(diagnosis), 1 if diagnosis.verdict is Verdict.REFUSE else 0)
 
 
-def _leave_in_order() -> dict[int, Any]:
-    """Have whoever ends this by a signal find the place as it was: what was put there to try it is taken away first."""
-    import signal
-
-    def leave(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    return _set({signal.SIGTERM: leave, signal.SIGHUP: leave})
-
-
-def _set(handlers: dict[int, Any]) -> dict[int, Any]:
-    """Put these handlers of signals in place, and give those that were there."""
-    import signal
-
-    return {number: signal.signal(number, handler) for number, handler in handlers.items()}
+def _leave(number: int) -> None:
+    """End by an exception, so that the examination removes its probes on the way out."""
+    raise Interrupted(number, "the place was not examined to the end; the probes are removed")
 
 
 def _page(diagnosis: Diagnosis) -> str:

@@ -31,7 +31,7 @@ class Option:
 class Command:
     """One verb: what it runs, which words and options it takes, and what its help says."""
 
-    __slots__ = ("about", "examples", "least", "most", "options", "run", "words")
+    __slots__ = ("about", "examples", "least", "most", "options", "run", "spare", "words")
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class Command:
         least: int = 0,
         most: int | None = 0,
         options: Sequence[Option] = (),
+        spare: str = "quote texts that have spaces",
     ) -> None:
         self.run = run
         self.about = about
@@ -51,6 +52,8 @@ class Command:
         self.least = least
         self.most = most
         self.options = options
+        self.spare = spare
+        """What to do with a word too many."""
 
     def takes_over(self, name: str) -> bool:
         """Whether this verb gives a global option a meaning of its own."""
@@ -159,16 +162,18 @@ def parse(name: str, command: Command, words: list[str]) -> Given:
         elif not word.startswith("-") or word == "-" or " " in word.partition("=")[0]:
             given.words.append(word)
         else:
-            _take(name, given, options, word, rest)
+            _take(name, command, given, options, word, rest)
     _count(name, command, given)
     return given
 
 
-def _take(name: str, given: Given, options: dict[str, Option], word: str, rest: Iterator[str]) -> None:
+def _take(
+    name: str, command: Command, given: Given, options: dict[str, Option], word: str, rest: Iterator[str]
+) -> None:
     key, equals, value = word.partition("=")
     option = options.get(key)
     if option is None:
-        raise Invalid(f"{name} has no option {ascii(key)[1:-1]}", hint=_known(name, key, options))
+        raise Invalid(f"{name} has no option {ascii(key)[1:-1]}", hint=_known(name, command, key, options))
     if option.value is None:
         if equals:
             raise Invalid(f"{key} takes no value")
@@ -182,19 +187,23 @@ def _take(name: str, given: Given, options: dict[str, Option], word: str, rest: 
     given.values.setdefault(key, []).append(value)
 
 
-def _known(name: str, key: str, options: dict[str, Option]) -> str:
-    from difflib import get_close_matches
+def _known(name: str, command: Command, key: str, options: dict[str, Option]) -> str:
+    from taskyard.doors.cli import other_words
 
-    close = get_close_matches(key, options, 1)
-    if close:
-        return f"did you mean {close[0]}?"
-    return f"see 'taskyard {name} --help'; put -- before words that begin with a dash"
+    meant = other_words.option(key, list(options))
+    if meant is not None:
+        return f"here that is {meant}"
+    return f"{_usage(name, command)}, with {', '.join(options)}; put -- before words that begin with a dash"
+
+
+def _usage(name: str, command: Command) -> str:
+    return f"usage: taskyard {name} {command.words}".rstrip()
 
 
 def _count(name: str, command: Command, given: Given) -> None:
-    usage = f"usage: taskyard {name} {command.words}".rstrip()
+    usage = _usage(name, command)
     if len(given.words) < command.least:
         raise Invalid(f"{name} needs {command.words}", hint=usage)
     if command.most is not None and len(given.words) > command.most:
         extra = ascii(given.words[command.most])[:60]
-        raise Invalid(f"{name} got a word too many: {extra}", hint=f"{usage} (quote texts that have spaces)")
+        raise Invalid(f"{name} got a word too many: {extra}", hint=f"{usage} ({command.spare})")

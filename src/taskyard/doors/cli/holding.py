@@ -35,7 +35,7 @@ def note(call: Call) -> Reply:
         raise Invalid("note needs a text after the handle", hint="usage: taskyard note [HANDLE] TEXT")
     held = _held(call, handle[0] if handle else None)
     held.note(text)
-    return _reply(call, held, lambda task: f"noted on {task.id}")
+    return _reply(call, held, lambda task: f"noted on {task.short}")
 
 
 def done(call: Call) -> Reply:
@@ -51,7 +51,7 @@ def done(call: Call) -> Reply:
 
         verifying.check(call.yard, held, result)
     held.done(result)
-    return _reply(call, held, lambda task: f"{task.id} is {task.state}")
+    return _reply(call, held, lambda task: f"{task.short} is {task.state}")
 
 
 def fail(call: Call) -> Reply:
@@ -70,7 +70,7 @@ def release(call: Call) -> Reply:
     """Hand the task back untouched."""
     held = _held(call, call.given.word(0))
     held.release()
-    return _reply(call, held, lambda task: f"{task.id} is handed back: {task.state}")
+    return _reply(call, held, lambda task: f"{task.short} is handed back: {task.state}")
 
 
 def _held(call: Call, handle: str | None) -> Claim:
@@ -93,11 +93,11 @@ def _reply(call: Call, held: Claim, text: Callable[[Task], str]) -> Reply:
 
 def _what_follows(task: Task) -> str:
     if task.state is State.WAITING:
-        return f"{task.id} is waiting to be tried again ({task.attempts} of {task.max_attempts} attempts used)"
-    return f"{task.id} is {task.state}"
+        return f"{task.short} is waiting to be tried again ({task.attempts} of {task.max_attempts} attempts used)"
+    return f"{task.short} is {task.state}"
 
 
-_HANDLE_HINT = "HANDLE is what 'taskyard claim' printed; without it $TASKYARD_CLAIM is used. A claim that is over: exit 4, and nothing is changed."
+_HANDLE_HINT = "HANDLE is what 'taskyard claim' printed; without it $TASKYARD_CLAIM is used. A claim that is over: exit 4, and nothing is changed. A mistyped handle: exit 2."
 
 COMMANDS = {
     "heartbeat": Command(
@@ -132,7 +132,8 @@ COMMANDS = {
     ),
     "done": Command(
         done,
-        f"End the task. Said again with the same handle it gives the same answer, so a lost reply is safe to repeat. {_HANDLE_HINT}",
+        "End the task. Said again with the same handle and result it gives the same answer, so a lost reply is safe to repeat. With another "
+        f"result, or after fail: exit 7, and the first ending stands. {_HANDLE_HINT}",
         (
             ("taskyard done HANDLE", "the work is finished"),
             (

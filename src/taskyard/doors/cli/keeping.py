@@ -12,6 +12,7 @@ import time
 from taskyard import opening
 from taskyard.claim import BEATS
 from taskyard.errors import ClaimLost, Invalid, NotFound, Unavailable
+from taskyard.times import ticks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,11 +111,11 @@ def keep(url: str, worker: str, handle: str, watched: Watched) -> None:
                     return
                 if every is None:
                     every = held.lease / BEATS
-                if time.monotonic() >= beat_at:
+                if ticks() >= beat_at:
                     held.heartbeat()
-                    beat_at = time.monotonic() + every
+                    beat_at = ticks() + every
             except (ClaimLost, NotFound):
                 return
             except Unavailable:
                 pass  # it may be back before the lease ends
-            time.sleep(max(0.0, min(_LOOK_EVERY, beat_at - time.monotonic())) or _LOOK_EVERY / 10)
+            time.sleep(max(0.0, min(_LOOK_EVERY, beat_at - ticks())) or _LOOK_EVERY / 10)

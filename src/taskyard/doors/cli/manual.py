@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taskyard.doors.cli import grammar, verbs
+from taskyard.doors.cli.replies import Call, Reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def program() -> str:
     parts.append("Options of every verb, before or after it:\n" + _options((*grammar.GLOBAL, _VERSION, _HELP)))
     parts.append("Exit codes:\n" + _wrapped(_EXITS, "  "))
     parts.append(
-        "'taskyard VERB --help' tells more, with examples. The first minute:\n  taskyard init && taskyard add build && taskyard claim"
+        "'taskyard help VERB' tells more, with examples. The first minute:\n  taskyard init && taskyard add build && taskyard claim"
     )
     return "\n\n".join(parts)
 
@@ -42,6 +43,20 @@ def verb(name: str) -> str:
     )
     parts.append("\n".join(("Examples:", *(f"  {line}\n      {meaning}" for line, meaning in command.examples))))
     return "\n\n".join(parts)
+
+
+def about(call: Call) -> Reply:
+    """Help for the program, or for one verb."""
+    name = call.given.word(0)
+    text = program() if name is None else verb(name)
+    return Reply({"help": text}, lambda: text)
+
+
+def version(_: Call | None = None) -> Reply:
+    """The version of the program."""
+    from taskyard import __version__
+
+    return Reply({"version": __version__}, lambda: f"taskyard {__version__}")
 
 
 _HELP = grammar.Option("--help", None, "show this, and stop (-h)")
@@ -75,3 +90,17 @@ def _wrapped(text: str, indent: str = "") -> str:
     return fill(
         text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
+
+
+COMMANDS = {
+    "help": grammar.Command(
+        about,
+        "Show which verbs there are, or all about one of them: its words, its options and examples.",
+        (("taskyard help", "the verbs"), ("taskyard help claim", "the same as 'taskyard claim --help'")),
+        words="[VERB]",
+        most=1,
+    ),
+    "version": grammar.Command(
+        version, "Show the version of this program.", (("taskyard version --json", '{"version": "..."}'),)
+    ),
+}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 GAP = "  "
 _LEAST = 8  # a shrunk column keeps at least this much
+_READABLE = 24  # columns of a title that others give way to
 _SHORT = 72  # characters of JSON that are still read at a glance
 _COLOURS = {
     "todo": "34",
@@ -119,14 +120,19 @@ def table(
     states: int | None = None,
     shrink: int | None = None,
     right: frozenset[int] = frozenset(),
+    first_to_go: Sequence[int] = (),
 ) -> str:
-    """Aligned columns; column `states` is coloured by its words, column `shrink` gives way on a narrow terminal."""
+    """Aligned columns; column `states` is coloured by its words, column `shrink` gives way on a narrow terminal.
+
+    Where some may go, that one leads as soon as it has to be cut, and they go until it can be read.
+    """
     cells = [[plain(cell).replace("\n", " ") for cell in row] for row in (heads, *rows)]
     widths = [max(width(row[column]) for row in cells) for column in range(len(heads))]
     room = columns()
+    shown = list(range(len(heads)))
     if room is not None and shrink is not None:
-        others = sum(widths) - widths[shrink] + len(GAP) * (len(widths) - 1)
-        widths[shrink] = max(min(widths[shrink], room - others), _LEAST)
+        shown, left = _fitting(widths, shrink, room, first_to_go)
+        widths[shrink] = max(min(widths[shrink], left), _LEAST)
         for row in cells:
             row[shrink] = cut(row[shrink], widths[shrink])
     lines = []
@@ -136,8 +142,25 @@ def table(
             padded = [paint(cell, "heading") for cell in padded]
         elif states is not None:
             padded[states] = paint(row[states], row[states]) + padded[states][len(row[states]) :]
-        lines.append(GAP.join(padded).rstrip())
+        lines.append(GAP.join(padded[column] for column in shown).rstrip())
     return "\n".join(lines)
+
+
+def _fitting(widths: Sequence[int], shrink: int, room: int, first_to_go: Sequence[int]) -> tuple[list[int], int]:
+    """The columns that are shown, in their order, and how much of the room the shrunk one has."""
+
+    def left(shown: list[int]) -> int:
+        return room - sum(widths[column] + len(GAP) for column in shown if column != shrink)
+
+    shown = list(range(len(widths)))
+    if not first_to_go or widths[shrink] <= left(shown):
+        return shown, left(shown)
+    shown.insert(0, shown.pop(shrink))
+    for column in first_to_go:
+        if left(shown) >= min(widths[shrink], _READABLE):
+            break
+        shown.remove(column)
+    return shown, left(shown)
 
 
 def _padded(cell: str, to: int, right: bool) -> str:

@@ -34,6 +34,18 @@ def told(paused: dict[str, Any]) -> str:
     return f"paused: {', '.join(paused['kinds'])}" if paused["kinds"] else ""
 
 
+def concerning(paused: dict[str, Any], kinds: list[str] | None) -> dict[str, Any] | None:
+    """The part of a pause that keeps tasks of these kinds, or of any, from being handed out; None if nothing does."""
+    some = [kind for kind in paused["kinds"] if kinds is None or kind in kinds]
+    return {"yard": paused["yard"], "kinds": some} if paused["yard"] or some else None
+
+
+def way_out(paused: dict[str, Any]) -> str:
+    """How a pause is ended."""
+    words = ["taskyard unpause"] if paused["yard"] else [f"taskyard unpause {kind}" for kind in paused["kinds"]]
+    return f"'{words[0]}' ends {'the pause' if len(words) == 1 else 'the first of these pauses'}"
+
+
 COMMANDS = {
     "pause": Command(
         pause,

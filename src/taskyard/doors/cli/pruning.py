@@ -26,7 +26,9 @@ def _page(told: dict[str, Any]) -> str:
         since = f", the oldest from {told['oldest']}" if told["oldest"] else ""
         return f"{what} would go to the archive{since}; nothing was done (--apply lets them go)"
     where = f": archive/{', archive/'.join(told['archives'][:3])}" if told["archives"] else ""
-    return f"{what} went to the archive{where}"
+    kept = told.get("kept", 0)
+    stayed = f"; {kept} stayed: moved on, or not to be read by this user ('taskyard fsck' names what)" if kept else ""
+    return f"{what} went to the archive{where}{stayed}"
 
 
 COMMANDS = {

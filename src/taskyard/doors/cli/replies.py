@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from taskyard.doors.cli.grammar import Given
+    from taskyard.task import Task
     from taskyard.yard import Yard
 
 # What to do next where the error itself has nothing better to say.
@@ -46,6 +47,13 @@ class NothingReady(TaskyardError):
     """Nothing is ready."""
 
     code = "nothing_ready"
+
+    def __init__(
+        self, message: str | None = None, *, hint: str | None = None, why: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.why = why
+        """What keeps tasks from being handed out, as far as it is known: `paused`."""
 
 
 class Unexpected(TaskyardError):
@@ -116,13 +124,30 @@ class Call:
         return self._yard
 
     def handle(self, given: str | None) -> str:
-        """The handle that was given, else that of the claim this command runs under; its form is checked before anything is opened."""
+        """The handle that was given, else that of the claim this command runs under; its form is checked before anything is opened.
+
+        A task's id, which most people mistake for it, is the yard's to refuse: it knows whether its worker has lost the handle.
+        """
         text = os.environ.get("TASKYARD_CLAIM") or None if given is None else given
         if text is None:
             raise Invalid(
                 "no claim was named", hint="give the handle that 'taskyard claim' printed, or set TASKYARD_CLAIM to it"
             )
-        return str(Handle.parse(text))
+        try:
+            return str(Handle.parse(text))
+        except Invalid as malformed:
+            try:
+                yard = self.yard
+            except TaskyardError:
+                raise malformed from None
+            return yard.held(text).handle
+
+    def name(self, task: Task) -> None:
+        """Look for others that end like this task, and give it the short name that tells it from them."""
+        try:
+            [task.short] = self.yard.shorten([task.id])
+        except TaskyardError:
+            return  # what was asked for is done, and must be told
 
     def close(self) -> None:
         """Let go of the yard."""
@@ -153,7 +178,9 @@ def refuse(error: TaskyardError, as_json: bool) -> int:
     """Say the error and what to do next, as JSON on stdout or for people on stderr, and give the exit code."""
     hint = error.hint or HINTS.get(error.code)
     if as_json:
-        say(encoded({"v": VERSION, "ok": False, "error": {"code": error.code, "message": error.message, "hint": hint}}))
+        told = {"code": error.code, "message": error.message, "hint": hint}
+        why = getattr(error, "why", None)
+        say(encoded({"v": VERSION, "ok": False, "error": {**told, "why": why} if why else told}))
     else:
         remark(f"taskyard: {error.message}" + (f"\n  {hint}" if hint else ""))
     return EXITS.get(error.code, 1)

@@ -27,7 +27,7 @@ COMMANDS = {
     "sh": Command(
         sh,
         "Print taskyard.sh, a worker in plain POSIX shell: one file that needs no Python, no jq and no daemon, runs under dash and busybox, and shares a yard with all other workers. It is run with a verb (add_task, claim_task, heartbeat, "
-        "note_task, verify_ownership, complete_task, fail_task, release_task, process_loop, reap_stale), or sourced by a script that calls these as functions. Its exit codes are those of this command.",
+        "note_task, verify_ownership, complete_task, fail_task, release_task, resume, process_loop, reap_stale), or sourced by a script that calls these as functions. Its exit codes are those of this command.",
         (
             ("taskyard sh > taskyard.sh", "keep it beside the yard, or in an image without Python"),
             ("sh taskyard.sh process_loop --drain -- ./build.sh", "then run a command for each task, without Python"),

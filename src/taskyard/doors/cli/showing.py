@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from taskyard import ids
 from taskyard.doors.cli.grammar import Command
 from taskyard.doors.cli.replies import Call, Reply
 
@@ -47,13 +48,17 @@ def _page(report: Report) -> str:
 def _task(task: Task) -> str:
     from taskyard.doors.cli import ages, paper
 
-    head = f"{task.id}  {paper.paint(task.state, task.state)}" + (f"  {paper.plain(task.title)}" if task.title else "")
+    head = f"{task.short}  {paper.paint(task.state, task.state)}" + (
+        f"  {paper.plain(task.title)}" if task.title else ""
+    )
     body = paper.fields(
         (
+            ("id", task.id),
             ("kind", f"{task.kind} (priority {task.priority})"),
+            ("dropped as", task.dropped_as),
             ("mission", task.mission),
             ("assignee", task.assignee),
-            ("after", ", ".join(task.after) or None),
+            ("after", ", ".join(map(ids.short, task.after)) or None),
             ("uses", ", ".join(task.uses) or None),
             ("created", ages.moment(task.created_at)),
             ("due", None if task.not_before is None else ages.moment(task.not_before)),
@@ -85,8 +90,8 @@ COMMANDS = {
         show,
         "Show everything about one task: itself, how earlier attempts ended, the notes that workers left, and results that came too late to count.",
         (
-            ("taskyard show 0001a2b3", "the beginning of an id will do, where no other task has the same"),
-            ("taskyard show 0001a2b3 --json", "every field, for a program"),
+            ("taskyard show 0-kf12", "a short name as 'list' shows it, an id, or the beginning of one"),
+            ("taskyard show 0-kf12 --json", "every field, for a program"),
         ),
         words="ID",
         least=1,

@@ -10,7 +10,7 @@ from taskyard.task import State
 def cancel(call: Call) -> Reply:
     """Call a task off."""
     task = call.yard.cancel(call.given.words[0], call.given.text("reason"))
-    return Reply({"task": task.as_dict()}, lambda: f"{task.id} is {task.state}")
+    return Reply({"task": task.as_dict()}, lambda: f"{task.short} is {task.state}")
 
 
 def retry(call: Call) -> Reply:
@@ -19,7 +19,7 @@ def retry(call: Call) -> Reply:
     task = call.yard.retry(name)
     if task is None:
         return Reply({"task": None, "given_back": name}, lambda: f"{name} was taken in")
-    return Reply({"task": task.as_dict()}, lambda: f"{task.id} is {task.state}")
+    return Reply({"task": task.as_dict()}, lambda: f"{task.short} is {task.state}")
 
 
 def wait(call: Call) -> Reply:
@@ -30,7 +30,7 @@ def wait(call: Call) -> Reply:
     def text() -> str:
         from taskyard.doors.cli import paper
 
-        return "\n".join(f"{task.id}  {paper.paint(task.state, task.state)}" for task in tasks)
+        return "\n".join(f"{task.short}  {paper.paint(task.state, task.state)}" for task in tasks)
 
     return Reply(
         {"tasks": [task.as_dict() for task in tasks]}, text, 0 if all(task.state is State.DONE for task in tasks) else 1
@@ -41,7 +41,7 @@ COMMANDS = {
     "cancel": Command(
         cancel,
         "Call a task off. A worker that holds it loses its claim, and hears so at its next verb. A task that has ended: exit 7.",
-        (('taskyard cancel 0001a2b3 --reason "not needed any more"', "nobody is handed this task again"),),
+        (('taskyard cancel 0-kf12 --reason "not needed any more"', "nobody is handed this task again"),),
         words="ID",
         least=1,
         most=1,
@@ -52,7 +52,7 @@ COMMANDS = {
         "Have a failed or cancelled task tried anew, its attempts counted from zero, or a waiting one now. Any other: exit 7. "
         "The NAME of a file that was set aside ('taskyard list' shows them) puts it, corrected or not, back into the drop box.",
         (
-            ("taskyard retry 0001a2b3", "back to todo, and history is kept"),
+            ("taskyard retry 0-kf12", "back to todo, and history is kept"),
             ("taskyard retry order-17", "take in failed/order-17.json, now that it is put right"),
         ),
         words="ID|NAME",
@@ -63,8 +63,8 @@ COMMANDS = {
         wait,
         "Wait until every one of these tasks has ended. Exit 0 if all are done, 1 if one failed or was cancelled, 5 if the time is over first.",
         (
-            ("taskyard wait 0001a2b3 0001c4d5", "until both have ended"),
-            ("taskyard wait 0001a2b3 --timeout 10m --json", "for ten minutes at most; the answer has the results"),
+            ("taskyard wait 0-kf12 0-p3xw", "until both have ended"),
+            ("taskyard wait 0-kf12 --timeout 10m --json", "for ten minutes at most; the answer has the results"),
         ),
         words="ID...",
         least=1,

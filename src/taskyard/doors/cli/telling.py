@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from taskyard import times
+from taskyard import ids, times
 from taskyard.doors.cli import paper, replies
 from taskyard.doors.cli.grammar import Command, Option
 from taskyard.doors.cli.replies import Call, Reply, remark
@@ -93,7 +93,7 @@ class Lines:
     """Events as lines in columns that are as wide as their widest cell so far."""
 
     def __init__(self) -> None:
-        self._widths = [20, 9, 21, 2, 0, 0]  # what nearly every line has
+        self._widths = [20, 9, 6, 2, 0, 0]  # what nearly every line has
 
     def measure(self, event: dict[str, Any]) -> None:
         """Make room for this event."""
@@ -113,7 +113,7 @@ def _cells(event: dict[str, Any]) -> list[str]:
     texts = (
         f"{event['at'][:19]}Z",
         event["event"],
-        event["task"],
+        event.get("short") or event["task"],
         str(event["fence"] or "-"),
         event["kind"],
         event["worker"] or "-",
@@ -124,8 +124,8 @@ def _cells(event: dict[str, Any]) -> list[str]:
 def _details(event: dict[str, Any]) -> str:
     """Whatever else there is to tell."""
     parts = []
-    if event.get("final"):
-        parts.append("for good")
+    if "final" in event:
+        parts.append("for good" if event["final"] else "this attempt")
     if event.get("resumed"):
         parts.append("resumed")
     if event.get("verb"):
@@ -134,9 +134,9 @@ def _details(event: dict[str, Any]) -> str:
         parts.append(f"due again {event['due'][:19]}Z")
     if event.get("after"):
         more = f" and {len(event['after']) - 3} more" if len(event["after"]) > 3 else ""
-        parts.append(f"waits for {', '.join(event['after'][:3])}{more}")
+        parts.append(f"waits for {', '.join(map(ids.short, event['after'][:3]))}{more}")
     if event.get("freed_by"):
-        parts.append(f"{event['freed_by']} is done")
+        parts.append(f"{ids.short(event['freed_by'])} is done")
     parts += [event[name] for name in ("reason", "text") if event.get(name)]
     if event["by"] != event["worker"]:
         parts.append(f"(by {event['by']})")
@@ -148,21 +148,18 @@ def _one_line(text: str) -> str:
 
 
 def _follow_until_told(call: Call, filters: dict[str, Any], cursor: str | None, limit: int | None) -> None:
-    import signal
     from threading import Event
+
+    from taskyard.signals import Stopping
 
     told, yard = Event(), call.yard
 
-    def tell(*_: object) -> None:
+    def tell(_: int) -> None:
         told.set()
         yard._wake()
 
-    before = {number: signal.signal(number, tell) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with Stopping(tell):
         _follow(yard, call.as_json, filters, cursor, limit, told)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _follow(
@@ -198,7 +195,7 @@ COMMANDS = {
         "Tell what happened, oldest first: one line for each thing that was done to a task, by whom, and under which fence. The cursor of the "
         "answer is where the next call goes on; --since leads to the newest at once. --follow goes on by itself until Ctrl-C or SIGTERM; with --json it prints one event a line.",
         (
-            ("taskyard log --task 0001a2b3", "the story of one task"),
+            ("taskyard log --task 0-kf12", "the story of one task"),
             ("taskyard log --since 10m --kind build", "what happened to the builds in the last ten minutes"),
             (
                 "taskyard log --follow --json > events.jsonl",
@@ -218,10 +215,13 @@ COMMANDS = {
     "watch": Command(
         watch,
         "Wait for the next thing that happens and matches, print it, and end: exit 0, or 5 if the time is over first. The cursor of the answer is "
-        "where the next call goes on without missing anything. --follow goes on by itself until Ctrl-C or SIGTERM; with --json it prints one event a line.",
+        "where the next call goes on without missing anything. Every attempt that fails is an event 'failed'; its field 'final' is true when the task has failed for good. To wait for the end of a task: 'taskyard wait'. --follow goes on by itself until Ctrl-C or SIGTERM; with --json it prints one event a line.",
         (
-            ("taskyard watch --event done --event failed", "until the next task has ended"),
-            ("taskyard watch --task 0001a2b3 --timeout 10m --json", "the next change of this task, within ten minutes"),
+            (
+                "taskyard watch --event done --event failed",
+                "until a task is done or an attempt has failed: 'final' tells whether for good",
+            ),
+            ("taskyard watch --task 0-kf12 --timeout 10m --json", "the next change of this task, within ten minutes"),
             ("taskyard watch --follow --kind build", "what happens to builds from now on, as it happens"),
         ),
         options=(

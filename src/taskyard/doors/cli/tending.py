@@ -24,28 +24,28 @@ def janitor(call: Call) -> Reply | None:
         _sweep_until_told(call, every)
         return None
     swept = call.yard.sweep()
-    return _reply(swept)
+    return _reply(swept, call.yard.outside().others)
 
 
-def _reply(swept: Swept) -> Reply:
-    return Reply(
-        swept.as_dict(),
-        lambda: f"taken in {swept.taken}, reaped {swept.reaped}, woken {swept.woken}, mended {swept.mended}",
-    )
+def _reply(swept: Swept, others: list[dict[str, str | None]]) -> Reply:
+    return Reply({**swept.as_dict(), "not_tasks": others}, lambda: _page(swept, others))
+
+
+def _page(swept: Swept, others: list[dict[str, str | None]]) -> str:
+    from taskyard.doors.cli import counting
+
+    did = f"taken in {swept.taken}, reaped {swept.reaped}, woken {swept.woken}, mended {swept.mended}"
+    return "\n".join(filter(None, (did, counting.not_tasks(others))))
 
 
 def _sweep_until_told(call: Call, every: float) -> None:
-    import signal
     from threading import Event
 
+    from taskyard.signals import Stopping
+
     told = Event()
-    # A sweep that has begun is finished: the signal only ends the pause.
-    before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with Stopping(lambda _: told.set()):  # a sweep that has begun is finished: the signal only ends the pause
         _rounds(call.yard, call.as_json, every, told)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _rounds(yard: Yard, as_json: bool, every: float, told: Event) -> None:
@@ -56,14 +56,14 @@ def _rounds(yard: Yard, as_json: bool, every: float, told: Event) -> None:
             replies.remark(f"taskyard: warning: {error.message}; trying again in {every:g} s")
         else:
             if swept or as_json:
-                replies.answer(_reply(swept), as_json)
+                replies.answer(_reply(swept, yard.outside().others), as_json)
         told.wait(every)
 
 
 COMMANDS = {
     "janitor": Command(
         janitor,
-        "Take in files from the drop box, give back the tasks of workers whose lease is over, wake the tasks that are due, and put right what killed processes have left, now. Every command does a share of this by itself; "
+        "Take in files from the drop box, give back the tasks of workers whose lease is over, wake the tasks that are due, and put right what killed processes have left, now. Every command that adds, claims, lists or ends a task does a share of this by itself; "
         "a janitor of its own only makes it prompter. With --every it goes on until SIGTERM or Ctrl-C, and prints a line when it did something; with --json a line for each sweep.",
         (
             ("taskyard janitor", "one sweep, now"),

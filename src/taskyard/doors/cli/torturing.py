@@ -56,17 +56,17 @@ def _seed() -> int:
 
 def _run(ordeal: Ordeal, as_json: bool) -> dict[str, Any]:
     """Run it to its end, or to the first Ctrl-C: what was done until then is judged too."""
-    import signal
+    from taskyard.signals import Stopping
 
-    def interrupt(*_: object) -> None:
+    def interrupt(_: int) -> None:
         if ordeal.interrupted:
             raise KeyboardInterrupt  # asked twice: without a verdict, but still without leaving a process
         ordeal.interrupted = True
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     progress = _Progress(ordeal, as_json)
     try:
-        return ordeal.run(progress)
+        with Stopping(interrupt):
+            return ordeal.run(progress)
     except (OSError, Unavailable) as error:  # its own answer, or that of the yard, which knows what to do about it
         advice = f"{error.hint}; " if isinstance(error, Unavailable) and error.hint else ""
         raise Unavailable(f"the torture broke off: {error}", hint=f"{advice}{_kept(ordeal)}") from None
@@ -74,8 +74,6 @@ def _run(ordeal: Ordeal, as_json: bool) -> dict[str, Any]:
         raise KeyboardInterrupt(_kept(ordeal)) from None
     finally:
         progress.close()
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _kept(ordeal: Ordeal) -> str:

@@ -52,6 +52,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "janitor": ("tending", "take in, give back what dead workers left, wake what is due"),
         "fsck": ("auditing", "prove that every task is in one legal state; with --repair heal what is not"),
     },
+    "About this program": {
+        "help": ("manual", "show this, or all about one verb"),
+        "version": ("manual", "show the version"),
+    },
 }
 ALIASES = {"create": "add", "next": "claim", "start": "claim", "complete": "done", "close": "done"}
 
@@ -71,12 +75,6 @@ def command(name: str) -> Command:
                 f"taskyard.doors.cli.{group[verb][0]}", fromlist=("COMMANDS",)
             ).COMMANDS
             return commands[verb]
-    raise Invalid(f"there is no verb {ascii(name)[:60]}", hint=_similar(name))
+    from taskyard.doors.cli import other_words
 
-
-def _similar(name: str) -> str:
-    from difflib import get_close_matches
-
-    names = [*ALIASES, *(verb for group in GROUPS.values() for verb in group)]
-    close = get_close_matches(name, names, 1)
-    return f"did you mean 'taskyard {close[0]}'?" if close else "see 'taskyard --help'"
+    raise Invalid(f"there is no verb {ascii(name)[:60]}", hint=other_words.verb(name))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from taskyard import ids
 from taskyard.doors.cli import paper, replies
 from taskyard.doors.cli.grammar import Command, Option
-from taskyard.doors.cli.replies import Call, NothingReady, Reply
+from taskyard.doors.cli.replies import Call, Reply
 from taskyard.errors import Invalid
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ def work(call: Call) -> Reply:
     worker = Worker(call.yard, checks=checks, check_timeout=timeout)
     worker.command(given.words, timeout=timeout, grace=10.0 if grace is None else grace)
     guard.adopt_orphans()
-    lifeline.hold(worker.stop)
+    supervised = lifeline.hold(worker.stop)
     listened = sys.stdout is not None  # without a stdout there is nobody to tell, and that is no reason not to work
     if not call.as_json and sys.stderr is not None and sys.stderr.isatty():
         replies.remark(
@@ -53,8 +54,13 @@ def work(call: Call) -> Reply:
         **{name: value for name, value in options.items() if value is not None},
     )
     if given.flag("once") and not tally.total:
-        raise NothingReady()
-    return Reply({"worker": call.yard.worker, "ended": tally.as_dict()}, lambda: _sum(tally) if listened else "")
+        from taskyard.doors.cli.claiming import nothing_ready
+
+        raise nothing_ready(call, "nothing is ready")
+    # A crew counts by itself, and takes any other exit for a worker that died.
+    code = 1 if given.flag("drain") and tally["failed"] and not supervised else 0
+    data = {"worker": call.yard.worker, "ended": tally.as_dict()}
+    return Reply(data, lambda: _sum(tally) if listened else "", code)
 
 
 def _adopt(call: Call) -> None:
@@ -93,15 +99,18 @@ def _report(job: Job, ended: Outcome, seconds: float) -> None:
     words = [f"{seconds:.2f} s", job.title or "", (ended.reason or "").strip().partition("\n")[0]]
     told = paper.plain("  ".join(filter(None, words)))
     room = paper.columns()
-    line = f"{ended.ending:<8}  {job.id}  {job.kind}  {told}"
+    line = f"{ended.ending:<8}  {ids.short(job.id)}  {job.kind}  {told}"
     line = line if room is None else paper.cut(line, room)
     replies.say(paper.paint(line[:8], ended.ending) + line[8:])
+
+
+_WORDS = {"failed": "failed for good"}
 
 
 def _sum(tally: Tally) -> str:
     if not tally.total:
         return "nothing to do"
-    return ", ".join(f"{number} {ending}" for ending, number in tally.as_dict().items())
+    return ", ".join(f"{number} {_WORDS.get(ending, ending)}" for ending, number in tally.as_dict().items())
 
 
 COMMANDS = {
@@ -132,7 +141,7 @@ COMMANDS = {
             Option(
                 "--drain",
                 None,
-                "end when nothing of these kinds is ready, running or to be tried again; exit 0 whatever failed",
+                "end when nothing of these kinds is ready, running or to be tried again; exit 1 if tasks failed for good",
             ),
             Option("--once", None, "one task, then end; exit 3 if nothing is ready"),
             Option("--max-tasks", "N", "end after so many tasks"),

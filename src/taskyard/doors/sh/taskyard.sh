@@ -4,8 +4,11 @@
 # taskyard.sh: a Taskyard worker in plain shell, for places without Python. Run it, or source it and call its functions.
 #
 #   taskyard.sh add_task [-p 0..9] KIND [FILE]     FILE (- is standard input) holds the task's data as JSON; prints the id
-#   taskyard.sh claim_task [KIND...]               prints the claim's handle, a tab, and the file that holds the task;
-#                                                  a script that sources this finds them in TASK_HANDLE and TASK_FILE
+#   taskyard.sh claim_task [ID | KIND...]          prints the claim's handle, a tab, and the file that holds the task;
+#                                                  a script that sources this finds them in TASK_HANDLE and TASK_FILE.
+#                                                  An ID may be a short name (0-kf12), as 'taskyard list' shows it
+#   taskyard.sh resume                             take this worker's claims again, after a restart; prints the same for each,
+#                                                  and whoever held them under its name is shut out
 #   taskyard.sh complete_task HANDLE [FILE]        FILE holds the result as JSON
 #   taskyard.sh fail_task HANDLE REASON            tried again while attempts are left
 #   taskyard.sh release_task HANDLE                hand it back untouched
@@ -13,14 +16,15 @@
 #   taskyard.sh note_task HANDLE TEXT              leave a word for whoever works on it next; begins the lease anew too
 #   taskyard.sh verify_ownership HANDLE            is it still mine?
 #   taskyard.sh process_loop [--kind KIND]... [--once|--drain] [--] CMD...
-#                                                  run CMD for each task, the task's file on its standard input
+#                                                  run CMD for each task, the task's file on its standard input; under the
+#                                                  name of a loop that was killed, first for the tasks that it held
 #   taskyard.sh reap_stale                         give back what leases have ended of, wake what is due, and take in what
 #                                                  lies in the drop box (todo/*.json), as a claim that finds nothing does
 #
 # The yard is $TASKYARD, else the nearest .taskyard upward; a script that changes its folder should name it by its whole path.
 # The worker is $TASKYARD_WORKER, else $AGENT_ID, else a name of this process. $TASKYARD_LEASE is the lease of claims in
 # seconds, where neither the default nor the task's own will do. Without a HANDLE $TASKYARD_CLAIM is meant.
-# Exit codes: 0 ok, 2 usage or invalid, 3 nothing ready, 4 claim lost, 6 not found, 7 conflict, 8 yard unavailable.
+# Exit codes: 0 ok, 1 tasks failed for good (process_loop --drain), 2 usage or invalid, 3 nothing ready, 4 claim lost, 6 not found, 7 conflict, 8 yard unavailable.
 #
 # CMD is told TASKYARD, TASKYARD_CLAIM, TASKYARD_TASK, TASKYARD_FENCE, TASKYARD_WORKER and TASKYARD_WORKDIR. It may leave its
 # result as result.json in TASKYARD_WORKDIR. Exit 0 is done, 75 later (not counted), 65 failed for good, all else an error.
@@ -219,6 +223,7 @@ _ty_read_plainly() {
                 ;;
         esac
         case $value in '' | *[!0-9]* | 0?* | ?????????*) return 1 ;; esac
+        case $name$value in '"max_attempts":0' | '"max_crashes":0' | '"lease":0' | '"lease":'???????*) return 1 ;; esac
         case $name in
             '"max_attempts":') _ty_set_attempts=$value ;;
             '"max_crashes":') _ty_set_crashes=$value ;;
@@ -365,11 +370,25 @@ _ty_is_id() { # text
     esac
 }
 
+_ty_is_short() { # text -> _ty_h_seg and _ty_h_end: what a short name says, such as 0-kf12 (PROTOCOL.md)
+    local word=$1
+    case $word in
+        *[!0-9A-Za-z-]* | *-*-* | ??????????????????????????*) return 1 ;;
+        ?-????* | ??-????* | ???-????* | ????-????*) ;;
+        *) return 1 ;;
+    esac
+    case $word in *[A-Z]*) word=$(printf %s "$word" | tr '[:upper:]' '[:lower:]') ;; esac
+    _ty_h_seg=000${word%%-*} _ty_h_end=${word#*-}
+    _ty_h_seg=${_ty_h_seg#"${_ty_h_seg%????}"}
+    case $_ty_h_seg$_ty_h_end in *[!0-9a-hjkmnp-tv-z]* | ??????????????????????*) return 1 ;; esac
+}
+
 # What a name says: _ty_id, _ty_seg, _ty_fence, _ty_errors, _ty_crashes, _ty_own, _ty_limit, _ty_own_lease, _ty_body, _ty_uses, _ty_verified,
 # _ty_lane, _ty_due, _ty_lease, _ty_claim (from .l on), _ty_holder, _ty_nonce. 1 if it is no task's name.
 _ty_split() { # name [lane]
     local IFS=.
-    _ty_lane=${2-} _ty_own='' _ty_limit='' _ty_own_lease='' _ty_body='' _ty_uses='' _ty_verified='' _ty_due='' _ty_lease='' _ty_claim='' _ty_holder='' _ty_nonce=''
+    _ty_lane=${2-} && _ty_lane=${_ty_lane%%+*} # + and a digest: a folder of those that wait for something in use
+    _ty_own='' _ty_limit='' _ty_own_lease='' _ty_body='' _ty_uses='' _ty_verified='' _ty_due='' _ty_lease='' _ty_claim='' _ty_holder='' _ty_nonce=''
     case $1 in *.json) ;; *) return 1 ;; esac
     case $1 in *[!A-Za-z0-9_%@.-]*) return 1 ;; esac
     # shellcheck disable=SC2086  # split at dots
@@ -422,8 +441,8 @@ _ty_handle() { # handle -> _ty_h_id, _ty_h_fence, _ty_h_nonce
     _ty_handle=$1
     _ty_h_id=${1%%.*} rest=${1#*.}
     _ty_h_fence=${rest%%.*} _ty_h_nonce=${rest#*.}
-    if _ty_is_id "$1"; then
-        _ty_say "$1 is the id of a task; this needs the handle that claim_task printed, id.fence.nonce"
+    if _ty_is_id "$1" || _ty_is_short "$1"; then
+        _ty_say "$1 is the id of a task; this needs the handle that claim_task printed, id.fence.nonce; if that is lost, 'resume' gives this worker's claims new ones"
         return 2
     fi
     _ty_is_id "$_ty_h_id" && _ty_is_number "$_ty_h_fence" && [ ${#1} -le 54 ] || {
@@ -584,7 +603,7 @@ _ty_end_done() { # handle [result]
         ! _ty_unread || return 100
         _ty_follow "$_ty_id"
     done
-    return 0
+    [ -z "${2-}" ] || [ "$_ty_second" -eq 0 ] || _ty_late 'done' 'done' null "$2"
 }
 
 _ty_complete() { # handle [file]
@@ -755,7 +774,7 @@ _ty_fill() { # the least urgent priority that is of interest
             fi
             group=
         fi
-        case $lane in [0-9]-*) ;; *) continue ;; esac
+        case $lane in *+*) continue ;; [0-9]-*) ;; *) continue ;; esac
         [ "${lane%%-*}" -le "$most" ] || break
         _ty_serves "$lane" || continue
         rank=${lane%%-*} group="$group $lane"
@@ -879,12 +898,37 @@ _ty_take_next() { # of the kinds in _ty_wanted
     done
 }
 
-_ty_claim_next() { # [kind...]
+_ty_claim_next() { # [id | kind...]
     local code=0
-    _ty_open && _ty_kinds "$@" || return
+    _ty_open || return
+    # A kind may look like an id or a short name: then it is one, if no task has it.
+    if [ $# -eq 1 ] && _ty_is_id "$1"; then
+        ! _ty_unread || return 100
+        _ty_h_seg=${1%?????????????????}
+        if _ty_is_there "$1"; then
+            _ty_take_named "$1" || return
+            _ty_hand_over
+            return
+        fi
+    elif [ $# -eq 1 ] && _ty_is_short "$1" && [ -e "$_ty_root/segments/$_ty_h_seg" ]; then
+        ! _ty_unread || return 100
+        _ty_lengthen "$1" || code=$?
+        [ $code -ne 6 ] || return 6
+        if [ $code -eq 0 ]; then
+            _ty_take_named "$_ty_text" || return
+            _ty_hand_over
+            return
+        fi
+        code=0
+    fi
+    _ty_kinds "$@" || return
     _ty_take_next || code=$?
     [ $code -ne 3 ] || _ty_say_nothing_is_ready
     [ $code -eq 0 ] || return $code
+    _ty_hand_over
+}
+
+_ty_hand_over() {
     # For scripts that source this; reading the line would take them longer than all else of the claim.
     # shellcheck disable=SC2034
     TASK_HANDLE=$_ty_handle TASK_FILE=$_ty_file
@@ -1155,10 +1199,10 @@ _ty_locate() { # -> _ty_text
 # ok or what is wrong, then durability, attempts, crashes, backoff, cap and lease, then local or not, settle, and group, then names of checks.
 _ty_read_yard() {
     _TY_ROOT=$_ty_root LC_ALL=C awk "$_ty_awk"'
-        function number(name, fallback, factor,   v, whole) {
+        function number(name, fallback, factor, least, most,   v, whole) {
             v = val["/settings/" name]
-            if (v == "") return fallback
-            if (v !~ /^n[0-9][0-9.eE+-]*$/ || (v = substr(v, 2) * factor) >= 1e12) { wrong = name; return fallback }
+            if (v == "" || v == "nnull") return fallback
+            if (v !~ /^n[0-9][0-9.eE+-]*$/ || (v = substr(v, 2) * factor) < least || v > most) { wrong = name; return fallback }
             whole = int(v)
             return sprintf("%.0f", whole < v ? whole + 1 : whole)
         }
@@ -1175,8 +1219,9 @@ _ty_read_yard() {
         END {
             whole = is_whole()
             durability = val["/settings/durability"] == "" ? "durable" : text("/settings/durability")
-            attempts = number("max_attempts", 3, 1); crashes = number("max_crashes", 3, 1)
-            backoff = number("backoff", 5000, 1000); cap = number("backoff_cap", 600000, 1000); lease = number("lease", 1800000, 1000)
+            attempts = number("max_attempts", 3, 1, 1, 999999999); crashes = number("max_crashes", 3, 1, 1, 999999999)
+            backoff = number("backoff", 5000, 1000, 0, 1e12); cap = number("backoff_cap", 600000, 1000, 0, 1e12)
+            lease = number("lease", 1800000, 1000, 1, 2592000000)
             if (!whole) said = "its yard.json is no JSON"
             else if (val["/taskyard"] != "n1" || val["/features"] !~ /^(a|nnull|nfalse)?$/) said = "its format or features are unknown to this version of taskyard.sh"
             else if (val["/settings"] != "" && val["/settings"] != "o") said = "the settings in its yard.json are no object"
@@ -1186,7 +1231,7 @@ _ty_read_yard() {
             else if (type ~ /^fuse\.(s3fs|goofys|gcsfuse|rclone|osxfs|grpcfuse)$|^fakeowner$/) said = type " has no atomic rename"
             if (said != "") { print "no", said; exit }
             place = best == "" ? "unknown" : device !~ /^0:/ || type ~ /^(ext[234]|xfs|btrfs|tmpfs|overlay|zfs|f2fs|bcachefs|ramfs|ufs|apfs)$/ ? "local" : "network"
-            print "ok", durability, attempts, crashes, backoff, cap, lease, place, number("settle", place == "network" ? 60000 : 5000, 1000), text("/settings/shared") == "group" ? "group" : ""
+            print "ok", durability, attempts, crashes, backoff, cap, lease, place, number("settle", place == "network" ? 60000 : 5000, 1000, 0, 1e12), text("/settings/shared") == "group" ? "group" : ""
             printf "%s", checks
         }' "$@"
 }
@@ -1403,9 +1448,9 @@ _ty_publish() { # folder name: the same, and the draft's own name is gone
 }
 
 # How the claim of the split name is about to end, before it does; time is asked for here.
-_ty_record() { # outcome reason-json [result]
+_ty_record() { # outcome reason-json [result] -> _ty_second: 1 if it had said something before
     local code=0 record='' holder='' sync=$_ty_durability
-    [ "$1" != released ] || sync=fast
+    case $1 in released | resumed) sync=fast ;; esac
     _ty_draft || return
     _ty_date "$_ty_now"
     _ty_holder_json
@@ -1415,20 +1460,27 @@ _ty_record() { # outcome reason-json [result]
     [ "$sync" = fast ] || _ty_sync_draft || return
     _ty_publish "$_ty_root/results/$_ty_seg" "$_ty_id.$_ty_fence.$_ty_nonce.$1.json" || code=$?
     [ $code -le 1 ] || return $code
+    _ty_second=$code
     # The first word of a claim stands; a second one that differs is kept as stale.
     [ $code -eq 0 ] || case $1 in done | error) _ty_stale "$1" "$2" "${3-}" "$holder" ;; esac
     [ "$sync" = fast ] || _ty_sync "$_ty_root/results/$_ty_seg" || return
 }
 
-_ty_stale() { # outcome reason-json result worker: output that does not count, kept for a person to read; 0 always
-    local digest='' written='' folder=$_ty_root/results/$_ty_h_seg
-    written=$(cat -- "$folder/$_ty_handle.$1.json" 2>/dev/null)
+_ty_same() { # outcome reason-json result: did the claim bring this when it ended? A done without a result has no record.
+    local written=''
+    written=$(cat -- "$_ty_root/results/$_ty_h_seg/$_ty_handle.$1.json" 2>/dev/null)
     case $written in
-        '') ;;
-        *"\"reason\": $2, "*"\"result\": $3, \"errors\""*) [ -z "$3" ] || return 0 ;;
-        *"\"result\": "*) ;;
-        *"\"reason\": $2, "*) [ -n "$3" ] || return 0 ;;
+        '') [ "$1" = 'done' ] && [ -z "$3" ] ;;
+        *"\"reason\": $2, "*"\"result\": $3, \"errors\""*) [ -n "$3" ] ;;
+        *"\"result\": "*) return 1 ;;
+        *"\"reason\": $2, "*) [ -z "$3" ] ;;
+        *) return 1 ;;
     esac
+}
+
+_ty_stale() { # outcome reason-json result worker: output that does not count, kept for a person to read; 0 always
+    local digest='' folder=$_ty_root/results/$_ty_h_seg
+    [ ! -e "$folder/$_ty_handle.$1.json" ] || ! _ty_same "$1" "$2" "$3" || return 0
     digest=$(printf '%s\n' "$1" "$3" "$2" | sha256sum) || digest=$_ty_word
     digest=${digest%"${digest#????????????}"}
     _ty_draft || return 0
@@ -1620,12 +1672,15 @@ _ty_add() { # [-p priority] kind [file]
 
 # ---- what a claim's verbs do --------------------------------------------------------------------------------------------
 
+# The star behind the segment has the folder above listed: a client of a file server remembers for half a minute that a segment's
+# folder was missing, and a listing has it forget that.
 _ty_is_there() { # id: five passes, because a task that moves may slip past one
     local pass=0 path=''
     while [ $pass -lt 5 ]; do
-        for path in "$_ty_root/blocked/$_ty_h_seg/$1".* "$_ty_root"/todo/*/"$_ty_h_seg/$1".* \
-            "$_ty_root"/waiting/*/"$_ty_h_seg/$1".* "$_ty_root/processing/$1".* \
-            "$_ty_root/cancelled/$_ty_h_seg/$1".* "$_ty_root/failed/$_ty_h_seg/$1".* "$_ty_root/done/$_ty_h_seg/$1".*; do
+        for path in "$_ty_root/blocked/$_ty_h_seg"*/"$1".* "$_ty_root"/todo/*/"$_ty_h_seg"*/"$1".* \
+            "$_ty_root"/waiting/*/"$_ty_h_seg"*/"$1".* "$_ty_root/processing/$1".* \
+            "$_ty_root/cancelled/$_ty_h_seg"*/"$1".* "$_ty_root/failed/$_ty_h_seg"*/"$1".* "$_ty_root/done/$_ty_h_seg"*/"$1".* \
+            "$_ty_root/todo/$1".*-* "$_ty_root"/todo/*_"$1".* "$_ty_root"/processing/*_"$1".* "$_ty_root/failed/$1".* "$_ty_root/done/$1".*; do
             [ ! -e "$path" ] || {
                 _ty_found=$path
                 return 0
@@ -1636,9 +1691,34 @@ _ty_is_there() { # id: five passes, because a task that moves may slip past one
     return 1
 }
 
+# The one task whose short name was read by _ty_is_short -> _ty_text, its id. 1: there is none. 6: several end so.
+_ty_lengthen() { # word
+    local fill='?????????????????' path='' id='' found='' number=0 pass=0
+    while [ $((${#fill} + ${#_ty_h_end})) -gt 17 ]; do fill=${fill#?}; done
+    fill=$_ty_h_seg$fill$_ty_h_end
+    while [ $pass -lt 5 ] && [ -z "$found" ]; do
+        # shellcheck disable=SC2231,SC2295  # ? stands for a character
+        for path in "$_ty_root/blocked/$_ty_h_seg/"$fill.* "$_ty_root"/todo/*/"$_ty_h_seg/"$fill.* \
+            "$_ty_root"/waiting/*/"$_ty_h_seg/"$fill.* "$_ty_root/processing/"$fill.* \
+            "$_ty_root/cancelled/$_ty_h_seg/"$fill.* "$_ty_root/failed/$_ty_h_seg/"$fill.* "$_ty_root/done/$_ty_h_seg/"$fill.* \
+            "$_ty_root/todo/"$fill.*-* "$_ty_root"/todo/*_$fill.* "$_ty_root"/processing/*_$fill.* "$_ty_root/failed/"$fill.* "$_ty_root/done/"$fill.*; do
+            id=${path##*/}
+            id=${id#"${id%%$fill.*}"}
+            id=${id%%.*}
+            [ -e "$path" ] && _ty_is_id "$id" || continue
+            case " $found" in *" $id "*) ;; *) found="$found$id " number=$((number + 1)) ;; esac
+        done
+        pass=$((pass + 1))
+    done
+    _ty_text=${found% }
+    [ $number -gt 1 ] || return $((1 - number))
+    _ty_say "$1 is the end of $number tasks by now: $_ty_text; say the whole id of the one that is meant"
+    return 6
+}
+
 _ty_ended() { # state: has this claim ended its task so?
     local path=''
-    for path in "$_ty_root/$1/$_ty_h_seg/$_ty_h_id.$_ty_h_fence."*"-$_ty_h_nonce".*json; do
+    for path in "$_ty_root/$1/$_ty_h_seg"*/"$_ty_h_id.$_ty_h_fence."*"-$_ty_h_nonce".*json; do
         [ ! -e "$path" ] || return 0
     done
     return 1
@@ -1649,20 +1729,66 @@ _ty_gave_up() { # outcome: was this how the claim ended, and nobody else ended i
     [ -e "$record.$1.json" ] && [ ! -e "$record.crash.json" ] && [ ! -e "$record.cancelled.json" ] && [ ! -e "$record.resumed.json" ]
 }
 
+_ty_is_slip() { # nonce: has the handle's own one or two characters more, less, or others? Two claims share none but by chance
+    [ "$1" != "$_ty_h_nonce" ] && awk -v one="$1" -v other="$_ty_h_nonce" 'BEGIN {
+        wide = length(other)
+        for (j = 0; j <= wide; j++) row[j] = j
+        for (i = 1; i <= length(one); i++) {
+            before = row[0]
+            row[0] = i
+            for (j = 1; j <= wide; j++) {
+                least = before + (substr(one, i, 1) != substr(other, j, 1))
+                before = row[j]
+                if (row[j] + 1 < least) least = row[j] + 1
+                if (row[j - 1] + 1 < least) least = row[j - 1] + 1
+                row[j] = least
+            }
+        }
+        exit row[wide] > 2
+    }'
+}
+
+_ty_refuse_mistyped() { # 2 if the task has had a claim of this fence whose nonce differs a little; nobody's late verb
+    local path='' rest='' start=$_ty_h_id.$_ty_h_fence.
+    for path in "$_ty_root/processing/$start"*.json "$_ty_root/done/$_ty_h_seg/$start"*.json \
+        "$_ty_root/failed/$_ty_h_seg/$start"*.json "$_ty_root/results/$_ty_h_seg/$start"*.json; do
+        case $path in
+            */results/*.stale-*) continue ;;
+            */results/*) rest=${path##*/"$start"} rest=${rest%%.*} ;;
+            *) _ty_split "${path##*/}" && rest=$_ty_nonce || continue ;;
+        esac
+        [ "$rest" != "$_ty_h_nonce" ] || return 0
+        case $rest in *[!0-9a-hjkmnp-tv-z]* | '') continue ;; esac
+        ! _ty_is_slip "$rest" || {
+            _ty_say "the handle $_ty_handle is mistyped: the last part of that claim's handle differs from it a little; nothing was changed"
+            return 2
+        }
+    done
+}
+
+_ty_holding() { # -> _ty_text: the handles of what this worker holds now
+    local path='' held=''
+    for path in "$_ty_root/processing/"*".$_ty_worker-"*.json; do
+        ! _ty_split "${path##*/}" || [ "$_ty_holder" != "$_ty_worker" ] || held="$held $_ty_id.$_ty_fence.$_ty_nonce"
+    done
+    _ty_text=$held
+}
+
 # A verb on a claim that is over: the same answer to the same ending, a refusal to all else.
 _ty_late() { # verb [outcome reason-json result]
     local holder='' path='' lane='' code=4
+    _ty_refuse_mistyped || return
     case $1 in
         done)
             if _ty_ended 'done'; then
-                [ -z "${4-}" ] || _ty_stale 'done' null "$4" "$_ty_by"
-                return 0
+                ! _ty_same 'done' null "${4-}" || return 0
+                code=7
             fi
             ! _ty_ended failed || code=7
             ;;
         fail)
-            ! _ty_ended failed || return 0
-            if _ty_ended 'done'; then code=7; elif _ty_gave_up error; then return 0; fi
+            if _ty_ended failed || _ty_ended 'done'; then code=7; fi
+            if _ty_ended failed || _ty_gave_up error; then ! _ty_same error "$3" '' || return 0; fi
             ;;
         release) ! _ty_gave_up released || return 0 ;;
     esac
@@ -1685,11 +1811,99 @@ _ty_late() { # verb [outcome reason-json result]
     _ty_event refused "$_ty_h_id" "$_ty_h_fence" "$holder" ",\"verb\":\"$1\""
     path=${_ty_found#"$_ty_root/"}
     if [ $code -eq 7 ]; then
-        _ty_say "this claim has ended task $_ty_h_id already: it is in ${path%%/*}; what came now is kept as a stale result"
+        _ty_holding
+        _ty_say "this claim has ended task $_ty_h_id already: it is in ${path%%/*}; what came now is kept as a stale result${_ty_text:+; you hold$_ty_text now}"
     else
         _ty_say "the claim $_ty_handle is over: its task is in ${path%%/*} now${2:+; what this claim brought is kept as a stale result}"
     fi
     return $code
+}
+
+# That very task -> _ty_handle, _ty_file. 7: it cannot be had.
+_ty_take_named() { # id
+    local swept='' path='' lane='' why='' code=0 tries=0
+    _ty_wanted=''
+    while [ $tries -lt 20 ]; do
+        tries=$((tries + 1))
+        _ty_is_there "$1" || break
+        path=${_ty_found#"$_ty_root/"}
+        case $path in
+            todo/*/*/*)
+                _ty_entry=${path#todo/} lane=${path#todo/} code=0
+                lane=${lane%%/*}
+                _ty_split "${path##*/}" "$lane" || break
+                why=
+                [ -z "$_ty_uses" ] || why="it uses something, and only Python workers can see whether that is free"
+                if [ -n "$_ty_verified" ]; then
+                    [ -z "$_ty_checks" ] || _ty_learn_checks "$_ty_found"
+                    case $_ty_known_checks in *" ${path##*/} "*) ;; *) why="it asks for a check that is not in yard.json" ;; esac
+                fi
+                case $lane in *@*) [ "${lane#*@}" = "$_ty_worker" ] || why="it is assigned to another worker" ;; esac
+                if ! _ty_list_paused; then
+                    why="the yard is paused"
+                else
+                    _ty_serves "$lane" || why=${why:-"its kind is paused"}
+                fi
+                [ -z "$why" ] || break
+                _ty_take || code=$?
+                [ $code -eq 1 ] || return $code
+                ;;
+            *)
+                if [ -z "$swept" ]; then # it may be due, or its worker may be gone
+                    swept=1 _ty_told=
+                    _ty_sweep || return
+                    continue
+                fi
+                why="it is in ${path%%/*}, and only a task in todo can be claimed"
+                case $path in processing/*) _ty_split "${path##*/}" && _ty_is_held_by_me && why="this worker holds it; 'resume' takes it again, if its handle is lost" ;; esac
+                break
+                ;;
+        esac
+    done
+    _ty_say "task $1 cannot be claimed: ${why:-it keeps moving under other hands}"
+    return 7
+}
+
+_ty_is_held_by_me() { # the name that was split last
+    case $_ty_holder in
+        @) [ "${_ty_lane#*@}" = "$_ty_worker" ] ;;
+        *) [ "$_ty_holder" = "$_ty_worker" ] ;;
+    esac
+}
+
+# A claim of this worker's is taken again, under a new fence and nonce -> _ty_handle, _ty_file. 1: it is over.
+_ty_resume_one() { # file in processing/, split
+    local old=$_ty_id.$_ty_fence.$_ty_nonce fence=$((_ty_fence + 1)) nonce='' target='' sync='' lease=$_ty_lease holder=$_ty_holder
+    _ty_handle "$old" && _ty_listed "$1" || return 1
+    _ty_record resumed null || return
+    [ "$_ty_durability" != strict ] || sync=sync
+    _ty_draw
+    nonce=${_ty_word}1
+    target="$_ty_id.$fence.e$_ty_errors.c$_ty_crashes$_ty_own.$_ty_lane.l$lease.$holder-$nonce.json"
+    _ty_lane_json "$_ty_lane"
+    _ty_tell claimed "$_ty_id" "$fence" "$_ty_by" ',"resumed":true'
+    _ty_now=
+    _ty_shift "$1" "$_ty_root/processing" "$target" $sync || return
+    rm -f -- "$_ty_root/attempts/$_ty_seg/$_ty_id/$old/.loop"
+    _ty_tidy
+    _ty_handle=$_ty_id.$fence.$nonce _ty_fence=$fence _ty_nonce=$nonce
+    _ty_file=$_ty_root/processing/$target
+    [ -z "$_ty_body" ] || _ty_file=$_ty_root/edits/$_ty_seg/$_ty_id.$_ty_body.json
+}
+
+_ty_resume() {
+    local path='' code=0
+    [ $# -eq 0 ] && [ -n "${TASKYARD_WORKER:-${AGENT_ID-}}" ] || {
+        _ty_say "usage: resume, with the worker's name in TASKYARD_WORKER"
+        return 2
+    }
+    _ty_open || return
+    for path in "$_ty_root"/processing/*.json; do
+        _ty_split "${path##*/}" && [ -n "$_ty_nonce" ] && _ty_is_held_by_me || continue
+        code=0
+        _ty_resume_one "$path" || code=$?
+        case $code in 0) _ty_hand_over ;; 1) ;; *) return $code ;; esac
+    done
 }
 
 _ty_give_up() { # what was claimed cannot be handed over; 1
@@ -1766,6 +1980,7 @@ _ty_end_failed() { # handle reason [final]
     fi
     [ $code -eq 0 ] || return $code
     _ty_tidy
+    [ "$_ty_second" -eq 0 ] || _ty_late fail error "$reason"
 }
 
 _ty_end_released() { # handle [delay]
@@ -1952,6 +2167,15 @@ _ty_new_place() { # for one more task of _ty_lane -> _ty_seg, _ty_id, _ty_folder
     _ty_tell added "$_ty_id" 0 null
 }
 
+# The name under which a task was dropped is kept beside it, as names/<segment>/<id>.<stem>; without it nothing is lost but that.
+_ty_name_dropped() { # file's name
+    local stem=${1%.json} folder=$_ty_root/names/$_ty_seg
+    [ ${#stem} -le 190 ] || return 0
+    [ -d "$folder" ] || _ty_make "$folder" || return 0
+    { : >>"$folder/$_ty_id.$stem"; } 2>/dev/null
+    return 0
+}
+
 # A file without a key becomes the task's own, as it is. 0: taken in, or somebody else was first. 1: left. 3: on its way. 8: trouble.
 _ty_take_in() { # file size mode-and-group
     local code=0
@@ -1964,6 +2188,7 @@ _ty_take_in() { # file size mode-and-group
     _ty_why="the yard's group cannot write it"
     [ -z "$_ty_shared" ] || case $3 in *[67]?" $(stat -c %g -- "$_ty_root")") ;; *) return 1 ;; esac
     _ty_new_place && _ty_sync "$1" || return 8
+    _ty_name_dropped "${1##*/}"
     _ty_shift "$1" "$_ty_folder" "$_ty_id.0.e0.c0.x$_ty_d_own.json" || code=$?
     [ $code -ne 1 ] || return 0
     [ $code -eq 0 ] && _ty_sync "$_ty_folder" || return 8
@@ -1997,6 +2222,7 @@ _ty_take_in_keyed() { # file size
     }
     _ty_add_keyed "$keys" "$name" || code=$?
     if [ $code -eq 0 ]; then
+        _ty_name_dropped "$stem.json"
         rm -f -- "$box"
     else
         _ty_put_back "$box" "$stem"
@@ -2051,6 +2277,13 @@ _ty_list_dropped() { # lines of time, size, mode, group and path, the oldest fir
     [ $# -eq 0 ] || stat -c '%Z %z %s %a %g %n' -- "$@"
 }
 
+# Another program's janitor may put a claim of ours into todo/, and its loop take it from there: the same task, and no dropped file.
+_ty_is_claimed() { # name
+    local name=$1
+    case $name in *_?????????????????????.*.e*.c*-*.json) name=${name##*_} && name=${1#"${1%"$name"}"} ;; esac
+    _ty_split "$name" && [ -n "$_ty_nonce" ]
+}
+
 # All that lies in the drop box and has arrived whole becomes tasks -> _ty_told. What is left stays where it is, and _ty_left and
 # _ty_left_why tell of it; it is not read again until something is done to it.
 _ty_ingest() {
@@ -2065,6 +2298,7 @@ _ty_ingest() {
         [ -z "${_ty_stop-}" ] || return 0
         [ ! -d "$path" ] || [ -L "$path" ] || continue
         [ -e "$path" ] || [ -L "$path" ] || continue
+        ! _ty_is_claimed "${path##*/}" || continue
         code=1 _ty_why="it is no ordinary file"
         case $seen in
             *" $clock $path
@@ -2102,6 +2336,11 @@ _ty_say_of_the_box() { # once for each process, until there are others
 # ---- the sweep, as far as plain tools can judge -------------------------------------------------------------------------
 
 _ty_is_over() { # file lease: opened first, because a file server's client looks up the age of a name at most every 30 s
+    case $1 in "$_ty_root"/todo/*) # another program's janitor has judged so; only its holder can be quicker
+        [ -f "$1" ]
+        return
+        ;;
+    esac
     # shellcheck disable=SC2094  # nothing is written
     [ -f "$1" ] && { _ty_time "$1" <"$1"; } 2>/dev/null || return 1
     [ $((_ty_asked - _ty_now)) -gt "$2" ]
@@ -2168,7 +2407,8 @@ _ty_sweep() { # -> _ty_told, a line for each task that was moved; never a turn o
     _ty_ask_time || return
     now=$_ty_now _ty_asked=$_ty_now
     _ty_ingest || return
-    for path in "$_ty_root"/processing/*.json; do
+    # With claims that another program's janitor has put into todo/: the same tasks again.
+    for path in "$_ty_root"/todo/*.json "$_ty_root"/processing/*.json; do
         _ty_split "${path##*/}" && [ -n "$_ty_nonce" ] || continue
         _ty_asked=$now
         _ty_is_over "$path" "$_ty_lease" || continue
@@ -2300,7 +2540,7 @@ _ty_clear() { # pid of a command that has ended: what it left running in its gro
 _ty_pulse() { # handle lease command loop
     local every=$(($2 / 3)) nap='' pause='' slept=0
     trap '' INT HUP TERM # a signal to the whole group is the loop's to answer
-    [ $every -le 20000 ] || every=20000
+    [ $every -le 10000 ] || every=10000 # naps stand still while the machine is suspended; sweepers give 20 s after it
     nap=$((every < 2000 ? every : 2000))
     pause=$((1000 + nap % 1000)) pause=${pause#1}
     while :; do
@@ -2439,9 +2679,12 @@ _ty_perform() { # the command, for the claim that was just made
         _ty_end_released "$handle" "$_ty_set_backoff"
         return 0
     }
+    _ty_started "$_ty_self"
+    { printf '%s %s %s\n' "$_ty_boot" "$_ty_self" "$_ty_text" >"$workdir/.loop"; } 2>/dev/null
     _ty_input=
     _ty_run "$handle" "$lease" "$workdir" '' "$@"
     _ty_judge "$handle" "$lease" "$workdir"
+    rm -f -- "$workdir/.loop"
     if ! _ty_find; then
         _ty_ended 'done' || _ty_ended failed || _ty_gave_up released || _ty_gave_up error || _ty_say "the claim $handle was lost; its command was stopped"
         return 0
@@ -2454,6 +2697,44 @@ _ty_perform() { # the command, for the claim that was just made
         sleep 1
         _ty_find && touch -c -- "$_ty_root/processing/$_ty_name" 2>/dev/null
     done
+}
+
+# Who runs a claim's command, in its folder: so that a loop of the same name can tell whether the one before it is gone.
+_ty_started() { # pid -> _ty_text: when that process was started, by this kernel; empty if it is not there, - where none can tell
+    local line=''
+    _ty_text=-
+    [ -r /proc/self/stat ] || return 0
+    _ty_text=
+    { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 0
+    # shellcheck disable=SC2086  # words
+    set -- ${line##*) }
+    shift 19
+    _ty_text=$1
+}
+
+_ty_is_mine() { # file in processing/, split: was it held by a loop of this name that is gone?
+    local mark=$_ty_root/attempts/$_ty_seg/$_ty_id/$_ty_id.$_ty_fence.$_ty_nonce/.loop boot='' pid='' started=''
+    _ty_is_held_by_me && { read -r boot pid started <"$mark"; } 2>/dev/null || return 1
+    _ty_is_number "$pid" || return 1
+    [ "$boot" = "$_ty_boot" ] || return 0
+    _ty_started "$pid"
+    case $_ty_text in
+        -) ! kill -s 0 "$pid" 2>/dev/null ;;
+        *) [ "$_ty_text" != "$started" ] ;;
+    esac
+}
+
+_ty_next_of_mine() { # what a loop of this name held -> the claim, taken again; 1: there is none
+    local path=''
+    # shellcheck disable=SC2031
+    [ -n "${TASKYARD_WORKER:-${AGENT_ID-}}" ] || return 1
+    for path in "$_ty_root"/processing/*.json; do
+        _ty_split "${path##*/}" && [ -n "$_ty_nonce" ] && _ty_is_mine || continue
+        _ty_text=${_ty_lane#?-}
+        case $_ty_wanted in '' | *" ${_ty_text%%@*} "*) ;; *) continue ;; esac
+        _ty_resume_one "$path" && return
+    done
+    return 1
 }
 
 # Is anything of what this loop serves still to be done? What is not for shells is not counted, but told of once.
@@ -2476,7 +2757,7 @@ _ty_is_left() {
 }
 
 _ty_loop() {
-    local once='' kinds='' pause=1 code=''
+    local once='' kinds='' pause=1 code='' failed=0
     while :; do
         case ${1-} in
             --kind)
@@ -2497,12 +2778,15 @@ _ty_loop() {
     _ty_open || return
     _ty_wanted=$kinds _ty_ahead=32
     [ -n "${_ty_usual_lease-}" ] || _ty_usual_lease=60000
-    case $(command -v -- "$1") in
-        /*) if command -v setsid >/dev/null; then _ty_runs=alone; else _ty_runs="command"; fi ;;
-        '') _ty_say "there is no command $1" && return 2 ;;
-        *) _ty_runs=here ;;
+    command -v -- "$1" >/dev/null || {
+        _ty_say "there is no command $1"
+        return 2
+    }
+    # A busybox that prefers its applets has no path to tell for them, so a path alone does not make a program.
+    case $(LC_ALL=C && type "$1") in
+        "$1 is a function"* | "$1 is a "*"shell function"* | "$1 is a "*"shell builtin"*) _ty_runs=here ;;
+        *) if command -v setsid >/dev/null; then _ty_runs=alone; else _ty_runs="command"; fi ;;
     esac
-    case $1 in */*) case $_ty_runs in here) _ty_runs="command" ;; esac ;; esac
     _ty_afresh=
     ! env --default-signal=INT,QUIT true 2>/dev/null || _ty_afresh='env --default-signal=INT,QUIT --'
     _ty_self=
@@ -2512,18 +2796,19 @@ _ty_loop() {
     while [ -z "$_ty_stop" ]; do
         kill -s 0 $$ 2>/dev/null || return 1 # the script that called it is gone
         code=0
-        _ty_take_next || code=$?
+        _ty_next_of_mine || _ty_take_next || code=$?
         case $code in
             0)
                 _ty_perform "$@"
                 pause=1
                 [ "$once" != once ] || return 0
+                [ "$once" != drain ] || ! _ty_ended failed || failed=$((failed + 1))
                 continue
                 ;;
             3)
                 _ty_say_of_the_box
                 [ "$once" != once ] || return 3
-                [ "$once" != drain ] || _ty_is_left || return 0
+                [ "$once" != drain ] || _ty_is_left || break
                 ;;
             *) [ "$once" != once ] || return $code ;;
         esac
@@ -2531,7 +2816,9 @@ _ty_loop() {
         wait $! || kill $! 2>/dev/null
         [ $pause -ge 2 ] || pause=2
     done
-    return 0
+    [ $failed -gt 0 ] || return 0
+    _ty_say "failed for good: $failed"
+    return 1
 }
 
 # ---- the rest of the doors ----------------------------------------------------------------------------------------------
@@ -2577,6 +2864,7 @@ note_task() { _ty_call _ty_note "$@"; }
 verify_ownership() { _ty_call _ty_of_claim _ty_verify 1 "$@"; }
 fail_task() { _ty_call _ty_of_claim _ty_fail 2 "$@"; }
 release_task() { _ty_call _ty_of_claim _ty_release 1 "$@"; }
+resume() { _ty_call _ty_resume "$@"; }
 reap_stale() { _ty_call _ty_reap_stale "$@"; }
 
 # In a process of its own: its traps and options are nobody else's. Called plainly, because whatever is part of "A || B" is
@@ -2594,7 +2882,7 @@ if [ -n "$_ty_is_program" ]; then
     # shellcheck disable=SC2086  # a function and its words
     [ -z "$_ty_rest" ] || _ty_call $_ty_rest
     case ${1-} in
-        add_task | claim_task | heartbeat | note_task | verify_ownership | complete_task | fail_task | release_task | reap_stale)
+        add_task | claim_task | heartbeat | note_task | verify_ownership | complete_task | fail_task | release_task | resume | reap_stale)
             "$@"
             exit
             ;;

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from errno import ENOENT
+from itertools import groupby
 
 from taskyard import ids
 from taskyard.draft import same
@@ -11,17 +11,15 @@ from taskyard.errors import Conflict
 from taskyard.stores.directory import body, names
 from taskyard.stores.directory.keys import Keys
 from taskyard.stores.directory.names import Lane
+from taskyard.stores.directory.new import New
 from taskyard.stores.directory.segments import Segments
 from taskyard.stores.directory.trouble import interrupted, unavailable
-from taskyard.task import State, Task
-from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from taskyard.draft import Draft
-    from taskyard.retry import Policy
     from taskyard.stores.directory.ground import Ground
     from taskyard.stores.directory.shifts import Shifts
 
@@ -29,49 +27,6 @@ _BATCH = 500  # tasks that share one sync of the filesystem, and one note of wha
 _FEW = 4  # so many files are synced sooner one by one
 _GIVEN_UP = (Exception, KeyboardInterrupt, SystemExit)  # whoever stops a batch is not to find a part of it later
 TAKEN_BACK = "the rest of its batch could not be added"  # why the log says that a task of a batch was cancelled
-
-
-class New:
-    """A task on its way in."""
-
-    __slots__ = ("draft", "due", "folder", "freed", "id", "lane", "logged", "name", "needs", "written")
-
-    def __init__(
-        self, id: str, draft: Draft, lane: Lane, due: int | None, folder: str, name: str, written: str, needs: set[str]
-    ) -> None:
-        self.id = id
-        self.draft = draft
-        self.lane = lane
-        self.due = due
-        self.folder = folder
-        self.name = name
-        self.written = written
-        self.logged = False
-        self.needs = needs
-        self.freed = False
-
-    def task(self, policy: Policy) -> Task:
-        """The task as it stands right after it was added."""
-        draft = self.draft
-        not_before = self.due if draft.not_before is None else draft.not_before
-        blocked = self.needs and not self.freed
-        return Task(
-            id=self.id,
-            kind=draft.kind,
-            title=draft.title,
-            state=State.BLOCKED if blocked else State.TODO if self.due is None else State.WAITING,
-            priority=draft.priority,
-            data=json.loads(draft.payload),
-            not_before=None if not_before is None else rfc3339(not_before),
-            after=draft.after,
-            key=draft.key,
-            verify=draft.verify,
-            mission=draft.mission,
-            assignee=draft.assignee,
-            uses=draft.uses,
-            max_attempts=draft.max_attempts or policy.max_attempts,
-            fence=int(self.freed),
-        )
 
 
 class Adder:
@@ -89,23 +44,19 @@ class Adder:
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[New | str]:
         """All of these or none, in this order; for a key that was there before, the id of the task that has it."""
-        self._refuse_conflicts(drafts)
+        known = self._known(drafts)
         later = [draft for draft in drafts if draft.after]
         if later:  # a known key stands for its task, whatever has become of what that came after
-            self._shifts.edges.resolve([new for new in later if new.key is None or self.keys.holder(new) is None])
-        added: list[New | str] = []
-        plain: list[Draft] = []
+            self._shifts.edges.resolve([new for new in later if new.key not in known])
+        added: dict[int, New | str] = {}
         try:
-            for draft in drafts:
-                if draft.key is None:
-                    plain.append(draft)
-                    continue
-                self._add_plain(plain, by, added)
-                plain = []
-                added.append(self._add_keyed(draft, by))
-            self._add_plain(plain, by, added)
+            for keyed, run in groupby(drafts, lambda draft: draft.key is not None):
+                some = list(run)
+                add = self._add_with_keys if keyed else self._add_batch
+                for start in range(0, len(some), _BATCH):
+                    add(some[start : start + _BATCH], by, added, known)
         except _GIVEN_UP as error:
-            begun = [new for new in added if isinstance(new, New)]
+            begun = [new for new in added.values() if isinstance(new, New)]
             if len(drafts) == 1:
                 for new in begun:
                     self._disk.remove(new.written)
@@ -117,7 +68,17 @@ class Adder:
             if isinstance(error, KeyboardInterrupt):
                 raise interrupted(kept) from None
             raise
-        return added
+        if self._durable:
+            self._confirm([draft for draft in drafts if isinstance(added[id(draft)], str)])
+        return [added[id(draft)] for draft in drafts]
+
+    def _confirm(self, known: list[Draft]) -> None:
+        """Before the tasks of these keys are given as the answer: whoever added them may have failed to sync them."""
+        if len(known) > _FEW:
+            self._disk.sync_all(self._root)
+            return
+        for draft in known:
+            self.keys.confirm(draft)
 
     def _take_back(self, batch: list[New], by: str) -> list[str]:
         """Take away what is there of a batch that cannot be added as a whole; gives the ids of those that stay.
@@ -128,11 +89,13 @@ class Adder:
         for new in batch:
             if new.draft.key is not None:
                 kept.append(new.id)
+                if not new.logged:
+                    unlogged.append(new)
                 continue
             try:
                 self._disk.unlink(f"{new.folder}/{new.name}")
             except FileNotFoundError:
-                if self._disk.exists(new.written) or not self._ground.lookup.knows(new.id):
+                if self._disk.exists(new.written):
                     continue  # it never was in its place
                 kept.append(new.id)
                 if not new.logged:
@@ -151,22 +114,22 @@ class Adder:
         self._ground.journal.forget()
         return kept
 
-    def _refuse_conflicts(self, drafts: Sequence[Draft]) -> None:
-        """A batch in which one key means two things adds nothing at all."""
+    def _known(self, drafts: Sequence[Draft]) -> dict[str, str]:
+        """The keys that are taken already, with the ids of their tasks; a batch in which one key means two things adds nothing at all."""
         keyed: dict[str, Draft] = {}
+        known: dict[str, str] = {}
         for draft in drafts:
-            if draft.key is None or len(drafts) == 1:
+            if draft.key is None:
                 continue
             twin = keyed.setdefault(draft.key, draft)
             if twin.kind != draft.kind or not same(twin.data, draft.data):
                 raise Conflict(f"the key {draft.key!r} stands for two different tasks in one batch")
-            self.keys.holder(draft)
+            holder = self.keys.holder(draft) if twin is draft else None
+            if holder is not None:
+                known[draft.key] = holder
+        return known
 
-    def _add_plain(self, drafts: Sequence[Draft], by: str, added: list[New | str]) -> None:
-        for start in range(0, len(drafts), _BATCH):
-            self._add_batch(drafts[start : start + _BATCH], by, added)
-
-    def _add_batch(self, drafts: Sequence[Draft], by: str, added: list[New | str]) -> None:
+    def _add_batch(self, drafts: Sequence[Draft], by: str, added: dict[int, New | str], _: dict[str, str]) -> None:
         one_by_one = self._durable and len(drafts) <= _FEW
         batch = self._placed(drafts)
         try:
@@ -184,7 +147,7 @@ class Adder:
                 self._disk.remove(new.written)
             self._disconnect(batch)
             raise
-        added += batch
+        added.update((id(new.draft), new) for new in batch)
         self._put(batch, by)
         if one_by_one:
             self.sync({new.folder for new in batch})
@@ -215,6 +178,68 @@ class Adder:
         for new in batch:
             new.freed = new.id in freed
 
+    def _add_with_keys(
+        self, drafts: Sequence[Draft], by: str, added: dict[int, New | str], known: dict[str, str]
+    ) -> None:
+        """Tasks with keys; of several drafts with one key the first is the task."""
+        firsts = {draft.key: draft for draft in reversed(drafts) if draft.key not in known}
+        fresh = [draft for draft in drafts if firsts.get(draft.key) is draft]
+        if len(fresh) > _FEW:
+            self._add_all_keyed(fresh, by, added)
+        for draft in drafts:
+            assert draft.key is not None  # sorted out by the caller
+            if draft.key in known:
+                added[id(draft)] = known[draft.key]
+                continue
+            new = added.get(id(draft)) or self._add_keyed(draft, by)
+            added[id(draft)] = new
+            known[draft.key] = new if isinstance(new, str) else new.id
+
+    def _add_all_keyed(self, drafts: Sequence[Draft], by: str, added: dict[int, New | str]) -> None:
+        """All files are written, then all keys taken, then all tasks put in their places; whoever lost its key is left out."""
+        batch = self._placed(drafts)
+        try:
+            taken = self._take_keys(batch)
+            self._put(taken, by)
+        except _GIVEN_UP:
+            added.update((id(new.draft), new) for new in self._left_there(batch))
+            raise
+        added.update((id(new.draft), new) for new in taken)
+        if self._durable:
+            self._disk.sync_all(self._root)
+        self.look(taken, by)
+
+    def _take_keys(self, batch: Sequence[New]) -> list[New]:
+        """Write the files of new tasks and take their keys; those that got theirs."""
+        self.connect(batch, sync=False)
+        for new in batch:
+            self._disk.create(new.written, body.encode(new.id, new.draft, new.due), sync=False)
+        if self._durable:
+            self._disk.sync_all(self._root)
+        for folder in {new.folder for new in batch}:
+            if not self._disk.exists(folder):
+                self._mover.ensure(folder)
+        taken = [new for new in batch if self.keys.take(new.draft.key or "", new.written, sync=False)]
+        for new in set(batch).difference(taken):
+            self._disk.unlink(new.written)
+            self._disconnect([new])
+        if self._durable:
+            self._disk.sync_all(self._root)  # a key is there before its task is
+        return taken
+
+    def _left_there(self, batch: Sequence[New]) -> list[New]:
+        """After a batch with keys was given up: the tasks of it that are in the yard; keys and files of the others go."""
+        there = []
+        for new in batch:
+            assert new.draft.key is not None  # sorted out by the caller
+            self.keys.give_up(new.draft.key, new.written)
+            if self.keys.is_of(new.draft.key, new.id):
+                there.append(new)
+            else:
+                self._disk.remove(new.written)
+                self._disconnect([new])
+        return there
+
     def _add_keyed(self, draft: Draft, by: str) -> New | str:
         """The key is taken with the finished file, before the task is in its place: so one of all who race adds it."""
         assert draft.key is not None  # sorted out by the caller
@@ -227,7 +252,7 @@ class Adder:
             new = self.place(draft)
             self.connect([new], self._durable)
             self._disk.create(new.written, body.encode(new.id, new.draft, new.due), self._durable)
-            if self.keys.take(draft.key, new.written):
+            if self.keys.take(draft.key, new.written, sync=self._durable):
                 try:
                     self._put([new], by)
                 except OSError:
@@ -256,7 +281,7 @@ class Adder:
 
     def _must_be_there(self, new: New) -> None:
         """Slower than the janitor's patience: a file with a key was put in its place, and logged, for us; any other was removed."""
-        if not self._ground.lookup.knows(new.id):
+        if new.draft.key is None and not self._ground.lookup.knows(new.id):
             raise FileNotFoundError(ENOENT, "the new task's file was removed before it was in place", new.written)
 
     def announce(self, batch: Sequence[New], lines: bytes) -> None:
@@ -286,22 +311,27 @@ class Adder:
             self._disk.remove(written or f"{self._root}/tmp/{id}.json")
             return True
         draft = body.draft(content)
+        written = written or f"{self._root}/tmp/{id}.json"
+        if draft.key is None or not self.keys.is_all_but_placed(draft.key, written):
+            return bool(self._ground.lookup.matching(id))
         now = self._ground.clock.now()
         lane = Lane.of(draft.priority, draft.kind, draft.assignee)
         due = draft.due(now)
-        written = written or f"{self._root}/tmp/{id}.json"
-        needs = self._shifts.edges.open(draft.after) if draft.after else set()
+        # Its adder has noted what it needs before it took the key; what it comes after and is not found proves nothing.
+        needs = set(self._shifts.edges.needs(id)) | self._shifts.edges.open(draft.after) if draft.after else set()
         new = New(id, draft, lane, due, *self.target(id, draft, lane, due, now, "", bool(needs)), written, needs)
-        if needs and self._disk.has(written):
+        if needs and self._disk.exists(written):
             self.connect([new], self._durable)
         line = self._ground.journal.lines_added([(id, lane.kind)], by, {id: needs})
         if not self._mover.move(written, new.folder, new.name):
             self._ground.journal.forget()
             self.look([new], by)  # the edges may be of our making only
             return bool(self._ground.lookup.matching(id))
-        if self._durable:
-            self.sync({new.folder})
-        self.announce([new], line)
+        try:
+            if self._durable:
+                self.sync({new.folder})
+        finally:
+            self.announce([new], line)
         self.look([new], by)
         return True
 

@@ -10,7 +10,8 @@ from taskyard.errors import Invalid
 from taskyard.moves import Move
 from taskyard.store import Grant, Terms
 from taskyard.stores.directory import body, names
-from taskyard.stores.directory.names import NO_FILE, Lane, Token
+from taskyard.stores.directory.heads import Busy
+from taskyard.stores.directory.names import CLOSED, NO_FILE, Lane, Token
 from taskyard.task import Handle, Standing, State, Task
 
 TYPE_CHECKING = False
@@ -28,6 +29,8 @@ _APART = (
     0.004  # seconds, and ten times that on a network: two who were in each other's way try again at different moments
 )
 
+_WAITED = 60_000  # milliseconds in todo/ after which a claimed file is touched: no janitor is that quick
+_AGED_EVERY = 1000  # milliseconds that the border between the two is good for
 _COUNTS = 1 << 24  # bytes of that file that are read
 _COUNT_DIGITS = 10  # of a number in the file of lost races; what is longer is nobody's
 
@@ -45,8 +48,7 @@ class Claims:
         self._lost = 0
         self._lost_file = f"{ground.root}/writers/lost_races"
         self._plans: dict[tuple[str, Lane, Terms], names.Plan] = {}
-        self._passed: set[tuple[str, tuple[str, ...]]] = set()
-        """Lanes in which tasks were passed over, each with what they use: listed anew once that is free."""
+        self._aged_at, self._aged = -_AGED_EVERY, ""
 
     @functools.cached_property
     def uses(self) -> Uses:
@@ -59,65 +61,94 @@ class Claims:
         """The most urgent, oldest task that serves, or None."""
         lost, fresh = 0, False
         heads, lock = self._ground.heads, self._ground.claiming
-        taken = self._look_around() if self._passed else None
+        taken: dict[str, str] | None = None
+        busy: frozenset[str] | None = None
         asked: float | None = None
+        began = time.monotonic()
+        with lock:
+            number = heads.begin()
         while True:
-            with lock:
-                picked = heads.pick(want, lost, asked)
-                if picked is not None:
-                    head, name = picked
-                    folder = head.folder
-                elif fresh:
-                    return None
-                else:
-                    # The lists are used up, and a cached list is not the truth: once more from the disk.
-                    fresh = True
-                    taken = asked = None
-                    heads.forget()
-                    continue
+            try:
+                with lock:
+                    picked = heads.pick(want, lost, asked, busy)
+                    if picked is not None:
+                        head, name = picked
+                        folder = head.folder
+                    elif fresh or heads.is_fresh(want, number, busy):
+                        return None
+                    else:
+                        # The lists are used up, and what was listed before this claim is not the truth: anew from the disk.
+                        fresh = True
+                        taken, busy, asked = None, None, began
+                        heads.outdate(number)
+                        continue
+            except Busy:
+                taken = self.uses.taken()
+                busy = frozenset(map(names.resource_digest, taken))
+                continue
             if _USES in name or _BOTH in name:
-                if taken is None:
-                    taken = self.uses.taken()
-                if self._is_passed(head, folder, name, taken):
+                taken = self.uses.taken() if taken is None else taken
+                missing = self._pass_over(head, folder, name, taken)
+                if missing is not None:
+                    busy = None if busy is None else busy | {missing}
                     asked = asked or time.monotonic()
                     continue
                 taken = None
-            grant = self._take(want, nonce, folder, name, head.lane)
+            grant = self._take_from(head, want, nonce, folder, name)
             if grant is not None:
                 if lost:
                     self._count_lost(lost)
                 return grant
-            lost += 1
+            lost += folder not in heads.closed
+
+    def _take_from(self, head: Head, want: Want, nonce: str, folder: str, name: str) -> Grant | None:
+        """Claim by rename; None if somebody else was first, or the system refuses it: then the folder is passed over."""
+        try:
+            return self._take(want, nonce, folder, name, head.lane)
+        except OSError as error:
+            if not self._is_closed(error, f"{folder}/{name}"):
+                raise
+            with self._ground.claiming:
+                if head.folder == folder:
+                    head.close(str(error.strerror))
+            return None
+
+    def _is_closed(self, error: OSError, path: str) -> bool:
+        """Whether the system refuses to let this very name be moved, and not to let anything be claimed."""
+        moves = error.filename == path and error.filename2 is not None and error.errno in CLOSED
+        return moves and self._disk.may_change(self._processing)
 
     def in_use(self) -> frozenset[str]:
         """What running tasks have to themselves now."""
         return frozenset(self.uses.taken())
 
-    def _look_around(self) -> dict[str, str]:
-        """What is in use now; lanes with tasks that were passed over for something that is free again are listed anew."""
-        taken = self.uses.taken()
-        for passed in list(self._passed):  # a copy: other threads pass over others meanwhile
-            if any(name in taken for name in passed[1]):
-                continue
-            self._passed.discard(passed)
+    def _pass_over(self, head: Head, folder: str, name: str, taken: dict[str, str]) -> str | None:
+        """The digest of something that this task uses and that is in use, or None; it goes where tasks wait for that.
+
+        No claim looks there before that is free: so a backlog is gone through once, and not by every claim meanwhile.
+        """
+        resource = next(filter(taken.__contains__, self.uses.of(folder, name)), None)
+        if resource is None:
+            return None
+        lane, segment = folder.rsplit("/", 2)[1:]
+        waiting = names.busy_folder(head.lane, resource)
+        if lane == waiting:
             with self._ground.claiming:
-                self._ground.heads.forget(passed[0])
-        return taken
+                self._ground.heads.forget(lane)  # it stays where it is, and is listed with the others
+        else:
+            id, fence, rest = name.split(".", 2)
+            target = f"{self._ground.root}/todo/{waiting}/{segment}"
+            try:
+                self._ground.mover.move(f"{folder}/{name}", target, f"{id}.{int(fence) + 1}.{rest}")
+            except OSError:
+                pass  # another user's folder, or a full disk: passed over all the same
+        return names.resource_digest(resource)
 
-    def _is_passed(self, head: Head, folder: str, name: str, taken: dict[str, str]) -> bool:
-        """Whether something that this task uses is in use, so that others come before it."""
-        own = self.uses.of(folder, name)
-        if not any(resource in taken for resource in own):
-            return False
-        self._passed.add((head.lane.text, own))
-        return True
-
-    def _stand_back(self, folder: str, name: str, rest: str, target: str) -> None:
+    def _stand_back(self, folder: str, rest: str, target: str) -> None:
         """Give a task back that was claimed beside another one which uses the same: no claim, no event, nothing counted."""
         id, fence, _ = target.split(".", 2)
         self._journal.forget()
         self._ground.mover.move(f"{self._processing}/{target}", folder, f"{id}.{int(fence) + 1}.{rest}")
-        self._passed.add((folder.rsplit("/", 2)[1], self.uses.of(folder, name)))
         time.sleep(_APART * ids.chance(10) / 1024 * (1 if self._ground.local else 10))
 
     def _count_lost(self, lost: int) -> None:
@@ -172,17 +203,37 @@ class Claims:
             if not ground.mover.was_mine(self._processing, target):
                 self._journal.forget()
                 return None
+        except OSError:
+            self._journal.forget()
+            raise
         if counters.uses and self.uses.clash(target):
-            self._stand_back(folder, name, rest, target)
+            self._stand_back(folder, rest, target)
             return None
-        if ground.durability == "strict":
-            ground.sync_move(self._processing, target)
-        self._journal.append(line)
+        try:
+            if ground.durability == "strict":
+                ground.sync_move(self._processing, target)
+        finally:
+            self._journal.append(line)
+        if counters.dropped or id[ids.SEGMENT :] < self._long_ago(now):
+            self._touch(path)
         standing = Standing(
             id, lane.kind, lane.priority, lane.assignee, _PROCESSING, number, counters.errors, counters.crashes,
             plan.max_attempts, plan.lease, want.worker, nonce, (self._processing, target),
         )  # fmt: skip
         return self._grant(standing, counters, path, now + plan.lease_ms)
+
+    def _long_ago(self, now: int) -> str:
+        """What the ids of tasks that have waited for long come before, after their segment."""
+        if now - self._aged_at > _AGED_EVERY:
+            self._aged_at, self._aged = now, ids.age_at(now - _WAITED)
+        return self._aged
+
+    def _touch(self, path: str) -> None:
+        """A rename keeps mtime: another program's janitor, which goes by that, would take the claim for one left long ago."""
+        try:
+            self._disk.touch(path)
+        except FileNotFoundError:
+            return
 
     def _grant(self, standing: Standing, counters: names.Counters, path: str, until: int) -> Grant | None:
         """The claim with its task; None if the task has no content that can be handed out."""
@@ -251,13 +302,10 @@ class Claims:
     def renew(self, standing: Standing, progress: float | None, note: str | None) -> int | None:
         """Begin the lease anew and give its end, or None if the claim is over."""
         folder, name = standing.place
-        # On NFS a touch of a name that another client has moved away still succeeds; only a fresh listing tells.
-        if not self._ground.local and name not in self._disk.listdir(folder):
-            return None
-        try:
-            self._disk.touch(f"{folder}/{name}")
-            stamp = self._disk.stamp(f"{folder}/{name}")
-        except FileNotFoundError:
+        stamp = self._touched(folder, name)
+        if stamp is None and self._taken_again(folder, name):
+            stamp = self._touched(folder, name)
+        if stamp is None:
             return None
         handle = Handle(standing.id, standing.fence, standing.nonce or "")
         worker = standing.worker or ""
@@ -269,6 +317,24 @@ class Claims:
                 stamp, "noted", standing.id, standing.kind, standing.fence, worker, worker, {"text": note}
             )
         return stamp + round(standing.lease * 1000)
+
+    def _touched(self, folder: str, name: str) -> int | None:
+        # On NFS a touch of a name that another client has moved away still succeeds; only a fresh listing tells.
+        if not self._ground.local and name not in self._disk.listdir(folder):
+            return None
+        try:
+            self._disk.touch(f"{folder}/{name}")
+            return self._disk.stamp(f"{folder}/{name}")
+        except FileNotFoundError:
+            return None
+
+    def _taken_again(self, folder: str, name: str) -> bool:
+        """Whether the claim holds again that another program's janitor had put into todo/: its holder is quicker than a sweep."""
+        try:
+            self._disk.rename(f"{self._ground.root}/todo/{name}", f"{folder}/{name}")
+        except FileNotFoundError:
+            return False
+        return True
 
     def held(self, worker: str) -> list[Standing]:
         """Every claim that a worker of this name holds, oldest task first."""
@@ -304,9 +370,11 @@ class Claims:
         if not ground.mover.move(f"{folder}/{name}", *again.place):
             self._journal.forget()
             return None
-        if ground.durability == "strict":
-            ground.sync_move(*again.place)
-        self._journal.append(line)
+        try:
+            if ground.durability == "strict":
+                ground.sync_move(*again.place)
+        finally:
+            self._journal.append(line)
         return self._grant(again, counters, f"{folder}/{again.place[1]}", at + plan.lease_ms)
 
     def pause(self, kind: str | None, on: bool) -> None:

@@ -31,6 +31,7 @@ _NO_PAGE = frozenset(
     (errno.ENOENT, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ESPIPE, errno.EACCES, errno.EOVERFLOW, errno.EINVAL)
 )
 _NOT_OPENED = frozenset((errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM))  # a link, a socket, another user's file
+_MISSING = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP))  # nothing of the yard's own has this name
 _NOTHING_TO_SYNC = frozenset((errno.ELOOP, errno.ENXIO, errno.EINVAL))  # a link, a socket, a pipe
 
 
@@ -48,9 +49,8 @@ class Look:
 class Shared:
     """A small file whose content outlives the process that puts it there, and that is locked while it lives.
 
-    Where the file's blocks stay where they are, its memory is mapped, and putting something there needs no system call.
-    Where every write may need a new block (btrfs, ZFS), a full disk would kill whoever writes to mapped memory; there it
-    is written to as any file is.
+    Written to as any file is, or mapped: then putting something there needs no system call, and a process is killed
+    (SIGBUS) where somebody has made the file shorter, or a full disk has no block for it.
     """
 
     __slots__ = ("_descriptor", "memory")
@@ -65,6 +65,18 @@ class Shared:
             self.memory[at : at + len(line)] = line
         else:
             os.pwrite(self._descriptor, line, at)
+
+    def grow(self, size: int) -> None:
+        """Make room for so many bytes; what is mapped needs its blocks now."""
+        if self.memory is not None and len(self.memory) < size:
+            from mmap import mmap
+
+            os.pwrite(self._descriptor, bytes(size - len(self.memory)), len(self.memory))
+            self.memory = mmap(self._descriptor, size)  # who still writes to the old one writes to the same pages
+
+    def let_go(self) -> None:
+        """Close this process's copy; the lock stays with the process that it was forked off from."""
+        os.close(self._descriptor)
 
     def close(self) -> None:
         """Let go of the memory, and of the lock that says that this process lives."""
@@ -82,10 +94,12 @@ class Disk:
     unlink = staticmethod(os.unlink)
     write = staticmethod(os.write)
     close = staticmethod(os.close)
+    _open = staticmethod(os.open)  # of what is there already, and
+    _status = staticmethod(os.lstat)  # what a name stands for: the two ways to find that there is no such thing
 
     def listdir(self, folder: str) -> list[str]:
         """The names in the folder; a link to one is none."""
-        descriptor = os.open(folder, _LIST)
+        descriptor = self._open(folder, _LIST)
         try:
             return os.listdir(descriptor)
         finally:
@@ -93,7 +107,7 @@ class Disk:
 
     def read(self, path: str) -> bytes:
         """The file's content."""
-        descriptor = os.open(path, _READ)
+        descriptor = self._open(path, _READ)
         try:
             content = os.read(descriptor, _PAGE)
             if len(content) == _PAGE:
@@ -109,7 +123,7 @@ class Disk:
         By way of a descriptor, because on NFS a stat by name may be 30 s old; by name where there is nothing to open.
         """
         try:
-            descriptor = os.open(path, _READ)
+            descriptor = self._open(path, _READ)
         except OSError as error:
             if error.errno not in _NOT_OPENED:
                 raise
@@ -146,7 +160,7 @@ class Disk:
 
     def links(self, path: str) -> int:
         """How many names the file has."""
-        return os.stat(path, follow_symlinks=False).st_nlink
+        return self._status(path).st_nlink
 
     def move_new(self, path: str, target: str) -> bool:
         """Give an ordinary file another name, unless that is taken; a rename would overwrite what has it."""
@@ -158,7 +172,7 @@ class Disk:
             if error.errno not in _NO_HARD_LINKS:
                 raise
             # No hard links here: the look and the rename are two calls, and a twin in between would be overwritten.
-            if os.path.lexists(target):
+            if self.exists(target):
                 return False
             os.rename(path, target)
             return True
@@ -203,12 +217,12 @@ class Disk:
             if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
                 raise
             return time.time_ns()  # nothing can be moved here, so nothing is decided by it: good enough to look around
-        return os.stat(probe, follow_symlinks=False).st_ctime_ns
+        return self._status(probe).st_ctime_ns
 
     def read_at(self, path: str, offset: int, most: int = 1 << 20) -> bytes:
         """Up to so many bytes from here on; nothing at the end, or where there is no such file, or nothing that is one."""
         try:
-            descriptor = os.open(path, _READ)
+            descriptor = self._open(path, _READ)
         except OSError as error:
             if error.errno not in _NO_PAGE:
                 raise
@@ -222,13 +236,15 @@ class Disk:
         finally:
             os.close(descriptor)
 
-    def share(self, path: str, size: int) -> Shared:
-        """A new file, locked for as long as this process lives."""
+    def share(self, path: str, size: int, mapped: bool) -> Shared:
+        """A new file, locked for as long as this process lives; mapped into memory if that is asked for, and safe here."""
         from fcntl import LOCK_EX, LOCK_NB, flock
 
         # Locked under a name that nobody looks at, then given its own: nobody ever sees it unlocked while we live.
         hidden = f"{path}.new"
-        descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        # Nobody is to open for writing, and perhaps make shorter, what is mapped; those who share the yard may all the same.
+        mode = 0o444 if mapped else 0o666
+        descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
             self.grant(descriptor)
             flock(descriptor, LOCK_EX | LOCK_NB)
@@ -236,7 +252,8 @@ class Disk:
                 descriptor, b"\n" + bytes(size - 1)
             )  # written, not just made longer: its blocks are there from now on
             memory = None
-            if os.major(os.fstat(descriptor).st_dev):  # a block device: ext4, xfs; neither btrfs nor ZFS nor a network
+            # On a block device (ext4, xfs; neither btrfs nor ZFS nor a network) no write needs another block.
+            if mapped and os.major(os.fstat(descriptor).st_dev):
                 from mmap import mmap
 
                 memory = mmap(descriptor, size)
@@ -268,7 +285,7 @@ class Disk:
         """Whether a living process on this kernel holds the file, which file that is, and what it says."""
         from fcntl import LOCK_NB, LOCK_SH, flock
 
-        descriptor = os.open(path, _READ)
+        descriptor = self._open(path, _READ)
         try:
             status, content = os.fstat(descriptor), os.read(descriptor, 1 << 16)
             flock(descriptor, LOCK_SH | LOCK_NB)
@@ -282,7 +299,7 @@ class Disk:
         """Whether a living process on this kernel holds the file."""
         from fcntl import LOCK_NB, LOCK_SH, flock
 
-        descriptor = os.open(path, _READ)
+        descriptor = self._open(path, _READ)
         try:
             flock(descriptor, LOCK_SH | LOCK_NB)
         except BlockingIOError:
@@ -316,12 +333,14 @@ class Disk:
         from fcntl import LOCK_EX, LOCK_NB, flock
 
         try:
-            descriptor = os.open(path, _READ)
+            descriptor = self._open(path, os.O_RDWR | _SAFE)  # NFS gives an exclusive lock to those alone who may write
         except FileNotFoundError:
             return None
+        except (PermissionError, IsADirectoryError):
+            descriptor = self._open(path, _READ)
         try:
             flock(descriptor, LOCK_EX | LOCK_NB)
-            if os.path.lexists(path):
+            if self.exists(path):
                 return descriptor
         except BlockingIOError:
             pass
@@ -334,7 +353,7 @@ class Disk:
     def remove_tree(self, path: str) -> None:
         """Take a file or a folder with all in it away, if it is there; links are not followed."""
         try:
-            os.unlink(path)
+            self.unlink(path)
         except FileNotFoundError:
             return
         except (IsADirectoryError, PermissionError):
@@ -345,7 +364,7 @@ class Disk:
     def same_file(self, one: str, other: str) -> bool:
         """Whether both names are there and name one file."""
         try:
-            first, second = os.stat(one, follow_symlinks=False), os.stat(other, follow_symlinks=False)
+            first, second = self._status(one), self._status(other)
         except FileNotFoundError:
             return False
         return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino) and first.st_nlink > 1
@@ -353,7 +372,7 @@ class Disk:
     def remove(self, path: str) -> None:
         """Take this name away, if it is there."""
         try:
-            os.unlink(path)
+            self.unlink(path)
         except FileNotFoundError:
             return
 
@@ -380,7 +399,7 @@ class Disk:
         """The name of the user whose file this is, or the number of one without a name."""
         from pwd import getpwuid
 
-        number = os.stat(path, follow_symlinks=False).st_uid
+        number = self._status(path).st_uid
         try:
             return getpwuid(number).pw_name
         except KeyError:
@@ -415,35 +434,39 @@ class Disk:
 
     def size(self, path: str) -> int:
         """How many bytes the file has."""
-        return os.stat(path, follow_symlinks=False).st_size
+        return self._status(path).st_size
 
     def changed(self, path: str) -> int:
         """The directory's own time in nanoseconds; only ever a hint, because a listing may lag behind it."""
-        return os.stat(path, follow_symlinks=False).st_mtime_ns
+        return self._status(path).st_mtime_ns
 
     def changed_at(self, path: str) -> int:
         """When anything was last done to this name's file, in milliseconds; of a link, not of what it points to."""
-        status = os.stat(path, follow_symlinks=False)
+        status = self._status(path)
         return status.st_ctime_ns // 1_000_000
 
     def is_file(self, path: str) -> bool:
         """Whether this is an ordinary file."""
-        return stat.S_ISREG(os.stat(path, follow_symlinks=False).st_mode)
+        return stat.S_ISREG(self._status(path).st_mode)
 
     def is_folder(self, path: str) -> bool:
-        """Whether this is a folder, and no link to one."""
+        """Whether this is a folder, and no link to one; an error where that cannot be told."""
         try:
-            return stat.S_ISDIR(os.stat(path, follow_symlinks=False).st_mode)
-        except OSError:
+            return stat.S_ISDIR(self._status(path).st_mode)
+        except OSError as error:
+            if error.errno not in _MISSING:
+                raise
             return False
 
     def examine(self, path: str, most: int) -> Look:
         """What a file from outside is, without following links, waiting for pipes or reading what is too large."""
         try:
-            descriptor = os.open(path, _READ)
+            descriptor = self._open(path, _READ)
         except OSError as error:
             if error.errno == errno.ELOOP:
                 return Look(oddity="it is a symbolic link; put the file itself there")
+            if error.errno == errno.ENXIO:
+                return Look(oddity="it is not an ordinary file")  # a socket
             raise
         try:
             status = os.fstat(descriptor)
@@ -459,11 +482,11 @@ class Disk:
 
     def status(self, path: str) -> os.stat_result:
         """What this name's file is; of a link, not of what it points to."""
-        return os.stat(path, follow_symlinks=False)
+        return self._status(path)
 
     def inspect(self, path: str, most: int) -> tuple[os.stat_result, bytes]:
         """What is open under this name, and up to so many bytes of it if it is an ordinary file; links are not followed."""
-        descriptor = os.open(path, _READ | os.O_NONBLOCK)
+        descriptor = self._open(path, _READ)
         try:
             status = os.fstat(descriptor)
             content = b""
@@ -476,17 +499,27 @@ class Disk:
             os.close(descriptor)
 
     def exists(self, path: str) -> bool:
-        """Whether there is anything of this name."""
-        return os.path.lexists(path)
+        """Whether there is anything of this name; an error where that cannot be told, as in another user's folder."""
+        try:
+            self._status(path)
+        except OSError as error:
+            if error.errno not in _MISSING:
+                raise
+            return False
+        return True
+
+    def may_change(self, folder: str) -> bool:
+        """Whether this user may make and remove names in the folder."""
+        return os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
 
     def has(self, path: str) -> bool:
-        """Whether there is anything of this name, by one call that raises nothing: most often there is not."""
+        """Whether something of this name can be seen, by one call that raises nothing: False proves nothing."""
         return os.access(path, os.F_OK)
 
     def sync(self, path: str) -> None:
         """Have this file, or the names in this directory, survive a power cut; of what is neither there is only the name."""
         try:
-            descriptor = os.open(path, _READ)
+            descriptor = self._open(path, _READ)
         except OSError as error:
             if error.errno not in _NOTHING_TO_SYNC:
                 raise

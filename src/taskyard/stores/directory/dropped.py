@@ -43,15 +43,35 @@ def parse(content: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise NotWhole(f"not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise NotWhole(f"a task must be a JSON object, and this is {_CALLED[type(value)]}")
+        several = ": import its tasks with 'taskyard add --from FILE', one a line" if isinstance(value, list) else ""
+        raise NotWhole(f"a task must be a JSON object, and this is {_CALLED[type(value)]}{several}")
     return value
 
 
 _CALLED = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "true or false", type(None): "null"}
 
 
+def _refuse_queue(fields: dict[str, Any]) -> None:
+    """A whole queue, such as the queue.json of a coordinator, is many tasks: as one it would be done as one."""
+    tasks = fields.get("tasks")
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        return
+    if _OWN.isdisjoint(fields) and any(_ONE_OF_MANY & task.keys() for task in tasks):
+        raise Invalid(
+            f"this is a queue of {len(tasks)} tasks, and not one task: import it with 'taskyard add --from FILE', which takes "
+            "one task a line, or drop a file for each"
+        )
+
+
+_OWN = frozenset(
+    ("kind", "operation", "taskId", "task_id", "data")
+)  # an object with one of these says what is to be done
+_ONE_OF_MANY = frozenset(("id", "kind", "status", "state", "title"))
+
+
 def draft(fields: dict[str, Any]) -> Draft:
     """The task that the object describes, or `Invalid` with the reason."""
+    _refuse_queue(fields)
     if "taskyard" in fields:
         raise Invalid("this is a task's own file, of this yard or another; drop the data, not the file")
     options: dict[str, Any] = {}

@@ -5,19 +5,24 @@ from __future__ import annotations
 import errno
 import json
 
+from taskyard import ids
 from taskyard.errors import Conflict, Invalid, NotFound
-from taskyard.stores.directory import body, dropped
+from taskyard.stores.directory import body, dropped, dropped_names
 from taskyard.stores.directory.aside import shown
+from taskyard.stores.directory.guest_names import carried
 from taskyard.stores.directory.names import DROPPED, SUFFIX, is_dropped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.draft import Draft
-    from taskyard.stores.directory.adding import Adder, New
+    from taskyard.stores.directory.adding import Adder
     from taskyard.stores.directory.aside import Aside
     from taskyard.stores.directory.ground import Ground
+    from taskyard.stores.directory.new import New
 
 _UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO, errno.ENXIO)
+_TOGETHER = 500  # files that share one sync of the filesystem
+_FEW = 4  # so many are synced sooner one by one
 FILE_MOST = 4 << 20  # bytes: several times the largest legal task
 
 
@@ -37,12 +42,39 @@ class Ingest:
         self._aside = aside
         self._settle = ground.settle
 
-    def take(self, by: str) -> int:
-        """Take in all that has arrived whole, oldest first, and set aside what never will; how many tasks that made."""
+    def take(self, by: str, limit: int | None = None) -> int:
+        """Take in what has arrived whole, oldest first, and set aside what never will; how many tasks that made.
+
+        With a limit, so many files are dealt with and no more; what has to wait in the box does not count.
+        """
         now = self._ground.clock.exact()
+        # A claim that another program has put here is the same task, for a sweep to take back.
+        arrived = (
+            name for name in self._disk.listdir(f"{self._root}/todo") if is_dropped(name) and carried(name) is None
+        )
+        names = sorted(arrived, key=lambda name: (self._age(name), name), reverse=True)
         added: list[New] = []
-        dropped_names = filter(is_dropped, self._disk.listdir(f"{self._root}/todo"))
-        for name in sorted(dropped_names, key=lambda name: (self._age(name), name)):
+        left = len(names) if limit is None else limit
+        while names and left > 0:
+            whole, refused = self._whole(names, min(left, _TOGETHER), now, by)
+            left -= len(whole) + refused
+            together = self._ground.durable and len(whole) > _FEW
+            if together:
+                self._disk.sync_all(self._root)  # what was read, before it is anybody's task
+            for path, draft in whole:
+                new = self._taken(path, draft, by, sync=self._ground.durable and not together)
+                if new is not None:
+                    added.append(new)
+        if self._ground.durable:
+            self._adder.sync({new.folder for new in added})
+        return len(added)
+
+    def _whole(self, names: list[str], most: int, now: int, by: str) -> tuple[list[tuple[str, Draft]], int]:
+        """The next files that can be taken in, off the end of these names; and how many were set aside instead."""
+        whole: list[tuple[str, Draft]] = []
+        refused = 0
+        while names and len(whole) + refused < most:
+            name = names.pop()
             path = f"{self._root}/todo/{name}"
             try:
                 draft = self._read(path, now)
@@ -50,19 +82,17 @@ class Ingest:
                     self._adder.resolve(draft)
             except (Invalid, NotFound) as error:
                 self._set_aside(path, name, error.message, by)
+                refused += 1
                 continue
-            new = None if draft is None else self._taken(path, draft, by)
-            if new is not None:
-                added.append(new)
-        if self._ground.durable:
-            self._adder.sync({new.folder for new in added})
-        return len(added)
+            if draft is not None:
+                whole.append((path, draft))
+        return whole, refused
 
-    def _taken(self, path: str, draft: Draft, by: str) -> New | None:
+    def _taken(self, path: str, draft: Draft, by: str, *, sync: bool) -> New | None:
         """The task that the file has become; None if somebody else was first, or it is none after all."""
         try:
             if draft.key is None and self._disk.adopt(path):
-                return self._take_plain(path, draft, by)
+                return self._take_plain(path, draft, by, sync=sync)
         except FileNotFoundError:
             return None
         return self._take_keyed(path, draft, by)
@@ -73,7 +103,7 @@ class Ingest:
         except FileNotFoundError:
             return 0
 
-    def _take_plain(self, path: str, draft: Draft, by: str) -> New | None:
+    def _take_plain(self, path: str, draft: Draft, by: str, *, sync: bool) -> New | None:
         """The file becomes the task's, as it is; what it comes after is written beside it with whole ids, as an edit is."""
         new = self._adder.place(draft, f".{DROPPED}")
         if draft.after:
@@ -82,10 +112,11 @@ class Ingest:
             token = self._ground.bodies.write(new.id, content, self._ground.durable)
             new.name = new.name.replace(f".{DROPPED}", f".b{token}", 1)
         try:
-            if self._ground.durable:
+            if sync:
                 self._disk.sync(path)
         except FileNotFoundError:
             return None
+        dropped_names.note(self._ground, new.id, path.rpartition("/")[2][: -len(SUFFIX)])
         line = self._ground.journal.lines_added([(new.id, new.lane.kind)], by, {new.id: new.needs})
         if not self._ground.mover.move(path, new.folder, new.name):
             self._ground.journal.forget()
@@ -123,8 +154,9 @@ class Ingest:
             self._set_aside(box, name, error.message, by)
             return None
         if isinstance(added, str):
-            self._set_aside(box, name, f"its taskId {draft.key!r} belongs to task {added} already", by)
+            self._set_aside(box, name, f"its taskId {draft.key!r} belongs to task {ids.short(added)} already", by)
             return None
+        dropped_names.note(self._ground, added.id, name[: -len(SUFFIX)])
         self._disk.unlink(box)
         return added
 

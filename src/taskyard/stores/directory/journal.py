@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from threading import get_ident
 
 from taskyard import forks
 from taskyard.ids import created
@@ -23,6 +24,7 @@ from taskyard.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from taskyard.stores.directory.disk import Disk
@@ -32,6 +34,8 @@ PAGE = 1 << 20  # bytes, about 8,000 events
 PAGE_DIGITS = 6  # of a page's number: a terabyte an hour
 _SPELL = 10_000  # milliseconds after which somebody else may have filled the page
 _TRIES = 100  # pages that are tried where somebody has put something else in their places
+_HOUR = len("2026-01-31T12")
+_AHEAD = 7 * 86_400_000  # milliseconds: what is further ahead is no clock's, and must not hold the log for years
 _LEAST = 1 << 14  # bytes between two looks at how full it is
 SUFFIX = ".jsonl"
 
@@ -49,10 +53,15 @@ def page_name(log: str, number: int) -> str:
     return f"{log}.{number}{SUFFIX}" if number else f"{log}{SUFFIX}"
 
 
+def _hour_of(at: int) -> str:
+    return time.strftime("%Y-%m-%dT%H", time.gmtime(at // 1000))
+
+
 class Journal:
     """Appends events; a line that cannot be written does not undo the move that it tells of."""
 
-    def __init__(self, disk: Disk, root: str, name: str, writer: Writer) -> None:
+    def __init__(self, disk: Disk, root: str, name: Callable[[], str], writer: Writer) -> None:
+        """`name` is called at the first line: naming a log may make a writer's file, and looking at a yard writes nothing."""
         self._disk = disk
         self._folder = f"{root}/events"
         self._name = name
@@ -90,14 +99,16 @@ class Journal:
         line = f'{{"at":"{stamp[1]}","event":"{event}","task":"{task}","fence":{fence},{words}{rest}}}\n'.encode()
         # What `Writer.intend` does, without the call: this is the hottest line of the store.
         writer = self._writer
-        if writer.forks == forks.count and writer.memory is not None and len(line) <= ROOM:
-            writer.memory[: len(line)] = line
-        else:
+        memory = writer.memory
+        slot = None if memory is None or writer.forks != forks.count else writer.slots.get(get_ident())
+        if memory is None or slot is None or len(line) > ROOM:
             writer.intend(line)
+        else:
+            memory[slot : slot + len(line)] = line
         return line
 
     def forget(self) -> None:
-        """The move that was noted last was not made."""
+        """The move that this thread noted last was not made."""
         self._writer.intend(b"\n")
 
     def append(self, line: bytes) -> None:
@@ -164,6 +175,7 @@ class Journal:
         if at // _SPELL != self._spell or self._left < 0:
             with self._turning:
                 try:
+                    self._writer.stay(self._page)
                     self._find_page(at)
                 except OSError:
                     self._left = _LEAST  # the page is as good as another
@@ -172,7 +184,7 @@ class Journal:
 
     def _find_page(self, at: int) -> None:
         """Go on in a page of this hour that has room."""
-        log = f"{time.strftime('%Y-%m-%dT%H', time.gmtime(at // 1000))}.{self._name}"
+        log = f"{self._hour(at)}.{self._name()}"
         number = page_number(self._page)[1] if page_number(self._page)[0] == log else 0
         for _ in range(_TRIES):
             size = self._enter(page_name(log, number))
@@ -187,6 +199,17 @@ class Journal:
             if self._last(log) <= last:
                 number = last
         raise OSError("no page of the log can be written to")
+
+    def _hour(self, at: int) -> str:
+        """The hour to write in: that of the event, or the newest there is, where the clock was ahead and was set right.
+
+        Who follows the log has read up to there, and would never come back to an hour before it.
+        """
+        hour, held = _hour_of(at), self._page[:_HOUR]
+        if held < hour:
+            pages = (name[:_HOUR] for name in self._disk.listdir(self._folder) if name.endswith(SUFFIX))
+            held = max((other for other in pages if hour <= other <= _hour_of(at + _AHEAD)), default=hour)
+        return held
 
     def _enter(self, page: str) -> int:
         """How full the page is that is written to from now on; one that cannot be written to is as good as full."""
@@ -218,6 +241,6 @@ class Journal:
     def close(self) -> None:
         """Let go of the file."""
         descriptor, self._descriptor = self._descriptor, -1
+        self.renew()
         if descriptor >= 0:
             self._disk.close(descriptor)
-        self.renew()

@@ -38,7 +38,7 @@ class Keys:
         """The file that stands for this key."""
         return path_of(self._root, key)
 
-    def take(self, key: str, written: str) -> bool:
+    def take(self, key: str, written: str, *, sync: bool) -> bool:
         """Whether the key is this new file's now; from here on the task will be, whatever happens to its adder."""
         path = self.path(key)
         folder = path.rpartition("/")[0]
@@ -46,9 +46,9 @@ class Keys:
         try:
             taken = self._disk.link(written, path)
         except FileNotFoundError:
-            self._ground.mover.ensure(folder)
+            self._ground.mover.ensure(folder, sync)
             taken = self._disk.link(written, path)
-        if taken and self._ground.durable:
+        if taken and sync:
             self._disk.sync(folder)
         return taken
 
@@ -78,10 +78,53 @@ class Keys:
             raise Conflict(f"the task of the key {draft.key!r} keeps moving under other hands", hint="try again")
         if fields["kind"] != draft.kind or not _is_added(content, fields["data"], draft):
             raise Conflict(
-                f"the key {draft.key!r} belongs to task {fields['id']}, which is not the same",
+                f"the key {draft.key!r} belongs to task {ids.short(fields['id'])}, which is not the same",
                 hint="the same key must come with the same kind and data; use another key for another task",
             )
         return str(fields["id"])
+
+    def confirm(self, draft: Draft) -> None:
+        """Have a key that is taken, and its task, survive a power cut."""
+        assert draft.key is not None  # asked for tasks with a key only
+        self._ground.sync_again(*self.path(draft.key).rsplit("/", 1))
+        id = self.holder(draft)
+        if id is not None:
+            self._ground.sync_again(*self._ground.lookup.find(id).place)
+
+    def is_of(self, key: str, id: str) -> bool:
+        """Whether the key stands for the task of this id."""
+        try:
+            return bool(body.decode(self._read(self.path(key)) or b"{}").get("id") == id)
+        except Invalid:
+            return False
+
+    def is_all_but_placed(self, key: str, written: str) -> bool:
+        """Whether this file has its key and no third name: one that has is in its place already, and keeps moving.
+
+        Somebody who has taken the key away for a look, and was killed before the name in dead/ was gone, has left one that counts for nothing.
+        """
+        path = self.path(key)
+        try:
+            names = self._names(path, written)
+            if names <= 2:
+                return names == 2
+            # Such names never come twice: those that are there before and after this look at the key are among its names.
+            before = self._taken_away(path)
+            names = self._names(path, written)
+            return names == 2 + len(before & self._taken_away(path)) if before else False
+        except FileNotFoundError:
+            return False
+
+    def _names(self, path: str, written: str) -> int:
+        """How many names the key's file has at this moment, if it is the one that was written; else none."""
+        own, held = self._disk.status(written), self._disk.status(path)
+        return held.st_nlink if (own.st_dev, own.st_ino) == (held.st_dev, held.st_ino) else 0
+
+    def _taken_away(self, path: str) -> set[str]:
+        """The names in dead/ of the key's own file."""
+        begin, dead = f"{path.rpartition('/')[2]}.", f"{self._root}/dead"
+        names = (name for name in self._ground.lookup.names(dead) if name.startswith(begin))
+        return {name for name in names if self._disk.same_file(f"{dead}/{name}", path)}
 
     def _read(self, path: str) -> bytes | None:
         """The file that stands for a key, if there is one."""
@@ -113,7 +156,7 @@ class Keys:
         if key is None:
             return
         path = self.path(key)
-        if self._ground.bounds.holds(path.rpartition("/")[0]) and self._disk.same_file(path, pruned):
+        if self._ground.bounds.holds(path.rpartition("/")[0]) and self._is_of(path, pruned):
             self._take_away(path, pruned)
 
     def _is_there(self, id: str, content: bytes) -> bool:
@@ -147,7 +190,7 @@ class Keys:
             return False
         try:
             # First whether it is the pruned one's: that may be gone at the next look, and its key have no other name then.
-            its_own = pruned is not None and self._disk.same_file(grave, pruned)
+            its_own = pruned is not None and self._is_of(grave, pruned)
             if not its_own and self._disk.links(grave) > 1:
                 self._disk.link(grave, path)
             self._disk.unlink(grave)
@@ -155,14 +198,22 @@ class Keys:
             return True  # a sweep has done the same
         return True
 
+    def _is_of(self, path: str, pruned: str) -> bool:
+        """Whether this key is that of the pruned task: one file, or, where overlayfs has parted the two, the task's own id.
+
+        A file of a lower layer is copied when it is moved, and its other names go on to name, and to count, the old one.
+        """
+        if self._disk.same_file(path, pruned):
+            return True
+        try:
+            return bool(body.decode(self._disk.read(path)).get("id") == pruned.rpartition("/")[2][: ids.LENGTH])
+        except (Invalid, FileNotFoundError):
+            return False
+
     def _let_go(self, id: str, path: str) -> bool:
         """Whether the key's task is being pruned by somebody who has not come to its key yet; the key is free then."""
         for name in self._ground.lookup.names(f"{self._root}/dead"):
-            if (
-                name.startswith(f"{id}.")
-                and Token.parse(name)
-                and self._disk.same_file(f"{self._root}/dead/{name}", path)
-            ):
+            if name.startswith(f"{id}.") and Token.parse(name) and self._is_of(path, f"{self._root}/dead/{name}"):
                 self._take_away(path, f"{self._root}/dead/{name}")
                 return True
         return False

@@ -22,7 +22,7 @@ UNFINISHED = "unfinished-copy"  # a feature that every version and every other c
 SETTINGS = "yard.json"
 FOLDERS = (
     "todo", "waiting", "blocked", "processing", "done", "failed", "cancelled",
-    "results", "attempts", "edits", "needs", "followers", "keys", "paused", "segments", "events", "workers", "writers", "turns",
+    "results", "attempts", "edits", "names", "needs", "followers", "keys", "paused", "segments", "events", "workers", "writers", "turns",
     "archive", "dead", "tmp",
 )  # fmt: skip
 BY_HAND = frozenset(("todo", "processing", "done", "failed"))  # a queue's folders, as somebody makes them with mkdir

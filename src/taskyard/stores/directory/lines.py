@@ -52,3 +52,25 @@ def whole(disk: Disk, path: str, size: int, offset: int = 0) -> Iterator[tuple[i
             if line:
                 yield begin, line, offset
         begin, offset = offset, offset + len(cut)
+
+
+def holding(disk: Disk, path: str, size: int, word: bytes, offset: int = 0) -> Iterator[tuple[int, bytes, int]]:
+    """The same of lines that hold this word; then an empty one, where the last whole line of the page ends.
+
+    The page is searched, not split: the log of a day has a hundred thousand lines, and a task a handful of them.
+    """
+    kept, endless = b"", False  # the beginning of a line that goes on; one that is too long is passed over
+    for piece in pieces(disk, path, size, offset):
+        block = kept + piece
+        cut = block.rfind(b"\n") + 1
+        at = block.find(b"\n") + 1 if endless else 0
+        endless = endless and not cut
+        while (at := block.find(word, at, cut)) >= 0:
+            begin, end = block.rfind(b"\n", 0, at) + 1, block.index(b"\n", at) + 1
+            yield offset - len(kept) + begin, block[begin : end - 1], offset - len(kept) + end
+            at = end
+        offset += len(piece)
+        kept = block[cut:]
+        if len(kept) > LINE_MOST:
+            kept, endless = b"", True
+    yield offset - len(kept), b"", offset - len(kept)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import heapq
-
 from taskyard import ids
-from taskyard.stores.directory.lookup import Found
-from taskyard.stores.directory.names import Lane, Token, counted_lane
+from taskyard.store import Query
+from taskyard.stores.directory.names import Lane, begins_with_id, counted_lane, resource_digest, waits_for
 from taskyard.stores.directory.segments import Segments
+from taskyard.stores.directory.walk import Walk, serves
 from taskyard.task import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from taskyard.store import Query
     from taskyard.stores.directory.ground import Ground
+    from taskyard.stores.directory.walk import Place
 
 # The order in which tasks move: one that moves while it is listed is rather seen twice than not at all.
 _FLOW = (State.BLOCKED, State.TODO, State.WAITING, State.PROCESSING, State.CANCELLED, State.FAILED, State.DONE)
 _BY_SEGMENT = (State.BLOCKED, State.DONE, State.FAILED, State.CANCELLED)
-
-Place = tuple[State, str, "Lane | None", "list[str] | None"]
 
 
 class Listing:
@@ -33,46 +30,20 @@ class Listing:
         self._segments = Segments(ground)
         self._root = ground.root
 
-    def oldest_first(self, query: Query, hidden: frozenset[str]) -> Iterator[Found]:
-        """Tasks by age that the names alone let through; a segment is listed only when its turn has come.
+    def oldest_first(
+        self, query: Query, hidden: frozenset[str], in_use: Callable[[], frozenset[str]] | None = None
+    ) -> Walk:
+        """Tasks by age that the names alone let through, without folders of those that wait for what is in use."""
+        return Walk(self._lookup, self._segments, self._places(query, in_use), query, hidden)
 
-        Segments are opened one after the other, so a later one holds no task older than its opening.
-        """
-        by_segment = self._places(query)
-        waiting = sorted(by_segment, reverse=True)
-        heap: list[tuple[str, int, Found]] = []
-        count = 0
-        while heap or waiting:
-            while waiting and (not heap or self._opened_key(waiting[-1]) <= heap[0][0]):
-                for found in self._tasks(by_segment[waiting.pop()]):
-                    if _passes(query, found) and found.token.lane.kind not in hidden:
-                        heapq.heappush(heap, (ids.age_key(found.token.id), count, found))
-                        count += 1
-            if heap:
-                yield heapq.heappop(heap)[2]
-
-    def _opened_key(self, segment: str) -> str:
-        # A second of slack: the clock that stamped the segment and the one that stamped the task may differ by a tick.
-        return ids.age_at(self._segments.opened(segment) - 1000)
-
-    def _tasks(self, places: list[Place]) -> Iterator[Found]:
-        seen: dict[str, Found] = {}
-        for state, folder, lane, names in places:
-            for name in self._lookup.names(folder) if names is None else names:
-                token = Token.parse(name, lane)
-                if token is not None and (token.id not in seen or seen[token.id].token.fence <= token.fence):
-                    seen[token.id] = Found(state, (folder, name), token)
-        yield from seen.values()
-
-    def _places(self, query: Query) -> dict[str, list[Place]]:
+    def _places(self, query: Query, in_use: Callable[[], frozenset[str]] | None = None) -> dict[str, list[Place]]:
         """For each segment the folders that hold tasks of it, as far as the query can want them."""
         places: dict[str, list[Place]] = {}
         self._disk.listdir(f"{self._root}/processing")  # a yard that is gone is not an empty one
         for state in State if query.states is None else query.states:
             if state is State.TODO:
-                for text in self._lookup.names(f"{self._root}/todo"):
-                    lane = Lane.parse(text)
-                    if lane is not None and _serves(query, lane):
+                for text, lane in self._lanes(in_use):
+                    if serves(query, lane):
                         self._gather(places, state, f"{self._root}/todo/{text}", lane)
             elif state is State.WAITING:
                 for bucket in self._lookup.names(f"{self._root}/waiting"):
@@ -85,6 +56,19 @@ class Listing:
             segment.sort(key=lambda place: _FLOW.index(place[0]))
         return places
 
+    def _lanes(self, in_use: Callable[[], frozenset[str]] | None) -> Iterator[tuple[str, Lane]]:
+        """The folders of lanes in todo/, without those of tasks that wait for what is in use, where that is asked."""
+        busy: set[str] | None = None
+        for text in self._lookup.names(f"{self._root}/todo"):
+            lane, digest = Lane.of_folder(text), waits_for(text)
+            if lane is None:
+                continue
+            if digest is not None and in_use is not None:
+                busy = set(map(resource_digest, in_use())) if busy is None else busy
+                if digest in busy:
+                    continue
+            yield text, lane
+
     def _gather_running(self, places: dict[str, list[Place]]) -> None:
         folder = f"{self._root}/processing"
         running: dict[str, list[str]] = {}
@@ -92,6 +76,10 @@ class Listing:
             running.setdefault(name[: ids.SEGMENT], []).append(name)
         for segment, names in running.items():
             places.setdefault(segment, []).append((State.PROCESSING, folder, None, names))
+        for found in self._lookup.astray.given_back():
+            folder, name = found.place
+            if begins_with_id(name):
+                places.setdefault(name[: ids.SEGMENT], []).append((State.PROCESSING, folder, None, [name]))
 
     def _gather(self, places: dict[str, list[Place]], state: State, folder: str, lane: Lane | None) -> None:
         for segment in self._lookup.names(folder):
@@ -111,9 +99,12 @@ class Listing:
                 named = counted_lane(name)
                 if named:
                     lanes[state, named] = lanes.get((state, named), 0) + 1
+        for found in self._lookup.astray.held():
+            held = (State.PROCESSING, found.token.lane.text)
+            lanes[held] = lanes.get(held, 0) + 1
         counts: dict[str, dict[str, int]] = {}
         for (state, text), number in lanes.items():
-            lane = Lane.parse(text)
+            lane = Lane.of_folder(text)
             if lane is not None and number:
                 row = counts.setdefault(lane.kind, {})
                 row[state] = row.get(state, 0) + number
@@ -128,36 +119,18 @@ class Listing:
             for segment in self._lookup.names(f"{self._root}/{state}"):
                 yield state, f"{self._root}/{state}/{segment}"
 
-    def shorten(self, wanted: list[str]) -> list[str]:
-        """The shortest beginning of each id that no other task shares."""
-        neighbours: dict[str, list[str]] = {}
-        for segment in {id[: ids.SEGMENT] for id in wanted}:
-            neighbours[segment] = sorted(self._lookup.matching(segment))
-        return [_shortest(id, neighbours[id[: ids.SEGMENT]]) for id in wanted]
+    def shorten(self, wanted: Sequence[str]) -> list[str]:
+        """For each id its short name, by a look into the ids' own segments."""
+        segments = {id[: ids.SEGMENT] for id in wanted}
+        return ids.shorten(wanted, self._ids_of(segments))
 
-
-def _shortest(id: str, ordered: list[str]) -> str:
-    from bisect import bisect_left
-
-    at = bisect_left(ordered, id)
-    beside = [other for other in ordered[max(0, at - 1) : at + 2] if other != id]
-    shared = max(
-        (next(at for at, pair in enumerate(zip(id, other, strict=True)) if pair[0] != pair[1]) for other in beside),
-        default=0,
-    )
-    return id[: max(ids.SEGMENT, shared + 1)]
-
-
-def _serves(query: Query, lane: Lane) -> bool:
-    if query.kinds is not None and lane.kind not in query.kinds:
-        return False
-    return query.taker is None or lane.assignee is None or lane.assignee == query.taker
-
-
-def _passes(query: Query, found: Found) -> bool:
-    token = found.token
-    if query.cursor is not None and ids.age_key(token.id) <= ids.age_key(query.cursor):
-        return False
-    if query.worker is not None and token.worker != query.worker:
-        return False
-    return _serves(query, token.lane)
+    def _ids_of(self, segments: set[str]) -> Iterator[str]:
+        if len(segments) == 1:
+            yield from self._lookup.ids_of(*segments)
+            return
+        # One walk over the lanes tells where those of many segments are: to look for each in each lane would cost their product.
+        places = self._places(Query()) if segments else {}
+        for segment in segments:
+            for _, folder, _, names in places.get(segment, ()):
+                for name in self._lookup.names(folder) if names is None else names:
+                    yield name[: ids.LENGTH]

@@ -117,5 +117,7 @@ class Liveness:
         """Vouch for nothing any more: what this process still holds is judged by its lease alone."""
         own, self._own = self._own, None
         if own is not None:
-            self._disk.remove(own[0])
-            self._disk.close(own[1])
+            try:
+                self._disk.remove(own[0])
+            finally:
+                self._disk.close(own[1])

@@ -83,7 +83,7 @@ class Loading:
         """Take away what an earlier run has written of this segment."""
         self._folders.clear()
         folders = [f"{state}/{segment}" for state in ("blocked", "done", "failed", "cancelled")]
-        folders += [f"{place}/{segment}" for place in ("results", "attempts", "edits", "needs")]
+        folders += [f"{place}/{segment}" for place in ("results", "attempts", "edits", "needs", "names")]
         for place in ("todo", "waiting"):
             folders += [f"{place}/{name}/{segment}" for name in self._disk.listdir(f"{self._root}/{place}")]
         folders += [
@@ -100,6 +100,8 @@ class Loading:
         if parcel.added is not None and parcel.key is not None:
             self._take(parcel.key, f"{self._root}/{folder}/{name}")
         segment = parcel.id[: ids.SEGMENT]
+        if parcel.dropped_as is not None:
+            self._create(f"names/{segment}", f"{parcel.id}.{parcel.dropped_as}", b"")
         for entry in parcel.history:
             result = value(parcel.result) if entry.outcome == "done" else None
             self._record(parcel.id, str(entry.outcome), entry, result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskyard.errors import Invalid
 from taskyard.store import Report
-from taskyard.stores.directory import body
+from taskyard.stores.directory import body, dropped_names
 from taskyard.stores.directory.names import NO_FILE
 from taskyard.task import State, Task
 from taskyard.times import rfc3339
@@ -26,6 +26,7 @@ class Looking:
     """From files to Tasks and Reports."""
 
     def __init__(self, ground: Ground, listing: Listing) -> None:
+        self._ground = ground
         self._disk = ground.disk
         self._lookup = ground.lookup
         self._records = ground.records
@@ -40,7 +41,7 @@ class Looking:
         return task
 
     def report(self, id: str) -> Report:
-        """All about the task of this id or unique prefix."""
+        """All about the one task that fits this pattern."""
         for _ in range(_LOOKS):
             try:
                 return self.of(self._lookup.find(id))
@@ -58,7 +59,9 @@ class Looking:
         stamp = self._disk.stamp(found.path) if moved_at is None else moved_at
         token = found.token
         task = self._task(found, content)
-        records = self._records.all(token.id, None if papers is None else papers.of("results", token.id))
+        whole = papers is not None
+        names = None if papers is None else papers.of("results", token.id)
+        records = self._records.all(token.id, names, whole=whole)
         history, stale = self._records.history(token, found.state, stamp, records, papers)
         if found.state is State.PROCESSING:
             task.lease_ends = stamp + (token.lease or 0)
@@ -69,8 +72,13 @@ class Looking:
             task.error = next(
                 (entry["reason"] for entry in reversed(history) if entry["outcome"] in ("error", "crash")), None
             )
+        dropped_as = (
+            dropped_names.of(self._ground, token.id) if papers is None or papers.of("names", token.id) else None
+        )
+        if dropped_as is not None:
+            task.dropped_as = dropped_as
         silent = papers is not None and not papers.of("attempts", token.id)
-        return Report(task, history, [] if silent else self._records.notes(token.id), stale)
+        return Report(task, history, [] if silent else self._records.notes(token.id, whole=whole), stale)
 
     def page(
         self, query: Query, hidden: frozenset[str], in_use: Callable[[], frozenset[str]] | None
@@ -78,9 +86,10 @@ class Looking:
         """One page of tasks and the cursor of the next, without the hidden kinds, and what uses what is in use."""
         page: list[Task] = []
         taken: frozenset[str] | None = None
-        for found in self._listing.oldest_first(query, hidden):
+        walk = self._listing.oldest_first(query, hidden, in_use)
+        for found in walk:
             if len(page) == query.limit:
-                return page, page[-1].id
+                return page, walk.cursor(page[-1].id, found.token.id)
             task = self._still(found, query)
             if task is None:
                 continue

@@ -10,15 +10,16 @@ import re
 
 from taskyard import ids
 from taskyard.errors import Conflict, Invalid, NotFound
-from taskyard.stores.directory import dropped
+from taskyard.stores.directory import dropped, dropped_names
 from taskyard.stores.directory.aside import BOX, stem_of
 from taskyard.stores.directory.ingest import FILE_MOST, own_key
 from taskyard.stores.directory.lines import pieces
 from taskyard.stores.directory.liveness import INCARNATION
+from taskyard.stores.directory.missing import Missing
 from taskyard.stores.directory.names import SUFFIX, UNREADABLE, Token
 from taskyard.stores.directory.patrol import PATIENCE, Patrol
 from taskyard.stores.directory.untangling import Untangling
-from taskyard.stores.directory.writers import Writers, is_ending, moves
+from taskyard.stores.directory.writers import is_ending, moves
 from taskyard.task import State
 from taskyard.times import rfc3339
 
@@ -57,10 +58,11 @@ class Mending:
         self._ingest = ingest
         self._aside = aside
         self._pruning = pruning
-        self._patrol = Patrol(ground)
+        self._missed = Missing(ground)
+        self._patrol = Patrol(ground, self._missed)
         self._edges = edges
-        self._untangling = Untangling(ground, edges)
-        self._writers = Writers(ground.disk, f"{ground.root}/writers", ground.local)
+        self._untangling = Untangling(ground, edges, self._missed)
+        self._writers = ground.writers()
 
     def mend(self, by: str) -> int:
         """One bounded round; how many things were put right."""
@@ -85,7 +87,9 @@ class Mending:
             if hold is None:
                 continue  # another janitor is at it
             try:
-                logged += self._log_for(tag, self._writers.intent(tag), now, by)
+                logged += self._log_for(tag, self._writers.intents(tag), now, by)
+            except PermissionError:
+                continue  # whether the move was made is for those to tell who may look
             finally:
                 self._disk.close(hold)
         return logged
@@ -94,22 +98,22 @@ class Mending:
         """The same for shells. What they have noted is read before it is asked whether they live: one that lived has logged it."""
         logged = 0
         for tag in self._writers.shells()[:_SHARE]:
-            intent = self._writers.intent(tag)
-            if not self._writers.is_left(tag, intent is not None, now, PATIENCE):
+            intents = self._writers.intents(tag)
+            if not self._writers.is_left(tag, bool(intents), now, PATIENCE):
                 continue
             hold = self._writers.take(tag)
             if hold is None:
                 continue
             try:
-                logged += self._log_for(tag, intent, now, by)
-            except FileNotFoundError:
+                logged += self._log_for(tag, intents, now, by)
+            except (FileNotFoundError, PermissionError):
                 continue
             finally:
                 self._disk.close(hold)
         return logged
 
-    def _log_for(self, tag: str, intent: dict[str, Any] | None, now: int, by: str) -> int:
-        missing = [] if intent is None else self._missing(intent)
+    def _log_for(self, tag: str, intents: list[dict[str, Any]], now: int, by: str) -> int:
+        missing = self._missing(intents)
         if missing:
             # The move may be that of another who had the same in mind, and is about to log it. Whoever is not is gone, or
             # has logged it: so those are asked first, and then the log once more.
@@ -119,7 +123,7 @@ class Mending:
                 return 0  # left for a later sweep
         for event in missing:
             self._ground.journal.log_again(event, now)
-        if intent is not None:
+        for intent in intents:
             self._untangling.after(intent, by)
         self._writers.forget(tag)
         return len(missing)
@@ -130,19 +134,26 @@ class Mending:
         incarnations = {(token.nonce or "")[:INCARNATION] for token in claims}
         self._ground.liveness.bury(incarnations.__contains__)
 
-    def _missing(self, intent: dict[str, Any]) -> list[dict[str, Any]]:
-        """The events of this intent that took place and are not in the log."""
-        if "tasks" not in intent:
-            return self._unlogged([intent, *self._blocked(intent)]) if self._happened(intent) else []
+    def _missing(self, intents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The events of these intents that took place and are not in the log; the log is read once for all."""
+        events: dict[tuple[str, str, int], dict[str, Any]] = {}
+        for intent in intents:
+            for event in self._added(intent) if "tasks" in intent else [intent] if self._happened(intent) else []:
+                for one in (event, *self._blocked(event)):
+                    # Two threads may have had the same move in mind, and one of them has made it.
+                    events.setdefault((_alike(one)[0], one["task"], one["fence"]), one)
+        return self._unlogged(list(events.values())) if events else []
+
+    def _added(self, intent: dict[str, Any]) -> list[dict[str, Any]]:
+        """The events of a batch of new tasks, as far as they are there."""
         events = []
         for task in intent["tasks"]:
             found = self._found(task)
             if found is not None:
                 at = rfc3339(ids.created(task))
                 event = {"at": at, "event": "added", "task": task, "fence": 0, "kind": found.token.lane.kind}
-                event |= {"worker": None, "by": intent.get("by")}
-                events += [event, *self._blocked(event)]
-        return self._unlogged(events)
+                events.append(event | {"worker": None, "by": intent.get("by")})
+        return events
 
     def _blocked(self, event: dict[str, Any]) -> list[dict[str, Any]]:
         """The second event of a move that has led into blocked/, if the task is still there."""
@@ -169,6 +180,8 @@ class Mending:
             return token.fence > fence and (not is_ending(event) or self._has_failed(found, event))
         if event["event"] == "claimed":
             return bool(token.worker == event["worker"])
+        if (found.state is State.CANCELLED) != (event["event"] == "cancelled") and not is_ending(event):
+            return False  # another move to the same number was made
         # A claim's own ending keeps the number that the claim has, so only the place tells whether it was made.
         return not is_ending(event) or not self._is_processing(token)
 
@@ -214,7 +227,9 @@ class Mending:
 
     def _finish_adds(self, now: int, by: str) -> int:
         finished = 0
-        for name in self._disk.listdir(f"{self._root}/tmp")[: 20 * _SHARE]:
+        listed = self._disk.listdir(f"{self._root}/tmp")
+        self._missed.look_again(listed, now)
+        for name in listed[: 20 * _SHARE]:
             if finished >= _SHARE:
                 break
             path = f"{self._root}/tmp/{name}"
@@ -255,14 +270,16 @@ class Mending:
         try:
             draft = dropped.draft(dropped.parse(self._disk.examine(mine, FILE_MOST).content))
             draft.key = draft.key or own_key(path)
-            if self._adder.keys.holder(draft) is not None:
+            holder = self._adder.keys.holder(draft)
+            if holder is not None:
+                dropped_names.note(self._ground, holder, stem)
                 self._disk.unlink(mine)  # its own task: the key, the kind and the data are the same
                 return 1
         except (Invalid, Conflict, NotFound, PermissionError):
             pass  # whatever it is, it is looked at again where it came from
         while not self._aside.renamed(mine, f"{self._root}/todo/{stem}{SUFFIX}"):
             stem += "~"
-        self._ingest.take(by)
+        self._ingest.take(by, _SHARE)
         return 1
 
     def _discard(self, path: str, owner: str, now: int) -> int:
@@ -278,7 +295,7 @@ class Mending:
     def _is_left(self, path: str, owner: str, now: int) -> bool:
         """Whether the owner of this file is dead; of an owner that has left no sign of itself, whether it is long ago."""
         if self._writers.is_known(owner):
-            return not self._writers.is_alive(owner, now, PATIENCE)
+            return not self._writers.is_alive(owner, now)
         return now - self._disk.changed_at(path) > PATIENCE
 
     def _bury(self, now: int) -> int:

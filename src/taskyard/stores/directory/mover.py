@@ -27,10 +27,11 @@ class Mover:
             try:
                 self._disk.rename(path, f"{folder}/{name}")
             except FileNotFoundError:
-                # The task is gone; or its new folder is not there yet, or was empty and dropped a moment ago.
-                self.ensure(folder)
+                # The task is gone; or its new folder is not there yet, or was empty and dropped a moment ago. The task
+                # first: a lost race is common, and making sure of a folder syncs the one above it.
                 if not self._disk.exists(path):
                     return self.was_mine(folder, name)
+                self.ensure(folder)
             else:
                 return True
 
@@ -39,7 +40,12 @@ class Mover:
 
         Nobody else uses this name, so if a fresh listing shows it, the rename was ours. A local kernel loses no replies.
         """
-        return not self._local and name in self._disk.listdir(folder)
+        if self._local:
+            return False
+        try:
+            return name in self._disk.listdir(folder)
+        except FileNotFoundError:
+            return False  # nothing was ever moved there
 
     def ensure(self, folder: str, sync: bool = True) -> None:
         """Make the folder and what is missing above it; each new name is synced, or a power cut would take all below it."""

@@ -21,7 +21,7 @@ import time
 
 from taskyard import ids
 from taskyard.task import Standing, State
-from taskyard.words import decoded, encoded
+from taskyard.words import ENCODED_MOST, decoded, encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ BOTH = "w"  # one letter for the two, so that the longest name still fits
 # What can be no task's file: a folder, a link, a pipe, a socket, one that is too large, or one that is not ours to read.
 NO_FILE = frozenset((errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO, errno.EAGAIN, errno.EFBIG))
 UNREADABLE = NO_FILE | {errno.ENOENT, errno.ENOTDIR}  # the same, or nothing at all
+CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.ENAMETOOLONG))  # what the system refuses to this user, or at all
 BODY = 8  # characters that tell one edit of a task from another
 _FENCE = 9  # digits of a fence, the most that a handle takes; in todo/ one less, so that a claim and its ending fit
 _DIGITS = 13  # of a number in a name: the milliseconds of a far-away day
@@ -81,6 +82,8 @@ class Lane:
         if not is_lane(text):
             return None
         kind, at, assignee = text[2:].partition("@")
+        if max(len(kind), len(assignee)) > ENCODED_MOST:
+            return None  # nobody could claim from there: the names of claims would be too long
         try:
             lane = cls(int(text[0]), decoded(kind), decoded(assignee) if at else None)
         except ValueError:
@@ -92,7 +95,36 @@ class Lane:
         _LANES[text] = lane
         return lane
 
+    @classmethod
+    def of_folder(cls, text: str) -> Lane | None:
+        """The lane whose tasks this folder of todo/ holds, all of them or those that wait for something in use."""
+        known = _LANES.get(text)
+        if known is not None:
+            return known
+        plain, plus, digest = text.partition(_BUSY)
+        return cls.parse(plain) if not plus or _is_digest(digest) else None
 
+
+def busy_folder(lane: Lane, resource: str) -> str:
+    """The folder of todo/ for tasks of a lane that were passed over because this was in use."""
+    return f"{lane.text}{_BUSY}{resource_digest(resource)}"
+
+
+def resource_digest(resource: str) -> str:
+    """A word for what a task uses, whatever it is called."""
+    from hashlib import sha256
+
+    return sha256(resource.encode("utf-8", "surrogatepass")).hexdigest()[:_RESOURCE]
+
+
+def waits_for(folder: str) -> str | None:
+    """The digest of what the tasks in this folder of todo/ wait for, if they wait for something."""
+    return folder.rpartition(_BUSY)[2] if _BUSY in folder else None
+
+
+_BUSY = "+"
+_RESOURCE = 16  # characters of a resource's SHA-256
+_is_digest = re.compile(rf"[0-9a-f]{{{_RESOURCE}}}").fullmatch
 _LANES: dict[str, Lane] = {}
 _LANE_OF: dict[tuple[int, str, str | None], Lane] = {}
 
@@ -292,9 +324,24 @@ def due(name: str) -> int | None:
     return int(last[1:]) if last[0] == "d" and last[1:].isdigit() else None
 
 
+def begins_with_id(name: str) -> bool:
+    """Whether this begins as only the names of tasks do."""
+    return name[ids.LENGTH : ids.LENGTH + 1] == "." and ids.is_id(name[: ids.LENGTH])
+
+
 def is_dropped(name: str) -> bool:
     """Whether this lies in the drop box to be taken in; hidden files are somebody's who is not ready yet."""
     return name.endswith(SUFFIX) and not name.startswith(".")
+
+
+def is_known_in_todo(name: str) -> bool:
+    """Whether a name in todo/ is a lane's, a dropped file's, or one that begins with a dot."""
+    return is_lane(name) or name.endswith(SUFFIX) or name.startswith(".")
+
+
+def is_known_in_failed(name: str) -> bool:
+    """Whether a name in failed/ is a segment's, or that of a file that was set aside or of its reason."""
+    return ids.is_segment(name) or (name.endswith((SUFFIX, ".reason")) and not begins_with_id(name))
 
 
 _HEAD = (

@@ -8,7 +8,6 @@ import time
 from taskyard.stores.directory.archive import keep
 from taskyard.stores.directory.journal import page_number
 from taskyard.stores.directory.lines import is_huge, pieces
-from taskyard.stores.directory.writers import Writers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ class Pages:
         self._ground = ground
         self._disk = ground.disk
         self._folder = f"{ground.root}/events"
-        self._writers = Writers(ground.disk, f"{ground.root}/writers", ground.local)
+        self._writers = ground.writers()
 
     def prune(self, horizon: float, apply: bool, end: float | None = None) -> int:
         """How many pages go, or would go, because their newest event is from before the horizon.

@@ -8,11 +8,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.stores.directory.lookup import Lookup
 
-PLACES = ("results", "edits", "attempts")
+PLACES = ("results", "edits", "attempts", "names")
 
 
 class Papers:
-    """Names in results/, edits/ and attempts/ of one segment, by the id that they begin with.
+    """Names in results/, edits/, attempts/ and names/ of one segment, by the id that they begin with.
 
     A task's papers are whole here if it was in its ended place before and still is there, under the same name, after:
     what a claim leaves that counts is written before the move. What comes too late may be missed, and is an orphan then.

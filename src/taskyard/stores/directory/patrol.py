@@ -6,7 +6,8 @@ from taskyard import ids
 from taskyard.errors import NotFound
 from taskyard.stores.directory.lookup import NO_FOLDER
 from taskyard.stores.directory.names import Lane, Token
-from taskyard.stores.directory.segments import RECENT, next_number
+from taskyard.stores.directory.papers import PLACES
+from taskyard.stores.directory.segments import RECENT, Segments, next_number
 from taskyard.task import State
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.disk import Disk
     from taskyard.stores.directory.ground import Ground
     from taskyard.stores.directory.lookup import Found
+    from taskyard.stores.directory.missing import Missing
 
 PATIENCE = 600_000  # milliseconds that something must have been left alone before it counts as left behind
 _PER_ROUND = 5_000  # milliseconds: the next segment's turn comes with the next sweep
@@ -29,8 +31,14 @@ def retire(ground: Ground, segment: str, segments: list[str]) -> None:
     # One above the newest is either nobody's, or was filled until a moment ago.
     if segment in there[:newest] and not is_left(ground.disk, path, ground.clock.now()):
         return
-    if not ground.lookup.matching(segment):
-        ground.disk.remove(path)
+    try:
+        if ground.lookup.matching(segment) or ground.lookup.matching(segment, closely=True):
+            return
+        if any(ground.lookup.astray.tasks(segment)):
+            return
+    except PermissionError:
+        return  # there may be tasks where we cannot look
+    Segments(ground).remove(segment)
 
 
 def is_left(disk: Disk, path: str, now: int) -> bool:
@@ -46,17 +54,23 @@ def is_left(disk: Disk, path: str, now: int) -> bool:
 class Patrol:
     """Tidies one segment, chosen by the clock, so that all who sweep get around together."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: Ground, missing: Missing) -> None:
         self._ground = ground
         self._disk = ground.disk
         self._root = ground.root
+        self._missing = missing
 
     def walk(self, now: int) -> int:
         """How many things were put right in this round's segment."""
         segments = sorted(filter(ids.is_segment, self._disk.listdir(f"{self._root}/segments")))
         if not segments:
             return 0
-        segment = segments[now // _PER_ROUND % len(segments)]
+        try:
+            return self._tidy(segments[now // _PER_ROUND % len(segments)], segments, now)
+        except PermissionError:
+            return 0  # another user's folder: what is in it cannot be told, so nothing is left over
+
+    def _tidy(self, segment: str, segments: list[str], now: int) -> int:
         tasks = self._ground.lookup.matching(segment)
         mended = self._orphans(segment, tasks, now) + self.twins(segment)
         self._drop_empty(segment, now)
@@ -67,25 +81,27 @@ class Patrol:
     def _orphans(self, segment: str, tasks: dict[str, Found], now: int) -> int:
         """Records, edits and folders of tasks that are gone, and edits that no name selects."""
         removed = 0
-        for place in ("results", "edits", "attempts"):
+        looked: dict[str, Found | bool] = {}
+        for place in PLACES:
             folder = f"{self._root}/{place}/{segment}"
             for name in self._ground.lookup.names(folder):
                 if not ids.is_id(name[: ids.LENGTH]) or self._belongs(place, name, tasks):
                     continue  # in use, or nothing of ours
-                if not is_left(self._disk, f"{folder}/{name}", now):
-                    continue
-                if self._belongs(place, name, self._looked_up(name[: ids.LENGTH])):
-                    continue  # missed by the first look, because it was on the move
-                self._disk.remove_tree(f"{folder}/{name}")
-                removed += 1
+                if is_left(self._disk, f"{folder}/{name}", now) and self._is_orphan(place, name, now, looked):
+                    self._disk.remove_tree(f"{folder}/{name}")
+                    removed += 1
         return removed
 
-    def _looked_up(self, id: str) -> dict[str, Found]:
-        """The task, after as many looks as it takes to be sure."""
-        try:
-            return {id: self._ground.lookup.find(id)}
-        except NotFound:
-            return {}
+    def _is_orphan(self, place: str, name: str, now: int, looked: dict[str, Found | bool]) -> bool:
+        """Whether what the first look took for one is: its task says so itself, or is gone for good; one look for each task."""
+        id = name[: ids.LENGTH]
+        if id not in looked:
+            try:
+                looked[id] = self._ground.lookup.find(id)
+            except NotFound:
+                looked[id] = self._missing.is_gone(id, now, PATIENCE)
+        found = looked[id]
+        return found if isinstance(found, bool) else not self._belongs(place, name, {id: found})
 
     def _belongs(self, place: str, name: str, tasks: dict[str, Found]) -> bool:
         found = tasks.get(name[: ids.LENGTH])
@@ -124,7 +140,7 @@ class Patrol:
         lookup = self._ground.lookup
         folders: list[tuple[str, Lane | None]] = []
         for text in lookup.names(f"{self._root}/todo"):
-            lane = Lane.parse(text)
+            lane = Lane.of_folder(text)
             if lane is not None:
                 folders.append((f"{self._root}/todo/{text}/{segment}", lane))
         folders += [(f"{self._root}/waiting/{name}/{segment}", None) for name in lookup.names(f"{self._root}/waiting")]
@@ -148,5 +164,5 @@ class Patrol:
                 if is_left(self._disk, f"{attempts}/{task}/{claim}", now):
                     self._ground.mover.drop(f"{attempts}/{task}/{claim}")
             self._ground.mover.drop(f"{attempts}/{task}")
-        for place in ("results", "edits", "attempts"):
+        for place in PLACES:
             self._ground.mover.drop(f"{self._root}/{place}/{segment}")

@@ -81,11 +81,12 @@ class Pruning:
         oldest = min((ids.created(found.token.id) for _, found in tasks), default=None)
         archives = self.apply(tasks, by) if apply else []
         return {
-            "tasks": len(tasks),
+            "tasks": len(archives) if apply else len(tasks),
             "events": self._pages.prune(self._horizon(tasks, age, now), apply),
             "oldest": oldest,
             "archives": sorted(set(archives)),
             "applied": apply,
+            "kept": len(tasks) - len(archives) if apply else 0,
         }
 
     def _chosen(self, limit: float | None, surplus: int, most: int | None) -> list[tuple[int, Found]]:
@@ -115,7 +116,7 @@ class Pruning:
         """Archive and remove as many of these as one archive takes; gives how many were dealt with."""
         batch = tasks[:_ARCHIVE]
         segments = dict.fromkeys(found.token.id[: ids.SEGMENT] for _, found in batch)
-        papers = {segment: Papers(self._ground.lookup, self._root, segment) for segment in segments}
+        papers = {segment: own for segment in segments if (own := self._papers(segment)) is not None}
         archive, written, number = self._archive(batch, papers, by)
         gone += [archive for found in written if self._remove(found, papers[found.token.id[: ids.SEGMENT]])]
         for folder in dict.fromkeys(found.place[0] for found in written):
@@ -124,6 +125,13 @@ class Pruning:
             self._drop(segment)
         self._retire()
         return number
+
+    def _papers(self, segment: str) -> Papers | None:
+        """What lies beside the tasks of this segment; None if that cannot be told, so that they stay."""
+        try:
+            return Papers(self._ground.lookup, self._root, segment)
+        except PermissionError:
+            return None
 
     def _archive(
         self, batch: list[tuple[int, Found]], papers: dict[str, Papers], by: str
@@ -136,12 +144,17 @@ class Pruning:
             if size > _BYTES:
                 break
             number += 1
+            own = papers.get(found.token.id[: ids.SEGMENT])
+            if own is None:
+                continue
             try:
-                report = self._looking.of(found, ended_at, papers[found.token.id[: ids.SEGMENT]])
+                report = self._looking.of(found, ended_at, own)
+                left = own.of("attempts", found.token.id)
+                kept = files(self._disk, f"{own.folders['attempts']}/{found.token.id}") if left else []
             except OSError as error:
                 if error.errno not in UNREADABLE:
                     raise
-                continue  # moved on; or nobody can read it, and it stays
+                continue  # moved on; or we cannot read all of it, and it stays
             entry = {
                 "task": report.task.as_dict(),
                 "history": report.history,
@@ -149,9 +162,8 @@ class Pruning:
                 "stale_results": report.stale_results,
                 "pruned_by": by,
             }
-            own = papers[found.token.id[: ids.SEGMENT]]
-            if own.of("attempts", found.token.id):
-                entry["files"] = files(self._disk, f"{own.folders['attempts']}/{found.token.id}")
+            if left:
+                entry["files"] = kept
             lines.append(json.dumps(entry, ensure_ascii=False))
             written.append(found)
             size += len(lines[-1])
@@ -181,13 +193,12 @@ class Pruning:
         if not self._edges.bury(name, "taskyard"):
             return False  # added at this very moment
         try:
-            if self._disk.links(path) > 1:
-                self._adder.keys.release(path)
+            self._adder.keys.release(path)
         except FileNotFoundError:
             return True
         except Invalid:
             pass  # a broken file tells no key; the key is let go of when somebody asks for it
-        for place in ("results", "edits"):
+        for place in ("results", "edits", "names"):
             for entry in papers.of(place, id):
                 self._ground.bounds.remove(f"{papers.folders[place]}/{entry}")
         if papers.of("attempts", id):

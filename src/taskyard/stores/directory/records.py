@@ -56,17 +56,26 @@ class Records:
         self._draft = draft
         self._ensure = ensure
 
-    def write(self, handle: Handle, move: Move, standing: Standing, by: str, at: int, sync: bool) -> None:
-        """Write down how the claim is about to end, whole and once; a holder's second, different word becomes stale."""
+    def write(self, handle: Handle, move: Move, standing: Standing, by: str, at: int, sync: bool) -> bool:
+        """Write down how the claim is about to end, whole and once; a holder's second, different word becomes stale.
+
+        Gives whether the record says what this move brings.
+        """
         record = _record(handle, move, standing.worker, by, at)
         record["errors"], record["crashes"] = standing.errors, standing.crashes
-        if not self._publish(handle.id, f"{handle}.{move.outcome}.json", record, sync) and move.outcome in _BY_HOLDER:
-            self.keep_stale(handle, move, standing.worker, by, at)
+        if self._publish(handle.id, f"{handle}.{move.outcome}.json", record, sync) or move.outcome not in _BY_HOLDER:
+            return True
+        self.keep_stale(handle, move, standing.worker, by, at)
+        return self._says(handle, move)
+
+    def _says(self, handle: Handle, move: Move) -> bool:
+        written = self._read(handle.id, f"{handle}.{move.outcome}.json")
+        return written is not None and (written.get("result"), written.get("reason")) == (move.result, move.reason)
 
     def keep_stale(self, handle: Handle, move: Move, worker: str | None, by: str, at: int) -> None:
         """Keep output that does not count, unless just the same is kept already."""
-        written = self._read(handle.id, f"{handle}.{move.outcome}.json")
-        if written is not None and (written.get("result"), written.get("reason")) == (move.result, move.reason):
+        if self._says(handle, move):
+            self._disk.sync(f"{self._root}/results/{handle.id[: ids.SEGMENT]}")  # whoever wrote it may have failed to
             return
         late = [kind for _, kind, _ in self.all(handle.id) if kind.startswith(_STALE)]
         if len(late) >= STALE_MOST:
@@ -141,11 +150,11 @@ class Records:
         self._disk.create(draft, json.dumps({"progress": value}).encode(), sync=False)
         self._disk.rename(draft, f"{self.folder(handle)}/progress.json")
 
-    def notes(self, id: str) -> list[dict[str, Any]]:
+    def notes(self, id: str, *, whole: bool = False) -> list[dict[str, Any]]:
         """All notes on the task, in the order of its claims."""
         notes: list[dict[str, Any]] = []
-        for claim in sorted(self._list(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}"), key=_fence):
-            content = self._content(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}/{claim}/notes.jsonl")
+        for claim in sorted(self._list(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}", whole), key=_fence):
+            content = self._content(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}/{claim}/notes.jsonl", whole)
             lines = BytesIO(content or b"")  # one by one: there may be millions that are none
             notes += [note for line in lines if len(line) > _NOTE_LEAST and (note := _parsed(line)) and _is_note(note)]
         return notes
@@ -186,34 +195,37 @@ class Records:
             self._disk.sync(folder)
         return published
 
-    def all(self, id: str, names: list[str] | None = None) -> list[Written]:
-        """Every record of the task that can be read, of these names or of all: its claim, what it is, its content."""
+    def all(self, id: str, names: list[str] | None = None, *, whole: bool = False) -> list[Written]:
+        """Every record of the task that can be read, of these names or of all: its claim, what it is, its content.
+
+        With `whole`, here and below, one that may not be read is an error: the rest is about to be all that is left.
+        """
         found = []
         for name in self._list(f"{self._root}/results/{id[: ids.SEGMENT]}") if names is None else names:
             parts = name.split(".")
             if name.startswith(id) and len(parts) == 5 and parts[1].isascii() and parts[1].isdigit():
-                record = self._read(id, name)
+                record = self._read(id, name, whole)
                 if record is not None and _is_record(record):
                     found.append((Handle(id, int(parts[1]), parts[2]), parts[3], record))
         return found
 
-    def _read(self, id: str, name: str) -> dict[str, Any] | None:
-        content = self._content(f"{self._root}/results/{id[: ids.SEGMENT]}/{name}")
+    def _read(self, id: str, name: str, whole: bool = False) -> dict[str, Any] | None:
+        content = self._content(f"{self._root}/results/{id[: ids.SEGMENT]}/{name}", whole)
         return None if content is None else _parsed(content)
 
-    def _content(self, path: str) -> bytes | None:
+    def _content(self, path: str, whole: bool = False) -> bytes | None:
         try:
             return self._disk.read(path) if self._bounds.holds(path.rpartition("/")[0]) else None
         except OSError as error:
-            if error.errno not in UNREADABLE:
+            if error.errno not in UNREADABLE or (whole and isinstance(error, PermissionError)):
                 raise
             return None
 
-    def _list(self, folder: str) -> list[str]:
+    def _list(self, folder: str, whole: bool = False) -> list[str]:
         try:
             return self._disk.listdir(folder) if self._bounds.holds(folder.rpartition("/")[0]) else []
         except OSError as error:
-            if error.errno not in UNREADABLE:
+            if error.errno not in UNREADABLE or (whole and isinstance(error, PermissionError)):
                 raise
             return []
 

@@ -1,17 +1,21 @@
 """Segments: about a thousand tasks of one lane each, so that no directory grows and an id tells where its task is.
 
 `segments/<seg>` marks a segment: its first line is the time it was opened and its lane, then one byte for each task
-that was put into it. The marker's size is the count, so no adder has to list anything.
+that was put into it. The marker's size is the count, so no adder has to list anything. `segments/<lane>` is a note of the
+segment that the lane was last put into, for processes that have just begun: without it, one that adds what is not for todo/
+would find none of its lane among the newest, and open another for every task.
 """
 
 from __future__ import annotations
 
 from taskyard import ids
 from taskyard.errors import Conflict
-from taskyard.stores.directory.names import UNREADABLE
+from taskyard.stores.directory.names import UNREADABLE, Lane
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from taskyard.stores.directory.ground import Ground
 
 SIZE = 1024
@@ -50,21 +54,70 @@ class Segments:
         self._root = ground.root
         self._current: dict[str, str] = {}
         self._headers: dict[str, int] = {}
+        self._notes: dict[str, str] = {}  # of lanes, as they were read or written last
 
     def reserve(self, lane: str, wanted: int) -> tuple[str, int]:
         """A segment of this lane and how many tasks it takes, at most `wanted`."""
-        segment = self._current.get(lane) or self._newest(lane)
-        while True:
-            room = self._take(segment, wanted) if segment else 0
+        for segment in self._candidates(lane):
+            room = self._take(segment, wanted)
             if room:
-                self._current[lane] = segment
+                if self._current.get(lane) != segment:
+                    self._current[lane] = segment
+                    self._note(lane, segment)
                 return segment, room
             self._headers.pop(segment, None)
-            segment = self._open(lane, segment)
+        raise AssertionError("there is always another segment, or a Conflict")
+
+    def _candidates(self, lane: str) -> Iterator[str]:
+        """Segments of this lane that may have room, the likeliest first, and new ones after that."""
+        tried = ""
+        for find in (lambda lane: self._current.get(lane, ""), self._noted, self._newest):
+            segment = find(lane)
+            if segment and segment != tried:
+                tried = segment
+                yield segment
+        while True:
+            tried = self._open(lane, tried)
+            yield tried
+
+    def _noted(self, lane: str) -> str:
+        """The segment that the lane's note names, if that is there and the lane's."""
+        segment = self._disk.read_at(self._path(lane), 0, ids.SEGMENT).decode("ascii", "replace")
+        self._notes[lane] = segment if ids.is_segment(segment) and self._marker(segment)[1] == lane else ""
+        return self._notes[lane]
+
+    def _note(self, lane: str, segment: str) -> None:
+        """Leave a note for processes that come later; one that is lost costs them a look, so nothing is synced."""
+        if self._notes.get(lane) == segment:
+            return
+        self._notes[lane] = segment
+        try:
+            draft = self._ground.draft()
+            self._disk.create(draft, f"{segment}\n".encode(), False)
+            self._disk.rename(draft, self._path(lane))
+        except OSError:
+            return  # the disk is full, or something stands in its place: what is to be added will tell
 
     def opened(self, segment: str) -> int:
         """When the segment was opened: no task in it is older. 0 if its marker is gone."""
         return self._marker(segment)[0]
+
+    def takes_more(self, segment: str) -> bool:
+        """Whether tasks may still be put into the segment."""
+        try:
+            return self._has_room(segment)
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
+            return False
+
+    def remove(self, segment: str) -> None:
+        """Take away the marker of a segment that nobody needs any more, and the note that leads to it."""
+        lane = self._marker(segment)[1]
+        notes = Lane.parse(lane) is not None and self._noted(lane) == segment
+        self._disk.remove(self._path(segment))
+        if notes:
+            self._disk.remove(self._path(lane))
 
     def _take(self, segment: str, wanted: int) -> int:
         """How many places in this segment are the caller's now: its bytes in the marker, as far as they count."""
@@ -126,5 +179,5 @@ class Segments:
         except ValueError:
             return 0, "", 0
 
-    def _path(self, segment: str) -> str:
-        return f"{self._root}/segments/{segment}"
+    def _path(self, name: str) -> str:
+        return f"{self._root}/segments/{name}"

@@ -44,6 +44,7 @@ class Shifts:
         self._journal = ground.journal
         self._now = ground.clock.now
         self._followers = f"{ground.root}/followers"
+        self._todo = f"{ground.root}/todo"
 
     @functools.cached_property
     def edges(self) -> Edges:
@@ -55,7 +56,22 @@ class Shifts:
     def shift(
         self, standing: Standing, move: Move, by: str, lapsed: bool = False, more: dict[str, Any] | None = None
     ) -> bool:
-        """Whether the move was made: only if the task still stands exactly there."""
+        """Whether the move was made: only if the task still stands exactly there, or its file was put into todo/ as it is."""
+        if self._shift(standing, move, by, lapsed, more):
+            return True
+        given_back = self._given_back(standing)
+        return given_back is not None and self._shift(given_back, move, by, lapsed, more)
+
+    def _given_back(self, standing: Standing) -> Standing | None:
+        """The claim's standing where another program's janitor has put its file: it is the holder's until a sweep takes it."""
+        folder, name = standing.place
+        if folder != self._ground.processing or not self._disk.exists(f"{self._todo}/{name}"):
+            return None
+        given_back = standing.copy()
+        given_back.place = (self._todo, name)
+        return given_back
+
+    def _shift(self, standing: Standing, move: Move, by: str, lapsed: bool, more: dict[str, Any] | None) -> bool:
         ground = self._ground
         source, name = standing.place
         path = f"{source}/{name}"
@@ -64,7 +80,8 @@ class Shifts:
         at = self._now()
         sync = ground.durable and move.event not in _UNSYNCED
         speaks = move.outcome is not None and (move.outcome != "done" or move.result is not None)
-        if speaks and not self._recorded(standing, move, by, at, sync, lapsed):
+        said = self._recorded(standing, move, by, at, sync, lapsed) if speaks else True
+        if said is None:
             return False
         if move.to is _DONE:
             # With a result the name says so, and no later word of the same claim can slip one under a done without.
@@ -82,25 +99,32 @@ class Shifts:
             if not ground.mover.move(path, folder, target):
                 self._journal.forget()
                 return False
-        if sync:
-            ground.sync_move(folder, target)
-        self._journal.append(line)
+        try:
+            if sync:
+                ground.sync_move(folder, target)
+        finally:
+            self._journal.append(line)  # the move is made, and whoever says it again moves nothing that could be logged
         if move.to is _DONE:
-            # Most tasks have no followers, and pay for one look; on a network a name that is not found proves nothing.
-            if self._disk.has(f"{self._followers}/{segment}/{standing.id}") or not ground.local:
-                self._go_on(self.edges.settle, standing.id, by)
+            self.free_followers(standing.id, by)
         else:
             self._arrive(standing, move.to, by)
-        return True
+        return said  # else the claim has ended with its first word, and not with this one
 
-    def _recorded(self, standing: Standing, move: Move, by: str, at: int, sync: bool, lapsed: bool) -> bool:
-        """Whether it is written down how the claim ends, and it is to end so still."""
+    def free_followers(self, id: str, by: str) -> None:
+        """Let those go that waited for a task which is done now."""
+        # Most tasks have no followers, and pay for one look; a follower that it does not show is the next sweep's.
+        if self._disk.has(f"{self._followers}/{id[: ids.SEGMENT]}/{id}"):
+            self._go_on(self.edges.settle, id, by)
+
+    def _recorded(self, standing: Standing, move: Move, by: str, at: int, sync: bool, lapsed: bool) -> bool | None:
+        """Whether the claim's record says what this move brings; None if the claim is not to end so any more."""
         path = "/".join(standing.place)
         if not self._disk.exists(path):
-            return False
+            return None
         handle = Handle(standing.id, standing.fence, standing.nonce or "")
-        self._ground.records.write(handle, move, standing, by, at, sync)
-        return not lapsed or self._is_over(standing, path)  # a heartbeat while the record was written: it lives
+        said = self._ground.records.write(handle, move, standing, by, at, sync)
+        # A heartbeat while the record was written: it lives.
+        return said if not lapsed or self._is_over(standing, path) else None
 
     def _arrive(self, standing: Standing, state: State, by: str) -> None:
         """What follows from a move to another state than done, for this process and for other tasks."""
@@ -117,6 +141,8 @@ class Shifts:
             return
 
     def _is_over(self, standing: Standing, path: str) -> bool:
+        if standing.place[0] == self._todo:
+            return True  # another program's janitor has judged so; only its holder can be quicker
         if standing.dead:
             return self._ground.liveness.is_dead(standing.worker, standing.nonce)
         try:
@@ -143,6 +169,7 @@ class Shifts:
 
     def _target(self, standing: Standing, move: Move, name: str, at: int) -> tuple[str, str, int | None]:
         """Folder and name that this move leads to, and the due time if it is to wait."""
+        name = name[name.index(f"{standing.id}.") :]  # another program may have put a word of its own before it
         stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}{names.own_parts(name)}"
         lane = Lane.of(standing.priority, standing.kind, standing.assignee)
         due = (names.due(name) or at + round(move.delay * 1000)) if move.to is State.WAITING else None
@@ -199,9 +226,11 @@ class Shifts:
             self._journal.forget()
             ground.bodies.remove(standing.id, token)
             return False
-        if ground.durable:
-            ground.sync_move(*target)
-        self._journal.append(line)
+        try:
+            if ground.durable:
+                ground.sync_move(*target)
+        finally:
+            self._journal.append(line)
         if old.body is not None:
             ground.bodies.remove(standing.id, old.body)
         if move.to is _BLOCKED:

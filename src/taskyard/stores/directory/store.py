@@ -10,7 +10,7 @@ import functools
 import os
 
 from taskyard.settings import refuse_unfinished
-from taskyard.store import OneByOne
+from taskyard.store import OneByOne, Outside
 from taskyard.stores.directory import names
 from taskyard.stores.directory.claims import Claims
 from taskyard.stores.directory.ground import Ground
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.adding import Adder
     from taskyard.stores.directory.aside import Aside
     from taskyard.stores.directory.disk import Disk
+    from taskyard.stores.directory.guests import Guests
     from taskyard.stores.directory.ingest import Ingest
     from taskyard.stores.directory.listing import Listing
     from taskyard.stores.directory.looking import Looking
@@ -76,6 +77,12 @@ class DirectoryStore(OneByOne):
         return Ingest(self._ground, self._adder, self._aside)
 
     @functools.cached_property
+    def _guests(self) -> Guests:
+        from taskyard.stores.directory.guests import Guests
+
+        return Guests(self._ground, self._shifts, self._aside)
+
+    @functools.cached_property
     def _listing(self) -> Listing:
         from taskyard.stores.directory.listing import Listing
 
@@ -115,12 +122,38 @@ class DirectoryStore(OneByOne):
         return [self._looking.known(new) if isinstance(new, str) else new.task(self.policy) for new in added]
 
     @told
-    def intake(self, by: str) -> int:
-        """Take in what lies in the drop box, however much it is."""
+    def intake(self, by: str, limit: int | None = None) -> int:
+        """Take in what lies in the drop box, or so many files of it."""
+        if self._has_guests():
+            with self._ground.adding:
+                self._guests.tidy(self._ground.clock.exact(), by, deep=False)
         if not any(map(names.is_dropped, self._ground.disk.listdir(f"{self.url}/todo"))):
             return 0
         with self._ground.adding:
-            return self._ingest.take(by)
+            return self._ingest.take(by, limit)
+
+    def _has_guests(self) -> bool:
+        """Whether the folders that other programs move files in hold what only they put there."""
+        listdir, ground = self._ground.disk.listdir, self._ground
+        return (
+            any(not names.is_known_in_todo(name) for name in listdir(f"{self.url}/todo"))
+            or not all(map(names.begins_with_id, listdir(ground.processing)))
+            or any(not names.is_known_in_failed(name) for name in listdir(f"{self.url}/failed"))
+        )
+
+    @told
+    def outside(self) -> Outside:
+        """What other programs hold or have done here, and what lies in the drop box and is no task."""
+        from taskyard.stores.directory import dropbox
+
+        return Outside(self._guests.list(), dropbox.others(self._ground))
+
+    @told
+    def dropped_under(self, name: str) -> list[str]:
+        """The ids of the tasks that were dropped under this name."""
+        from taskyard.stores.directory import dropped_names
+
+        return dropped_names.find(self._ground, name)
 
     @told
     def set_aside(self) -> list[dict[str, str | None]]:
@@ -187,7 +220,7 @@ class DirectoryStore(OneByOne):
 
     @told
     def stand(self, id: str) -> Standing:
-        """Where the task of this id, or of this unique prefix, stands now."""
+        """Where the one task that fits this pattern stands now."""
         found = self._ground.lookup.find(id)
         standing = found.token.standing(found.state, found.place, self.policy)
         if found.state in (State.BLOCKED, State.CANCELLED, State.FAILED):
@@ -200,6 +233,11 @@ class DirectoryStore(OneByOne):
             return self._shifts.shift(standing, move, by, lapsed)
         except OSError as error:
             raise unavailable(error, self.url) from error
+
+    @told
+    def confirm(self, standing: Standing) -> None:
+        """Have the move that led to this standing survive a power cut, whoever made it."""
+        self._ground.sync_again(*standing.place)
 
     @told
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
@@ -220,8 +258,13 @@ class DirectoryStore(OneByOne):
 
     @told
     def tallies(self) -> dict[str, int]:
-        """Races for a task that were lost."""
-        return {"lost_races": self._claims.lost_races()}
+        """Races for a task that were lost, and files in the drop box."""
+        dropped = sum(map(names.is_dropped, self._ground.disk.listdir(f"{self.url}/todo")))
+        return {"lost_races": self._claims.lost_races(), "dropped": dropped}
+
+    def unusable(self) -> list[str]:
+        """Lanes and segments that the last claims passed over because the system refuses them, each with the reason."""
+        return [f"{folder}: {reason}" for folder, reason in sorted(self._ground.heads.closed.items())]
 
     @told
     def overdue(self, limit: int) -> list[Standing]:
@@ -237,7 +280,8 @@ class DirectoryStore(OneByOne):
     def mend(self, by: str) -> int:
         """Put right what processes that died in mid-move have left."""
         with self._ground.adding:
-            return self._mending.mend(by)
+            # Before anything is judged by whether its task is there.
+            return self._guests.tidy(self._ground.clock.exact(), by, deep=True) + self._mending.mend(by)
 
     @told
     def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:
@@ -253,16 +297,18 @@ class DirectoryStore(OneByOne):
     ) -> dict[str, Any]:
         """Prove that every task is in one legal state; with a sweep, after healing what can be healed without loss."""
         from taskyard.stores.directory.fsck.proof import Proof
+        from taskyard.stores.directory.missing import Missing
         from taskyard.stores.directory.patrol import Patrol
 
-        proof = Proof(self._ground, self._shifts, self._adder, self._aside, Patrol(self._ground), by)
+        patrol = Patrol(self._ground, Missing(self._ground))
+        proof = Proof(self._ground, self._shifts, self._adder, self._aside, patrol, by)
         return proof.prove(sweep, progress)
 
     # Looking
 
     @told
     def get(self, id: str) -> Report:
-        """All about the task of this id or unique prefix."""
+        """All about the one task that fits this pattern."""
         return self._looking.report(id)
 
     @told
@@ -276,7 +322,7 @@ class DirectoryStore(OneByOne):
     @told
     def shorten(self, ids: Sequence[str]) -> list[str]:
         """For each id the shortest beginning that names no other task."""
-        return self._listing.shorten(list(ids))
+        return self._listing.shorten(ids)
 
     @told
     def counts(self) -> dict[str, dict[str, int]]:
@@ -289,12 +335,6 @@ class DirectoryStore(OneByOne):
         from taskyard.stores.directory.trails import Trails
 
         return Trails(self._ground.disk, f"{self.url}/events").read(trail)
-
-    def _flush(self) -> None:
-        try:
-            self._claims.flush()
-        except OSError:
-            return  # a count that cannot be kept is no reason to fail at the end
 
     @told
     def latest(self) -> str:
@@ -339,7 +379,11 @@ class DirectoryStore(OneByOne):
         bell: Bell | None = self.__dict__.get("_bell")
         if bell is not None:
             bell.close()
-        self._flush()
-        self._ground.liveness.close()
-        self._ground.journal.close()
-        self._ground.writer.close()
+        ground = self._ground
+        for let_go in (self._claims.flush, ground.liveness.close, ground.journal.close, ground.writer.close):
+            try:
+                let_go()
+            except OSError:
+                # A file server that was started anew has lost our locks (EIO), or somebody took our file for a dead one's
+                # (ESTALE). What was acknowledged is kept already, and nobody can do anything about the rest.
+                continue

@@ -12,6 +12,7 @@ from taskyard.task import State
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.stores.directory.ground import Ground
+    from taskyard.stores.directory.lookup import Found
     from taskyard.task import Standing
 
 _AFTER_SLEEP = 20.0  # seconds without reaping after this machine was suspended: its workers need a beat to wake up too
@@ -36,7 +37,7 @@ class Sweeps:
         """Claims whose lease is over or whose worker is dead, and waiting tasks that are due."""
         ground = self._ground
         now = ground.clock.exact()
-        late = self._abandoned(now, limit)
+        late = self._abandoned(now, limit) + self._given_back(now)
         for found in self._waiting.due(now):
             if len(late) >= limit:
                 break
@@ -72,6 +73,40 @@ class Sweeps:
                 ends[name] = end
         self._ends = ends
         return late
+
+    def _given_back(self, now: int) -> list[Standing]:
+        """Claims that other programs have put into todo/, and those in other programs' hands that were left for a lease."""
+        ground, late = self._ground, []
+        for found in ground.lookup.astray.given_back() if self._has_guests() else ():
+            standing = found.token.standing(found.state, found.place, ground.policy)
+            standing.dead = found.token.vouched and ground.liveness.is_dead(standing.worker, standing.nonce)
+            standing.returned = not standing.dead and self._was_early(found, now)
+            late.append(standing)
+        for found in ground.lookup.astray.taken() if self._has_guests() else ():
+            end = self._end(found)
+            if end is not None and end < now:
+                late.append(found.token.standing(found.state, found.place, ground.policy))
+            elif end is not None:
+                self._ends[found.place[1]] = end
+        return late
+
+    def _has_guests(self) -> bool:
+        """Whether a name in todo/ or processing/ is one that other programs make: few yards have any."""
+        todo, processing = self._disk.listdir(f"{self._ground.root}/todo"), self._disk.listdir(self._ground.processing)
+        return any(map(names.is_dropped, todo)) or not all(map(names.begins_with_id, processing))
+
+    def _was_early(self, found: Found, now: int) -> bool:
+        """Whether the claim's last heartbeat, which a rename does not change, is less than a lease ago."""
+        try:
+            return now - self._disk.status(found.path).st_mtime_ns // 1_000_000 < (found.token.lease or 0)
+        except FileNotFoundError:
+            return False
+
+    def _end(self, found: Found) -> int | None:
+        try:
+            return self._disk.stamp(found.path) + (found.token.lease or 0)
+        except FileNotFoundError:
+            return None
 
     def _known_ends(self) -> dict[str, int]:
         """When the leases end that were looked at before; forgotten now and then, because a server's clock may be put back."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _HOUR = len("2026-01-31T12")
 _LEAST = len('{"at":"2026-01-31T12:05:00.000Z"}')  # bytes of a line that can be an event
 _CHUNK = 1 << 16  # bytes of each page that are read at a time: all pages of an hour are read together
+_SEARCHED = 1 << 18  # the same where a word is looked for: most pages don't hold it
 
 Line = tuple[str, str, int, "dict[str, Any]"]
 
@@ -44,8 +45,11 @@ class Trails:
         # What was pruned is not there to go on from; the newest of it tells still how far the reader has come.
         offsets = {name: offset for name, offset in offsets.items() if name in {*there, newest}}
         for hour, names in _hours(there, trail, offsets):
-            files = [self._lines(name, offsets.get(name, 0)) for name in names]
+            files = [self._lines(name, offsets.get(name, 0), trail.task) for name in names]
             for _, name, end, event in merge(*files, key=lambda line: line[0]):
+                if not event:
+                    offsets[name] = end
+                    continue
                 if len(events) == trail.limit:
                     return in_order(events), _cursor(offsets, hour)
                 offsets[name] = end
@@ -76,17 +80,34 @@ class Trails:
                     continue
         return _cursor(offsets, hours[-1] if hours else "")
 
-    def _lines(self, name: str, offset: int) -> Iterator[Line]:
-        """Whole lines from here on, each with where it ends; what is no event is passed over."""
-        for _, line, end in lines.whole(self._disk, f"{self._folder}/{name}", _CHUNK, offset):
-            if len(line) < _LEAST or len(line) > lines.LINE_MOST:
-                continue
-            try:
-                event = literal.read(line)
-            except (ValueError, RecursionError):
-                continue  # torn by a full disk; the next line is whole again
-            if is_event(event):
+    def _lines(self, name: str, offset: int, task: str | None = None) -> Iterator[Line]:
+        """Whole lines from here on, each with where it ends; what is no event is passed over.
+
+        Those of one task are searched for, and the others never decoded: then no event at all says where the page ends.
+        """
+        path, last = f"{self._folder}/{name}", ""
+        if task is None:
+            found = lines.whole(self._disk, path, _CHUNK, offset)
+        else:
+            found = lines.holding(self._disk, path, _SEARCHED, task.encode(), offset)
+        for _, line, end in found:
+            event = _event(line)
+            if event is not None:
+                last = max(last, event["at"])
                 yield event["at"], name, end, event
+            elif not line:
+                yield last, name, end, {}
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    """What a line of the log says, or None if it is no event."""
+    if len(line) < _LEAST or len(line) > lines.LINE_MOST:
+        return None
+    try:
+        event = literal.read(line)
+    except (ValueError, RecursionError):
+        return None  # torn by a full disk; the next line is whole again
+    return event if is_event(event) else None
 
 
 def _hours(there: list[str], trail: Trail, offsets: dict[str, int]) -> Iterator[tuple[str, list[str]]]:

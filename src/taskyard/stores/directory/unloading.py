@@ -11,7 +11,7 @@ from taskyard.cargo import Entry, Facts, Parcel, moment, ordered, plain
 from taskyard.draft import digest
 from taskyard.errors import Conflict, Invalid, Unavailable
 from taskyard.settings import refuse_unfinished
-from taskyard.stores.directory import body, layout, names
+from taskyard.stores.directory import body, dropped_names, layout, names
 from taskyard.stores.directory.bodies import Bodies
 from taskyard.stores.directory.bounds import Bounds
 from taskyard.stores.directory.disk import Disk
@@ -46,7 +46,7 @@ class Unloading:
         self.disk = Disk()
         self.settings: Settings = layout.load(root)
         bounds = Bounds(self.disk, root)
-        self._lookup = Lookup(self.disk, bounds, root)
+        self._lookup = Lookup(self.disk, bounds, root, self.settings.policy.lease)
         self._records = Records(self.disk, bounds, root, _nothing, _nothing_at)
         self._bodies = Bodies(self.disk, bounds, root, _nothing, _nothing_at)
         self._trails = Trails(self.disk, f"{root}/events")
@@ -84,7 +84,7 @@ class Unloading:
         """The segments that have tasks, in order."""
         self._places, self._done = {}, {}
         for text in self._lookup.names(f"{self.root}/todo"):
-            lane = Lane.parse(text)
+            lane = Lane.of_folder(text)
             if lane is not None:
                 self._gather(State.TODO, f"{self.root}/todo/{text}", lane)
         for bucket in self._lookup.names(f"{self.root}/waiting"):
@@ -181,6 +181,7 @@ class Unloading:
             held_for=token.lease if is_held else None,
             progress=self._records.progress_of(token) if is_held else None,
             result=None if result is None else plain(result),
+            dropped_as=next(map(dropped_names.read, papers.of("names", token.id)), None),
             history=ordered(_entries(history, token.id)),
             notes=ordered(_entries(notes, token.id)),
             stale=ordered(_entries(stale, token.id)),

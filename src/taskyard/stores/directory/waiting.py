@@ -44,7 +44,9 @@ class Waiting:
     def _due_in(self, folder: str, now: int, ahead: list[int]) -> Iterator[Found]:
         names = self._lookup.names(folder)
         refined, soonest = 0, None
-        for name in names:
+        # Workers that find the same tasks due begin at different ones, or all but one of them would lose every race.
+        first = ids.chance(16) % len(names) if names else 0
+        for name in names[first:] + names[:first]:
             token = Token.parse(name)
             if token is None or token.due is None:
                 continue

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 
 from taskyard import draft as drafts_module
-from taskyard import ids, times
+from taskyard import ids, naming, times
 from taskyard.errors import Conflict
 from taskyard.stores.postgres import driver, queries
-from taskyard.stores.postgres.ground import only, unknown
+from taskyard.stores.postgres.ground import only, patterns
 from taskyard.task import State, Task
 
 TYPE_CHECKING = False
@@ -29,6 +30,10 @@ COLUMNS = (
 _FEW = 50  # tasks up to which arrays are faster than a temporary table
 _TICKFUL = 100_000  # tasks of one tick: their chances rise in steps, and must not come to the end
 _TRIES = 5
+_FIRST_KEPT = (
+    600_000  # milliseconds that the token of an add is kept: it is looked for when the add is said again, at once
+)
+_AGAIN_KEPT = 86_400_000  # the same of one that was said again: the first may be on its way in a pooler that is frozen
 
 
 class Raced(Exception):
@@ -55,21 +60,37 @@ class Adder:
 
     def _try(self, batch: Batch, by: str) -> list[Task]:
         tasks: list[Task] = self._ground.pool.attempt(
-            lambda connection: self._once(connection, batch, by), lambda connection: self._found(connection, batch)
+            lambda connection: self._once_only(connection, batch, by), lambda connection: self._lost(connection, batch)
         )
         return tasks
 
+    def _lost(self, connection: Connection[Any], batch: Batch) -> list[Task] | None:
+        """The tasks, if they are there though the answer was lost; else they are to be added with a token that is kept for longer."""
+        batch.kept = _AGAIN_KEPT
+        return self._found(connection, batch)
+
+    def _once_only(self, connection: Connection[Any], batch: Batch, by: str) -> list[Task]:
+        """Add, unless the same was said before on a connection that is lost, and is made only now."""
+        try:
+            return self._once(connection, batch, by)
+        except driver.module().errors.UniqueViolation as error:
+            found = self._found(connection, batch) if driver.was_said(error) else None
+            if found is None:
+                raise
+            return found
+
     def _once(self, connection: Connection[Any], batch: Batch, by: str) -> list[Task]:
         if batch.is_plain:  # one statement is a transaction by itself, and one round trip
-            return self._tasks(batch, self._insert(connection, batch, by))
+            return self._tasks(connection, batch, self._insert(connection, batch, by))
         with connection.transaction():
             self._know_keys(connection, batch)
             self._resolve(connection, batch)
-            return self._tasks(batch, self._insert(connection, batch, by))
+            return self._tasks(connection, batch, self._insert(connection, batch, by))
 
     def _insert(self, connection: Connection[Any], batch: Batch, by: str) -> dict[int, tuple[str, str, int | None]]:
         new = batch.new()
-        values: dict[str, Any] = {"project": self._ground.project, "by": by}
+        token = None if driver.is_traceable(connection) else batch.token
+        values: dict[str, Any] = {"project": self._ground.project, "by": by, "token": token, "kept": batch.kept}
         text = queries.load("adding")
         if len(new) <= _FEW:
             rows = list(zip(*map(batch.row, new), strict=True)) or [()] * len(COLUMNS)
@@ -98,22 +119,22 @@ class Adder:
             return
         for key, id, kind, digest in self._ground.on(connection, "adding", "known_keys", {"keys": keys}):
             for place in batch.with_key(key):
-                batch.compare(place, id, kind, digest)
+                batch.compare(place, ids.short(id), kind, digest)
                 batch.known[place] = id
 
     def _resolve(self, connection: Connection[Any], batch: Batch) -> None:
         """Find the tasks that the new ones come after, and lock those that are not done until the edges are there."""
         new = [batch.drafts[place] for place in batch.new() if batch.drafts[place].after]
-        prefixes = list(dict.fromkeys(prefix for draft in new for prefix in draft.after))
-        if not prefixes:
+        wanted = list(dict.fromkeys(pattern for draft in new for pattern in draft.after))
+        if not wanted:
             return
-        found: dict[str, list[str]] = {prefix: [] for prefix in prefixes}
+        found: dict[str, list[str]] = {pattern: [] for pattern in wanted}
         done: set[str] = set()
-        for prefix, id, is_done in self._ground.on(connection, "adding", "named", {"prefixes": prefixes}):
-            found[prefix].append(id)
+        for place, id, is_done in self._ground.on(connection, "adding", "named", patterns(wanted)):
+            found[wanted[place - 1]].append(id)
             if is_done:
                 done.add(id)
-        whole = {prefix: only(prefix, matches) for prefix, matches in found.items()}
+        whole = {pattern: only(pattern, matches) for pattern, matches in found.items()}
         unmet = sorted(set(whole.values()) - done, key=ids.age_key)
         if unmet:
             values = {"ids": unmet, "ages": [ids.age_key(id) for id in unmet]}
@@ -121,7 +142,7 @@ class Adder:
             if {row[0] for row in self._ground.on(connection, "moves", "mark_followed", values)} != set(unmet):
                 raise Raced
         for draft in new:
-            draft.after = tuple(dict.fromkeys(whole[prefix] for prefix in draft.after))
+            draft.after = tuple(dict.fromkeys(whole[pattern] for pattern in draft.after))
         batch.unmet = set(unmet)
 
     def _found(self, connection: Connection[Any], batch: Batch) -> list[Task] | None:
@@ -134,24 +155,31 @@ class Adder:
         if not by_chance:
             return None
         tasks = []
+        there = self._looking.tasks(connection, sorted({*batch.known.values(), *by_chance.values()}))
         for place in range(len(batch.drafts)):
             id = batch.known.get(place) or by_chance.get(batch.chances[batch.first(place)])
-            if id is None:
-                raise unknown(batch.drafts[place].kind)
-            tasks.append(self._looking.read(connection, id).task)
+            if id not in there:
+                raise naming.unknown(batch.drafts[place].kind)
+            tasks.append(copy(there[id]))
             tasks[-1].created = place not in batch.known and batch.first(place) == place
         return tasks
 
-    def _tasks(self, batch: Batch, made: dict[int, tuple[str, str, int | None]]) -> list[Task]:
+    def _tasks(
+        self, connection: Connection[Any], batch: Batch, made: dict[int, tuple[str, str, int | None]]
+    ) -> list[Task]:
         tasks = []
+        # On the connection that the add has: there may be no other.
+        known = self._looking.tasks(connection, sorted(set(batch.known.values())))
         for place, draft in enumerate(batch.drafts):
             if place in made:
                 tasks.append(self._task(draft, *made[place]))
                 continue
-            id = batch.known.get(place) or made[batch.first(place)][0]
-            tasks.append(
-                self._looking.get(id).task if place in batch.known else self._task(draft, *made[batch.first(place)])
-            )
+            if place not in batch.known:
+                tasks.append(self._task(draft, *made[batch.first(place)]))
+            elif batch.known[place] in known:
+                tasks.append(copy(known[batch.known[place]]))
+            else:
+                raise Raced  # it was pruned in this moment, and its key with it
             tasks[-1].created = False
         return tasks
 
@@ -186,6 +214,8 @@ class Batch:
         """Those whose key is known, by their place, with the task that has it."""
         self.unmet: set[str] = set()
         self.chances = _chances(len(drafts))
+        self.token = driver.new_token()
+        self.kept = _FIRST_KEPT
         self._keyed: dict[str, list[int]] = {}
         for place, draft in enumerate(drafts):
             if draft.key is not None:

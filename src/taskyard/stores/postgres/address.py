@@ -9,13 +9,23 @@ from taskyard.errors import Invalid
 
 SCHEMES = ("postgresql", "postgres")
 PROJECT = "default"
+# libpq's parameters that are no secret, nor have room for one. A name that is not here is not shown: the next release may bring a secret.
+_PUBLIC = frozenset((
+    "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "fallback_application_name",
+    "gssdelegation", "gssencmode", "gsslib", "host", "hostaddr", "keepalives", "keepalives_count", "keepalives_idle",
+    "keepalives_interval", "krbsrvname", "load_balance_hosts", "max_protocol_version", "min_protocol_version",
+    "oauth_client_id", "oauth_issuer", "oauth_scope", "passfile", "port", "replication", "require_auth", "requirepeer",
+    "service", "ssl_max_protocol_version", "ssl_min_protocol_version", "sslcert", "sslcertmode", "sslcompression", "sslcrl",
+    "sslcrldir", "sslkey", "sslkeylogfile", "sslmode", "sslnegotiation", "sslrootcert", "sslsni", "target_session_attrs",
+    "tcp_user_timeout", "user",
+))  # fmt: skip
 HINT = "write postgresql://user@host:5432/database?project=NAME, with what is special in it percent-encoded"
 
 
 class Address:
     """Where a project is: its name, how to connect, and how to speak of it without a secret."""
 
-    __slots__ = ("_own", "conninfo", "label", "listen", "pooled", "project", "url")
+    __slots__ = ("_own", "conninfo", "label", "listen", "pooler", "project", "url")
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -33,12 +43,12 @@ class Address:
         if "valkey" in own:
             raise Invalid("valkey= is not served yet", hint="leave valkey= out: PostgreSQL alone does everything")
         self.project = words.text(own.get("project", PROJECT), "project", words.ENCODED_MOST)
-        self.pooled = _pooled(own.get("pooler", "none"))
-        self.listen = _listen(own.get("listen"), self.pooled)
+        self.pooler = _pooler(own.get("pooler", "none"))
+        self.listen = _listen(own.get("listen"), self.pooler)
         self._own = own
         self.conninfo = _joined(base, rest)
         project = [] if self.project == PROJECT else [("project", self.project)]
-        public = [pair for pair in rest if pair[0] not in ("password", "sslpassword")]
+        public = [pair for pair in rest if pair[0] in _PUBLIC]
         self.label = _joined(_without_password(base), [*public, *project])
 
     def beside(self, project: str) -> str:
@@ -100,19 +110,20 @@ def _without_password(base: str) -> str:
     return f"{scheme}://{user.partition(':')[0]}{at}{host}{slash}{path}"
 
 
-def _pooled(value: str) -> bool:
-    if value not in ("none", "transaction"):
+def _pooler(value: str) -> str | None:
+    """What sort of pooler is said to be there; None if nothing is said, and it is found out at each connect."""
+    if value not in ("none", "session", "transaction"):
         raise Invalid(
             f"not a sort of pooler: {value!a}",
-            hint="say pooler=transaction behind one that pools transactions, else nothing",
+            hint="say pooler=transaction behind one that pools transactions, pooler=session behind one of sessions, else nothing",
         )
-    return value == "transaction"
+    return None if value == "none" else value
 
 
-def _listen(value: str | None, pooled: bool) -> str | None:
+def _listen(value: str | None, pooler: str | None) -> str | None:
     """How to hear of changes: "" over the same address, another address, or None for never."""
     if value is None:
-        return None if pooled else ""
+        return None if pooler == "transaction" else ""
     if value == "off":
         return None
     if value.partition("://")[0] in SCHEMES:

@@ -85,7 +85,7 @@ class Presence:
     """That the run of a scratch project lives: a lock of a session, which ends with the last process that has its socket."""
 
     def __init__(self, address: Address) -> None:
-        self._where = address.listen or (None if address.pooled else address.conninfo)
+        self._where = address.listen or (None if address.pooler == "transaction" else address.conninfo)
         """How to connect; None behind a pooler, which gives sessions to others: there nobody can tell."""
         self._address = address
         self._project = 0
@@ -96,7 +96,12 @@ class Presence:
         """From here on the run of this project is seen to live."""
         self._project = project
         if self._where is not None:
-            self._line = driver.connect(self._address, self._where, again=True)
+            line = driver.connect(self._address, self._where, again=True)
+            if line.pooled:
+                line.close()
+                self._where = None
+                return
+            self._line = line
             driver.rows(self._line, queries.load("beside")["live"], {"project": project})
 
     def see(self) -> None:

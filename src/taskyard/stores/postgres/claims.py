@@ -107,7 +107,7 @@ class Claims:
             self.lost_races += 1
             time.sleep(_PAUSE)  # locked for a moment, or moved: look again
         raise Conflict(
-            f"task {want.id} is locked in a transaction that somebody has open",
+            f"task {standing.short} is locked in a transaction that somebody has open",
             hint="claim it again when that has ended",
         )
 
@@ -131,21 +131,25 @@ class Claims:
         values = {
             **place(standing.id), "fence": standing.fence, "nonce": standing.nonce,
             "progress": None if progress is None else float(progress), "note": None if note is None else draft.compact(note),
-            "more": None if note is None else draft.compact({"text": note}),
+            "more": None if note is None else draft.compact({"text": note}), "token": None if note is None else driver.new_token(),
         }  # fmt: skip
         said = time.monotonic()
-        found = self._ground.run(
-            "claims",
-            "renew",
-            values,
-            None if note is None else lambda connection: self._noted(connection, values, said),
-        )
+
+        def noted(connection: Connection[Any]) -> Rows | None:
+            return self._noted(connection, values, said)
+
+        try:
+            found = self._ground.run("claims", "renew", values, None if note is None else noted, urgent=True)
+        except driver.module().errors.UniqueViolation as error:
+            if not driver.was_said(error):
+                raise
+            found = self._ground.pool.attempt(noted, urgent=True)
         return found[0][0] if found else None
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
         """Which of these claims still hold their tasks."""
         ages = driver.words(ids.age_key(handle.id) for handle in handles)
-        held = set(self._ground.run("claims", "holding", {"ages": ages}))
+        held = set(self._ground.run("claims", "holding", {"ages": ages}, urgent=True))
         return [(handle.id, handle.fence, handle.nonce) in held for handle in handles]
 
     def _noted(self, connection: Connection[Any], values: dict[str, Any], said: float) -> Rows | None:

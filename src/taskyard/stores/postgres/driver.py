@@ -5,7 +5,9 @@ from __future__ import annotations
 import select
 import time
 
+from taskyard import ids
 from taskyard.errors import Invalid, TaskyardError, Unavailable
+from taskyard.stores.postgres import queries
 from taskyard.stores.postgres.address import HINT
 
 TYPE_CHECKING = False
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from taskyard.stores.postgres.address import Address
+    from taskyard.stores.postgres.silence import Line
 
 OLDEST = 140000
 ENCODING = "UTF8"
@@ -24,25 +27,22 @@ CONNECT_TIMEOUT = 4  # the same for one that was there: it is tried again, and m
 # Where the network is cut without a word, the kernel gives a connection up after a few unanswered questions (seconds), and after as
 # long with something on its way (milliseconds). Its own limits are hours.
 _KEEPING = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
-# What a role or a database may have set for itself, and what would change the meaning of statements. Functions are looked for in no
-# schema where somebody else might have put one of the same name.
-_MEANING = b"""SET search_path = pg_catalog, pg_temp; SET standard_conforming_strings = on; SET array_nulls = on;
-SET transform_null_equals = off; SET plpgsql.extra_errors = 'none'"""
+_SAID_BEFORE = "token_pkey"
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done, and once more is all it needs
 
 
 class Lost(Exception):
-    """The connection broke: what was just said may have been done or not, or be done yet by the server's process `pid`."""
+    """The connection broke: what was just said may have been done or not, or be done yet by the server's process `pid`, if known."""
 
-    def __init__(self, message: str, pid: int) -> None:
+    def __init__(self, message: str, pid: int | None) -> None:
         super().__init__(message)
         self.pid = pid
 
 
-def connect(address: Address, conninfo: str | None = None, *, again: bool = False) -> Connection[Any]:
+def connect(address: Address, conninfo: str | None = None, *, again: bool = False) -> Line:
     """A new connection, on which each statement is a transaction of its own unless told otherwise."""
     psycopg = module()
-    from taskyard.stores.postgres.silence import Line
+    from taskyard.stores.postgres import silence
 
     target = conninfo or address.conninfo
     try:
@@ -59,7 +59,7 @@ def connect(address: Address, conninfo: str | None = None, *, again: bool = Fals
     )
     first = {} if again or "connect_timeout" in given else {"connect_timeout": FIRST_TIMEOUT}
     try:
-        opened = Line.connect(target, autocommit=True, **{**options, **first})
+        opened = silence.Line.connect(target, autocommit=True, **{**options, **first})
     except psycopg.OperationalError as error:
         raise unreachable(address, error) from None
     except psycopg.ProgrammingError as error:
@@ -75,17 +75,37 @@ def connect(address: Address, conninfo: str | None = None, *, again: bool = Fals
             f"the database at {address.where} keeps text as {encoding}, which has no place for many characters",
             hint=f"name a database with the encoding {ENCODING} (CREATE DATABASE ... ENCODING '{ENCODING}' TEMPLATE template0)",
         )
-    opened.again, opened.pooled, opened.pid = (target, options), address.pooled, opened.info.backend_pid
+    opened.again = (target, options)
     opened.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-    if address.pooled:
-        opened.prepare_threshold = None  # the next transaction may run on another connection, which knows no names
-        return opened  # nor what it was told to set
+    pooler = address.pooler if conninfo is None else None
     try:
-        opened.execute(_MEANING)
+        if pooler == "transaction" or not _settle(opened, pooler == "session", _patience(given, again)):
+            opened.pooled = True
+            opened.prepare_threshold = None  # the next transaction may run on another connection, which knows no names
     except psycopg.Error as error:
         opened.close()
         raise unreachable(address, error) from None
     return opened
+
+
+def _patience(given: dict[str, Any], again: bool) -> float:
+    """Seconds in which a new connection has to answer: a pooler may log in whom it has no connection for."""
+    said = int(given.get("connect_timeout") or 0)
+    return float(said if said > 0 else CONNECT_TIMEOUT if again else FIRST_TIMEOUT)
+
+
+def _settle(opened: Line, is_session: bool, patience: float) -> bool:
+    """Set what statements mean, if the connection is all its own; which server process it has, if libpq knows that one.
+
+    A pooler tells libpq a number that is no process. One that pools transactions would give the settings to other applications:
+    so what is not known to pool sessions is taken for one of those, before anything is set.
+    """
+    told = opened.info.backend_pid
+    statement = queries.load("connecting")["settle"].format(pid=told, always=is_session)
+    [[is_told, settled]] = asked(opened, statement, patience)
+    if is_told == "t":
+        opened.pid = told
+    return settled == "t"
 
 
 def say(connection: Connection[Any], statement: str, values: dict[str, Any], prepare: bool | None = None) -> Any:
@@ -99,6 +119,21 @@ def rows(connection: Connection[Any], statement: str, values: dict[str, Any], pr
     cursor = say(connection, statement, values, prepare)
     # Not `description`, which makes an object for every column: a tenth of what a claim costs here.
     return cursor.fetchall() if cursor.pgresult.nfields else []
+
+
+def is_traceable(connection: Connection[Any]) -> bool:
+    """Whether a statement that is lost on it can be ended before it is said again; on a caller's own nothing is said again."""
+    return getattr(connection, "pid", 0) is not None
+
+
+def new_token() -> str:
+    """A word by which the server knows a statement that was said before."""
+    return ids.base32(ids.chance(100), 20)
+
+
+def was_said(error: Any) -> bool:
+    """Whether the server refuses a statement because one with the same token was made."""
+    return bool(error.diag.constraint_name == _SAID_BEFORE)
 
 
 def array(items: Iterable[object]) -> str:
@@ -161,7 +196,7 @@ def meaning(error: Exception, connection: Connection[Any], address: Address) -> 
     if state in _AGAIN:
         told = None
     elif state.startswith(("57P", "08")) or connection.closed or connection.broken:
-        told = Lost(first_line(error), getattr(connection, "pid", 0))
+        told = Lost(first_line(error), getattr(connection, "pid", None))
     elif state == "25006":
         connection.close()
         hint = "it is a standby, or read-only: name the primary, or wait until it is one; or this role's default_transaction_read_only is on"
@@ -193,7 +228,8 @@ def unreachable(address: Address, error: Exception) -> Unavailable:
     """There is no server, or none that answers."""
     return Unavailable(
         f"PostgreSQL at {address.where} cannot be reached: {first_line(error)}",
-        hint="check the host, the database, the role and its password, and that the server runs; then try again",
+        hint="check the host, the database, the role and its password, that the server runs, and that a pooler there has a connection free;"
+        " then try again",
     )
 
 

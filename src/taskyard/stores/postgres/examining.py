@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
+    from taskyard.stores.postgres.silence import Line
+
 OLDEST = 14  # the server's release
 _SKEW = 5.0  # seconds that nobody notices
 
@@ -23,9 +25,10 @@ def examine(url: str) -> Diagnosis:
     """All findings; a server that cannot be reached is `Unavailable`."""
     address = Address(url)
     with driver.connect(address) as connection:
-        checks = (_release, _durability, _role, _clock)
+        checks = (_release, _durability, _role, _rights, _clock)
         try:
-            return Diagnosis(address.label, [check(connection) for check in checks] + [_project(connection, address)])
+            findings = [_pooler(connection, address), *(check(connection) for check in checks)]
+            return Diagnosis(address.label, [*findings, _project(connection, address)])
         except driver.module().Error as error:
             raise driver.refusal(error, connection, address) from None
 
@@ -33,6 +36,27 @@ def examine(url: str) -> Diagnosis:
 def _setting(connection: Connection[Any], name: str) -> str:
     row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
     return "" if row is None else str(row[0])
+
+
+def _pooler(connection: Line, address: Address) -> Finding:
+    if connection.pid is not None:
+        return green("pooler", "no pooler stands before the server")
+    if address.pooler is not None:
+        return green("pooler", f"a pooler stands before the server, said to be one of {address.pooler}s")
+    reason = (
+        "a pooler stands before the server, and is taken for one of transactions: who waits has to look, now and then"
+    )
+    return warn(
+        "pooler", reason, "say which in the URL: pooler=transaction (perhaps with listen=URL), or pooler=session"
+    )
+
+
+def _rights(connection: Connection[Any]) -> Finding:
+    row = connection.execute("SELECT has_database_privilege(current_database(), 'TEMP')").fetchone()
+    if row is None or not row[0]:
+        reason = "this role cannot make temporary tables, which adds of more than 50 tasks at once, prune and copy need"
+        return warn("rights", reason, "have the database's owner say GRANT TEMPORARY ON DATABASE ... TO this role")
+    return green("rights", "this role can make the temporary tables that adding many needs")
 
 
 def _release(connection: Connection[Any]) -> Finding:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from copy import copy
 
-from taskyard import ids, settings
-from taskyard.errors import Ambiguous, Invalid, NotFound
+from taskyard import ids, naming, settings
+from taskyard.errors import Invalid
 from taskyard.stores.postgres import driver, queries, schema
 from taskyard.stores.postgres.pool import Bound, Pool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -80,20 +80,35 @@ class Ground:
         name: str,
         values: dict[str, Any] | None = None,
         recover: Callable[[Connection[Any]], Rows | None] | None = None,
+        *,
+        urgent: bool = False,
     ) -> Rows:
-        """The rows that a named statement gives in this project."""
-        return self.pool.run(queries.load(file)[name], {"project": self.project, **(values or {})}, recover)
+        """The rows that a named statement gives in this project; an urgent one queues behind no other."""
+        statement = queries.load(file)[name]
+        return self.pool.run(statement, {"project": self.project, **(values or {})}, recover, urgent=urgent)
 
     def on(self, connection: Connection[Any], file: str, name: str, values: dict[str, Any] | None = None) -> Rows:
         """The same on a connection that is in a transaction."""
         found: Rows = driver.rows(connection, queries.load(file)[name], {"project": self.project, **(values or {})})
         return found
 
-    def named(self, id: str) -> str:
-        """The whole id of the one task that begins so; a whole id is taken as it is, there or not."""
-        if ids.is_id(id):
-            return id
-        return only(id, [row[1] for row in self.run("adding", "named", {"prefixes": [id]})])
+    # Names are looked for within one segment's range of an index. A plan that a connection has kept since the tables were
+    # empty would read all of them instead: these two statements are planned each time.
+
+    def named(self, pattern: str) -> str:
+        """The id of the one task that fits this pattern; a whole id is taken as it is, there or not."""
+        if ids.is_id(pattern):
+            return pattern
+        return only(pattern, [row[1] for row in self._planned("adding", "named", patterns([pattern]))])
+
+    def alike(self, wanted: Sequence[str]) -> Iterator[str]:
+        """The ids in these ids' segments that end like one of them."""
+        segments, ends = {id[: ids.SEGMENT] for id in wanted}, {id[-ids.SHORT :] for id in wanted}
+        values = {"segments": sorted(segments), "ends": sorted(ends), "length": ids.SHORT}
+        return (row[0] for row in self._planned("looking", "alike", values))
+
+    def _planned(self, file: str, name: str, values: dict[str, Any]) -> Rows:
+        return self.pool.run(queries.load(file)[name], {"project": self.project, **values}, prepare=False)
 
 
 def place(id: str) -> dict[str, Any]:
@@ -101,16 +116,16 @@ def place(id: str) -> dict[str, Any]:
     return {"id": id, "age": ids.age_key(id)}
 
 
-def only(prefix: str, found: list[str]) -> str:
+def patterns(wanted: Sequence[str]) -> dict[str, Any]:
+    """These patterns as the statement that looks for them is given them."""
+    begins, ends = zip(*map(ids.ends, wanted), strict=True)
+    return {"begins": list(begins), "ends": list(ends)}
+
+
+def only(pattern: str, found: list[str]) -> str:
     """The one task of these; or that there is none, or more than one."""
     if not found:
-        raise unknown(prefix)
+        raise naming.unknown(pattern)
     if len(found) > 1:
-        shown = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
-        raise Ambiguous(f"more than one task starts with {prefix}: {shown}", hint="give more of the id")
+        raise naming.ambiguous(pattern, found)
     return found[0]
-
-
-def unknown(id: str) -> NotFound:
-    """No task has this id."""
-    return NotFound(f"no task has the id {id}", hint="'taskyard list' shows the ids that there are")

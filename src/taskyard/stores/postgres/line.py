@@ -41,6 +41,7 @@ class Line:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._channel = f"taskyard_{ground.project}"
+        self._where = ground.address.listen
         self._echo = ""
         self._line: Connection[Any] | None = None
         self._rung: list[str] = []
@@ -57,9 +58,8 @@ class Line:
 
     def open(self) -> bool:
         """Have a connection that listens, and was seen to hear of late, if there can be one."""
-        where = self._ground.address.listen
         now = time.monotonic()
-        if where is None or now - (self._tried_at if self._line is None else self._proved_at) < (
+        if self._where is None or now - (self._tried_at if self._line is None else self._proved_at) < (
             _RETRY_EVERY if self._line is None else _PROBE_EVERY
         ):
             return False
@@ -67,8 +67,8 @@ class Line:
         new = self._line is None
         try:
             if self._line is None:
-                self._dial(where)
-            if self._hears():
+                self._dial(self._where)
+            if self._line is not None and self._hears():
                 self._proved_at = time.monotonic()
                 if new:
                     self._see(self._ask("mark")[0])
@@ -188,7 +188,12 @@ class Line:
     # The connection
 
     def _dial(self, where: str) -> None:
-        self._line = driver.connect(self._ground.address, Address(where).conninfo if where else None, again=True)
+        line = driver.connect(self._ground.address, Address(where).conninfo if where else None, again=True)
+        if line.pooled:  # others would be given a connection that listens and holds the lock of a sleeper
+            line.close()
+            self._where = None
+            return
+        self._line = line
         self._echo = f"taskyard_echo_{ids.base32(ids.chance(40), 8)}"
         self._ask("listen")
 

@@ -1,4 +1,4 @@
-"""A few connections for one store: one for each thread that is in the middle of a verb, kept for the next.
+"""Statements on a few connections of one store: one for each thread that is in the middle of a verb, kept for the next.
 
 A connection that breaks is replaced, with growing pauses, for a short while; then it is the caller's turn to wait. What
 was in the air then is looked up before it is said again (`recover`), because its answer may be all that was lost; and it is
@@ -14,6 +14,7 @@ from taskyard import forks, ids
 from taskyard.errors import Invalid, Unavailable
 from taskyard.stores.postgres import driver, queries
 from taskyard.stores.postgres.driver import Lost
+from taskyard.stores.postgres.room import Busy, Room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,15 +25,14 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from taskyard.stores.postgres.address import Address
+    from taskyard.stores.postgres.silence import Line
 
     Rows = list[tuple[Any, ...]]
 
-MOST = 16  # connections of one store
 PATIENCE = 5.0  # seconds in which a connection that broke is replaced without a word
 AWAY = 0.5  # seconds without an answer after which others may have lost time too
 _TOLD_EVERY = 1.0  # seconds, at the least
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-_IDLE = 0  # libpq's word for a connection that is in no transaction
 _TRIES = 10  # times that a statement which met a deadlock is said again
 _buried: list[Any] = []  # connections of a parent process: they must not be closed here, nor collected
 
@@ -53,8 +53,7 @@ class Pool:
         forks.renew_in_child(self)
 
     def _begin(self) -> None:
-        self._idle: list[Connection[Any]] = []
-        self._room = threading.BoundedSemaphore(MOST)
+        self.room = Room(self.connected)
         self._lock = threading.Lock()
         self._away_since: float | None = None
         self._asked: dict[Trouble, float] = {}
@@ -63,7 +62,7 @@ class Pool:
 
     def renew(self) -> None:
         """A forked child leaves its parent's connections alone: a goodbye from here would end them for the parent."""
-        _buried.extend(self._idle)
+        _buried.extend(self.room.idle)
         self._begin()
 
     def run(
@@ -72,30 +71,36 @@ class Pool:
         values: dict[str, Any],
         recover: Callable[[Connection[Any]], Rows | None] | None = None,
         prepare: bool | None = None,
+        *,
+        urgent: bool = False,
     ) -> Rows:
         """The statement's rows; it is said once more where it met a deadlock, or a connection that broke."""
 
-        def once(connection: Connection[Any]) -> Rows:
-            if self.address.pooled and self.isolation != "read committed":
+        def once(connection: Line) -> Rows:
+            if connection.pooled and self.isolation != "read committed":
                 with connection.transaction():
                     return _rows(connection, statement, values, prepare)
             return _rows(connection, statement, values, prepare)
 
-        rows: Rows = self.attempt(once, recover)
+        rows: Rows = self.attempt(once, recover, urgent=urgent)
         return rows
 
     def attempt(
-        self, once: Callable[[Connection[Any]], Any], recover: Callable[[Connection[Any]], Any] | None = None
+        self,
+        once: Callable[[Line], Any],
+        recover: Callable[[Line], Any] | None = None,
+        *,
+        urgent: bool = False,
     ) -> Any:
         """What `once` gives on a connection, after as many tries as it takes; `recover` tells what a lost try has done."""
         trouble = Trouble()
         while True:
             try:
-                with _Held(self) as connection:
+                with _Held(self, urgent) as connection:
                     self._come_back(connection)
                     self._asked[trouble] = time.monotonic()
-                    if trouble.lost and recover is not None:
-                        self._end_lost(connection, trouble.lost)
+                    if trouble.is_lost and recover is not None:
+                        self._end_lost(connection, trouble.pids)
                         found = recover(connection)
                         if found is not None:
                             return found
@@ -105,6 +110,8 @@ class Pool:
                 trouble.met(self.address, error)
             except _Again as error:
                 trouble.again(error)
+            except Busy:
+                raise  # the database is there
             except Unavailable:
                 self._go_away(trouble.began)
                 if not self._met or trouble.end is None:
@@ -133,37 +140,32 @@ class Pool:
         with self._lock:
             self._told_at, self._away_since = now, None
 
-    def _end_lost(self, connection: Connection[Any], pids: list[int]) -> None:
+    def _end_lost(self, connection: Line, pids: list[int]) -> None:
         """See to it that what was lost is not done later; behind a pooler nobody can tell who would do it."""
-        if not self.address.pooled:
-            driver.rows(connection, queries.load("outages")["end_lost"], {"pids": pids})
+        if not pids:
+            return
+        driver.rows(connection, queries.load("outages")["end_lost"], {"pids": pids})
+        end = time.monotonic() + PATIENCE
+        while driver.rows(connection, queries.load("outages")["half_committed"], {"pids": pids}):
+            if time.monotonic() > end:
+                raise Busy(
+                    f"PostgreSQL at {self.address.where} waits for its synchronous standby",
+                    hint="what was said is committed as soon as the standby has it: look whether it is there before you say it again",
+                )
+            time.sleep(_FIRST_PAUSE)
 
-    def _take(self) -> Connection[Any]:
-        self._room.acquire()
-        try:
-            with self._lock:
-                if self._idle:
-                    return self._idle.pop()
-            return self.connected()
-        except BaseException:
-            self._room.release()
-            raise
-
-    def _back(self, connection: Connection[Any]) -> None:
-        if connection.pgconn.transaction_status == _IDLE:
-            with self._lock:
-                if not self._closed:
-                    self._idle.append(connection)
-                    return
-        elif connection.closed or connection.broken:
-            self.drain()  # the others are as dead as this one, most likely
-        connection.close()  # also one that somebody had who was interrupted in mid-statement
-
-    def connected(self) -> Connection[Any]:
+    def connected(self) -> Line:
         """A new connection, told what this store wants of it."""
         connection = driver.connect(self.address, again=self._met)
         words = []
-        if not self.address.pooled:
+        if connection.pooled:
+            if self._durability == "strict":
+                connection.close()
+                raise Invalid(
+                    f"a pooler in front of {self.address.where} takes no settings, so durability strict cannot be had there",
+                    hint="set it for the role: ALTER ROLE ... SET synchronous_commit = on; or say pooler=session if the pooler is one of sessions",
+                )
+        else:
             if self.isolation != "read committed":
                 words.append("SET default_transaction_isolation = 'read committed'")
             if self._durability in ("fast", "strict"):
@@ -177,17 +179,19 @@ class Pool:
         self._met = True
         return connection
 
+    @property
+    def is_full(self) -> bool:
+        """Whether all connections are in use."""
+        return self.room.is_full
+
     def drain(self) -> None:
         """Let go of what is idle: new connections are told what these were not."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        self.room.drain()
 
     def close(self) -> None:
         """Let go of all connections; what is in the middle of a verb is let go of at its end."""
         self._closed = True
-        self.drain()
+        self.room.close()
 
     def __del__(self) -> None:
         if not self._closed:
@@ -197,13 +201,14 @@ class Pool:
 class _Held:
     """A connection for one thread; errors of the driver come out as what they mean."""
 
-    __slots__ = ("_connection", "_pool")
+    __slots__ = ("_connection", "_pool", "_urgent")
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, urgent: bool) -> None:
         self._pool = pool
+        self._urgent = urgent
 
-    def __enter__(self) -> Connection[Any]:
-        self._connection = self._pool._take()
+    def __enter__(self) -> Line:
+        self._connection = self._pool.room.take(urgent=self._urgent)
         return self._connection
 
     def __exit__(
@@ -215,8 +220,7 @@ class _Held:
                 told = driver.meaning(error, self._connection, pool.address)
                 raise (told if told is not None else _Again(str(error))) from None
         finally:
-            pool._back(self._connection)
-            pool._room.release()
+            pool.room.back(self._connection)
 
 
 class _Again(Exception):
@@ -226,11 +230,12 @@ class _Again(Exception):
 class Trouble:
     """How long a verb has been trying."""
 
-    __slots__ = ("_pause", "_tries", "began", "end", "lost")
+    __slots__ = ("_pause", "_tries", "began", "end", "is_lost", "pids")
 
     def __init__(self) -> None:
         self.began = time.monotonic()
-        self.lost: list[int] = []
+        self.is_lost = False
+        self.pids: list[int] = []
         """The processes of the server that may still do what was said on connections that broke."""
         self.end: float | None = None
         self._pause = _FIRST_PAUSE
@@ -240,7 +245,9 @@ class Trouble:
         """Wait a little, or give up."""
         now = time.monotonic()
         if error is not None:
-            self.lost.append(error.pid)
+            self.is_lost = True
+            if error.pid is not None:
+                self.pids.append(error.pid)
         if self.end is None:
             self.end = now + PATIENCE
         if now + self._pause > self.end:
@@ -267,6 +274,8 @@ def _rows(connection: Connection[Any], statement: str, values: dict[str, Any], p
 class Bound:
     """One connection of the caller's own: nothing is tried again on it, because only the caller can begin anew."""
 
+    is_full = False
+
     def __init__(self, address: Address, connection: Any, project: int) -> None:
         if not isinstance(connection, driver.module().Connection):
             raise Invalid(
@@ -285,15 +294,21 @@ class Bound:
         values: dict[str, Any],
         recover: Callable[[Connection[Any]], Rows | None] | None = None,
         prepare: bool | None = None,
+        *,
+        urgent: bool = False,
     ) -> Rows:
         """The statement's rows."""
-        rows: Rows = self.attempt(lambda connection: _rows(connection, statement, values, prepare), recover)
+        rows: Rows = self.attempt(
+            lambda connection: _rows(connection, statement, values, prepare), recover, urgent=urgent
+        )
         return rows
 
     def attempt(
         self,
-        once: Callable[[Connection[Any]], Any],
-        recover: Callable[[Connection[Any]], Any] | None = None,  # noqa: ARG002  nothing is tried again
+        once: Callable[[Any], Any],
+        recover: Callable[[Any], Any] | None = None,  # noqa: ARG002  nothing is tried again
+        *,
+        urgent: bool = False,  # noqa: ARG002  nobody else wants it
     ) -> Any:
         """What `once` gives; others hear of it when the transaction commits, however long that takes."""
         done = once(self._connection)

@@ -210,7 +210,7 @@ def _parcel(row: Row) -> Parcel:
         id, kind, state, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, due, worker, nonce, lease,
         progress, ended_at, title, mission, key, after, verify, not_before, data, result, digest, needs, records,
     ) = row  # fmt: skip
-    entries: dict[str, list[Entry]] = {"outcome": [], "note": [], "stale": []}
+    entries: dict[str, list[Entry]] = {"outcome": [], "note": [], "stale": [], "name": []}
     for sort, of, by_nonce, holder, at, outcome, content, brought in records or ():
         entries[sort].append(Entry(of, by_nonce, holder, at, outcome, value(content), _brought(brought)))
     if state == "done":
@@ -243,6 +243,7 @@ def _parcel(row: Row) -> Parcel:
         held_for=_milliseconds(lease) if is_held else None,
         progress=progress if is_held else None,
         result=_brought(result) if state == "done" else None,
+        dropped_as=entries["name"][0].text if entries["name"] else None,
         history=ordered(entries["outcome"]),
         notes=ordered(entries["note"]),
         stale=ordered(entries["stale"]),
@@ -271,8 +272,10 @@ def _row(parcel: Parcel) -> Row:
 
 
 def _records(parcel: Parcel) -> str | None:
-    """What claims left, as rows of the record table, in the order of time; a done is told by the task's own row."""
-    rows = []
+    """What claims left, and a dropped file's name, as rows of the record table, in the order of time; the task's own row tells a done."""
+    rows: list[list[Any]] = []
+    if parcel.dropped_as is not None:
+        rows.append(["name", 0, "", None, ids.created(parcel.id), None, compact(parcel.dropped_as), None])
     for sort, entries in (("outcome", parcel.history), ("note", parcel.notes), ("stale", parcel.stale)):
         for entry in entries:
             if sort == "outcome" and entry.outcome == "done":

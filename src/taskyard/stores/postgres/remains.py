@@ -19,7 +19,7 @@ MARK = "scratch"
 """The setting that says of a project that it is to be thrown away: its own name, so that no copy of it is meant as well."""
 _PATIENCE = 5.0  # seconds in which a run that lost its connection takes its lock again
 _LOOK = 0.25
-_PARTS = ("task", "body", "ended", "record", "event", "key", "need", "used", "the_project")
+_PARTS = ("task", "body", "ended", "record", "event", "key", "need", "used", "token", "heartbeat", "the_project")
 
 
 def clear(connection: Connection[Any]) -> list[str]:

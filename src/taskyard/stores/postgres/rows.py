@@ -88,11 +88,14 @@ def report(row: Row, policy: Policy) -> Report:
     history: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
     stale: list[dict[str, Any]] = []
+    whole = task(row, policy)
     for sort, of, by_nonce, holder, at, outcome, content, result in row[WIDE + 1] or ():
         claim = {"claim": f"{id}.{of}.{by_nonce}", "fence": of, "worker": holder}
         said = None if content is None else json.loads(content)
         told = {"at": times.rfc3339(at)}
-        if sort == "outcome":
+        if sort == "name":
+            whole.dropped_as = said
+        elif sort == "outcome":
             history.append({**claim, "outcome": outcome, "reason": said, **told, "workdir": None})
         elif sort == "note":
             notes.append({**claim, "text": said, **told})
@@ -102,4 +105,4 @@ def report(row: Row, policy: Policy) -> Report:
     if row[4] == "done":
         claim = {"claim": f"{id}.{fence}.{nonce}", "fence": fence, "worker": worker}
         history.append({**claim, "outcome": "done", "reason": None, "at": times.rfc3339(row[17]), "workdir": None})
-    return Report(task(row, policy), history, notes, stale)
+    return Report(whole, history, notes, stale)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 _OLDEST_CLIENT = "-- min_client: "
-CLIENT = 5
+CLIENT = 9
 """The number of the schema that this version was written for."""
 _LOCK_PATIENCE = "300ms"  # for one lock: whoever wants the table meanwhile has to queue behind it
 _PATIENCE = 60.0  # seconds of trying
@@ -170,8 +170,8 @@ def migrate_on(connection: Connection[Any], address: Address) -> list[Migration]
 
 def _run_pending(connection: Connection[Any]) -> list[Migration]:
     statements = queries.load("schema")
-    connection.execute(statements["lock"])
     connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'".encode())
+    connection.execute(statements["lock"])
     if not _applied(connection):
         connection.execute(statements["make_ledger"])
     pending = _pending(connection)

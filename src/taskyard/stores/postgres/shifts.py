@@ -36,12 +36,16 @@ class Shifts:
         self._statements = {name: text[name] for name in ("revive", "edit")}
         for name in ("back", "end"):
             self._statements[name] = text[name].replace("{lapsed}", "")
-            self._statements[f"{name} lapsed"] = text[name].replace("{lapsed}", text["passing_over"])
+            self._statements[f"{name} lapsed"] = text[name].replace(
+                "{lapsed}", f"{text['passing_over']}\n{text['over']}"
+            )
 
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool) -> bool:
         """Make the move if the task still stands exactly there, and write down how its claim ended."""
         if move.event == "done":
             return self._dones.ask((standing, move, by)) or self._end_followed(standing, move, by)
+        if move.event == "due":
+            return self._wake_several([(standing, move, by)])[0]
         values = self._values(standing, move, by)
         if standing.state.ended:
             return self._revive(standing, move, values)
@@ -52,38 +56,48 @@ class Shifts:
         return bool(self._run(name, values))
 
     def shift_many(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
-        """Which of these moves were made: dones with one statement, as far as that can be."""
-        dones = [number for number, (_, move) in enumerate(shifts) if move.event == "done"]
+        """Which of these moves were made: dones with one statement, and what is due with one, as far as that can be."""
         made = [False] * len(shifts)
-        for start in range(0, len(dones), BATCH):
-            some = dones[start : start + BATCH]
-            for number, done in zip(some, self._end_several([(*shifts[each], by) for each in some]), strict=True):
-                made[number] = done or self._end_followed(*shifts[number], by)
+        for event, together in (("done", self._end_several), ("due", self._wake_several)):
+            alike = [number for number, (_, move) in enumerate(shifts) if move.event == event]
+            for start in range(0, len(alike), BATCH):
+                some = alike[start : start + BATCH]
+                for number, done in zip(some, together([(*shifts[each], by) for each in some]), strict=True):
+                    made[number] = done or (event == "done" and self._end_followed(*shifts[number], by))
         for number, (standing, move) in enumerate(shifts):
-            if move.event != "done":
+            if move.event not in ("done", "due"):
                 made[number] = self.shift(standing, move, by, lapsed=False)
         return made
 
     def _end_several(self, endings: list[tuple[Standing, Move, str]]) -> list[bool]:
         """Which of these dones were made with one statement; the others are to be made alone."""
+        nonces = driver.words([standing.nonce for standing, _, _ in endings])
+        results = driver.array([_result(move) for _, move, _ in endings])
+        return self._together("done", endings, {"nonces": nonces, "results": results})
+
+    def _wake_several(self, wakings: list[tuple[Standing, Move, str]]) -> list[bool]:
+        """Which of these were due and are in todo; one that is locked is left to the next sweep."""
+        return self._together("wake", wakings, {"to_fences": driver.words([move.fence for _, move, _ in wakings])})
+
+    def _together(self, name: str, shifts: list[tuple[Standing, Move, str]], more: dict[str, Any]) -> list[bool]:
+        """Which of these moves were made with one statement."""
         values = {
-            "ages": driver.words([ids.age_key(standing.id) for standing, _, _ in endings]),
-            "ids": driver.words([standing.id for standing, _, _ in endings]),
-            "fences": driver.words([standing.fence for standing, _, _ in endings]),
-            "nonces": driver.words([standing.nonce for standing, _, _ in endings]),
-            "results": driver.array([_result(move) for _, move, _ in endings]),
-            "by": endings[0][2],
+            "ages": driver.words([ids.age_key(standing.id) for standing, _, _ in shifts]),
+            "ids": driver.words([standing.id for standing, _, _ in shifts]),
+            "fences": driver.words([standing.fence for standing, _, _ in shifts]),
+            "by": shifts[0][2],
+            **more,
         }
         before: set[str] = set()
 
         def look(connection: Connection[Any]) -> None:
             """What was made though its answer was lost; the rest is said again."""
-            for ending in endings:
-                if self._came_true(connection, self._values(*ending)) is not None:
-                    before.add(ending[0].id)
+            for shift in shifts:
+                if self._came_true(connection, self._values(*shift)) is not None:
+                    before.add(shift[0].id)
 
-        made = {row[0] for row in self._ground.run("moves", "done", values, look)} | before
-        return [standing.id in made for standing, _, _ in endings]
+        made = {row[0] for row in self._ground.run("moves", name, values, look)} | before
+        return [standing.id in made for standing, _, _ in shifts]
 
     def _run(self, name: str, values: dict[str, Any]) -> Rows:
         return self._ground.pool.run(
@@ -126,26 +140,14 @@ class Shifts:
             with connection.transaction():
                 if not driver.say(connection, self._statements["end"], values).fetchall():
                     return False
-                self._let_go(connection, values["id"], values["by"])
+                told = {"id": standing.id, "by": by, "more": drafts.compact({"freed_by": standing.id})}
+                self._ground.on(connection, "moves", "free_followers", told)
                 return True
 
         made: bool = self._ground.pool.attempt(
             once, lambda connection: True if self._came_true(connection, values) is not None else None
         )
         return made
-
-    def _let_go(self, connection: Connection[Any], done: str, by: str) -> None:
-        ground = self._ground
-        # Each in a statement of its own: what others have committed meanwhile is seen only by the next one.
-        ground.on(connection, "moves", "lock_followers", {"id": done})
-        free = [row[0] for row in ground.on(connection, "moves", "forget_need", {"id": done})]
-        if free:
-            self._unblock(connection, free, by, done)
-
-    def _unblock(self, connection: Connection[Any], free: list[str], by: str, done: str) -> None:
-        more = drafts.compact({"freed_by": done})
-        values = {"ids": free, "ages": [ids.age_key(id) for id in free], "by": by, "more": more}
-        self._ground.on(connection, "moves", "unblock", values)
 
     def _revive(self, standing: Standing, move: Move, values: dict[str, Any]) -> bool:
         """Back from an ending; one that waits for others is blocked again, unless they were done meanwhile."""
@@ -172,7 +174,8 @@ class Shifts:
                 more = drafts.compact({"after": left or unmet})
                 ground.on(connection, "moves", "tell", {**told, "event": "blocked", "more": more})
                 if not left:
-                    self._unblock(connection, [standing.id], values["by"], unmet[-1])
+                    freed = drafts.compact({"freed_by": unmet[-1]})
+                    ground.on(connection, "moves", "unblock", {"ids": [standing.id], "by": values["by"], "more": freed})
                 return True
 
         made: bool = self._ground.pool.attempt(

@@ -20,6 +20,9 @@ from taskyard import forks
 from taskyard.stores.postgres import driver, queries
 
 SILENCE = 5.0  # seconds without an answer, after which it is asked whether the server is at work on what was said
+QUEUE = (
+    30.0  # the same behind a pooler that takes connections: it may have none to the server that is free, for a while
+)
 _RARELY = 60.0  # seconds between two such questions, at the most, while it is
 _PATIENCE = 4.0  # seconds that the answer to that question may take
 _LOOKS = 5  # in that time of silence
@@ -32,9 +35,11 @@ class Line(psycopg.Connection[Any]):
     again: tuple[str, dict[str, Any]] | None = None
     """How to connect once more to ask after this one; None while it is made."""
     pooled = False
-    pid = 0
-    """The process that serves this connection, there."""
-    given_up = False
+    """Whether the next transaction may run on another connection of the server, which knows nothing of this one's settings."""
+    pid: int | None = None
+    """The server's process that serves this connection; None behind a pooler, where nobody can tell."""
+    given_up: float | None = None
+    """After how many seconds of silence nobody waits on it any more."""
 
     def wait(self, *given: Any, **named: Any) -> Any:
         """What the driver's own gives; `OperationalError` where nobody is there any more to give it."""
@@ -44,29 +49,30 @@ class Line(psycopg.Connection[Any]):
         try:
             return super().wait(*given, **named)
         except psycopg.OperationalError:
-            if self.given_up:
-                raise psycopg.OperationalError(f"the server has said nothing for {SILENCE:g} s") from None
-            raise
+            if self.given_up is None:
+                raise
+            behind = ", or a pooler there has no connection free" if self.pid is None else ""
+            raise psycopg.OperationalError(f"the server has said nothing for {self.given_up:.0f} s{behind}") from None
         finally:
             _watch.end(self)
 
-    def give_up(self) -> None:
+    def give_up(self, waited: float) -> None:
         """Have whoever waits on it wait no more; another thread may say so."""
-        self.given_up = True
+        self.given_up = waited
         try:
             with socket.socket(fileno=os.dup(self.pgconn.socket)) as wire:
                 wire.shutdown(socket.SHUT_RDWR)
         except (OSError, psycopg.Error):
             return  # it has ended in this moment
 
-    def is_served(self) -> bool | None:
+    def is_served(self, waited: float) -> bool | None:
         """Whether the server has a process for this connection; None if it answers nobody."""
         assert self.again is not None
         target, options = self.again
         try:
             with psycopg.connect(target, autocommit=True, **options) as other:
-                if self.pooled:
-                    return bool(driver.asked(other, "SELECT 1", _PATIENCE))
+                if self.pid is None:
+                    return waited < QUEUE or bool(driver.asked(other, "SELECT 1", _PATIENCE))
                 if (other.info.host, other.info.port) != (self.info.host, self.info.port):
                     return False  # another server has taken over
                 return bool(driver.asked(other, queries.load("outages")["served"].format(pid=self.pid), _PATIENCE))
@@ -128,7 +134,7 @@ class Watch:
                 continue
             assert line.again is not None
             target = line.again[0]
-            served = None if target in gone else line.is_served()
+            served = None if target in gone else line.is_served(time.monotonic() - since)
             if served is None:
                 gone.add(target)  # for all that wait for it: to ask once more for each would take as long each time
             if self._waiting.get(line) != since:
@@ -136,7 +142,7 @@ class Watch:
             if served:
                 self._asked[line] = (time.monotonic() + 2 * pause, min(2 * pause, _RARELY))
             else:
-                line.give_up()
+                line.give_up(time.monotonic() - since)
 
 
 _watch = Watch()

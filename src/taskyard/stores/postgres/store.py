@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from taskyard.errors import NotFound
+from taskyard.store import Outside
 from taskyard.stores.bell import Bell
 from taskyard.stores.postgres.adding import Adder
 from taskyard.stores.postgres.address import Address
@@ -64,7 +65,7 @@ class PostgresStore:
         """Keep new tasks, in this order; at the return all of them are there."""
         return self._adder.add(drafts, by)
 
-    def intake(self, by: str) -> int:  # noqa: ARG002  there is no door but `add`
+    def intake(self, by: str, limit: int | None = None) -> int:  # noqa: ARG002  there is no door but `add`
         """Nothing is ever left at the door."""
         return 0
 
@@ -75,6 +76,14 @@ class PostgresStore:
     def give_back(self, name: str) -> None:
         """Nothing is set aside."""
         raise NotFound(f"no task has the id {name!a}")
+
+    def outside(self) -> Outside:
+        """There are no folders here."""
+        return Outside()
+
+    def dropped_under(self, name: str) -> list[str]:
+        """The ids of the tasks that were dropped under this name, in a directory that was copied here."""
+        return self._looking.dropped_under(name)
 
     # Handing it out
 
@@ -122,7 +131,7 @@ class PostgresStore:
     # Moving it
 
     def stand(self, id: str) -> Standing:
-        """Where the task of this id, or of this unique prefix, stands now."""
+        """Where the one task that fits this pattern stands now."""
         return self._looking.stand(id)
 
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:
@@ -132,6 +141,9 @@ class PostgresStore:
     def shift_many(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
         """Which of these moves were made: many dones are one statement."""
         return self._shifts.shift_many(shifts, by)
+
+    def confirm(self, standing: Standing) -> None:
+        """What can be seen was committed."""
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Write down that a verb came too late, and put its output, if any, aside."""
@@ -152,7 +164,7 @@ class PostgresStore:
         return self._looking.held(worker)
 
     def get(self, id: str) -> Report:
-        """All about the task of this id or unique prefix."""
+        """All about the one task that fits this pattern."""
         return self._looking.get(id)
 
     def find(self, query: Query) -> tuple[list[Task], str | None]:
@@ -168,8 +180,12 @@ class PostgresStore:
         return self._looking.counts()
 
     def tallies(self) -> dict[str, int]:
-        """Races for a task that this store has lost."""
-        return {"lost_races": self._claims.lost_races}
+        """Races for a task that this store has lost; a database has no drop box."""
+        return {"lost_races": self._claims.lost_races, "dropped": 0}
+
+    def unusable(self) -> list[str]:
+        """Nothing that a claim would have to pass over."""
+        return []
 
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """What happened, in order, and the cursor to go on from."""

@@ -10,6 +10,7 @@ from taskyard.stores.postgres import rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from psycopg import Connection
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.ground import Ground
     from taskyard.task import Standing
 
-_WINDOWS_EVERY = 3600.0  # seconds between two looks at the partitions: each is good for twelve days
+_MENDED_EVERY = 3600.0  # seconds between two looks at the partitions: each is good for twelve days
+_REFUSED_EVERY = 600.0  # the same after one in vain: whoever comes behind it waited for its lock as well
 _NEVER = 10**15  # milliseconds, or tasks: more than there are
 
 
@@ -27,7 +29,7 @@ class Tending:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._alarm: float | None = None
-        self._windows_at = 0.0
+        self._mend_at = 0.0
 
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
@@ -44,25 +46,46 @@ class Tending:
         return None if self._alarm is None else max(0.0, self._alarm - time.monotonic())
 
     def turn(self, every: float) -> bool:
-        """Whether it is the caller's turn to sweep."""
+        """Whether it is the caller's turn to sweep; never while all connections are in use, because a heartbeat may ask."""
+        if self._ground.pool.is_full:
+            return False
         return bool(self._ground.run("tending", "turn", {"every": round(every * 1000)}))
 
     def mend(self) -> int:
-        """Let go what the settings say is kept no longer, and keep partitions ahead and none that is empty: now and then."""
+        """Keep partitions ahead and none that is empty, and let go what the settings say is kept no longer: now and then."""
         now = time.monotonic()
-        if now < self._windows_at:
+        if now < self._mend_at:
             return 0
-        self._windows_at = now + _WINDOWS_EVERY
-        kept = self._ground.retention
+        self._mend_at = now + _MENDED_EVERY
         changed = 0
-        if kept.age is not None or kept.count is not None:
-            changed = self.prune(kept.age, kept.count, apply=True)["tasks"]
-        for name in ("make_windows", "drop_windows"):
+        for duty in (self._make_windows, self._drop_windows, self._retain, self._forget):
             try:
-                changed += self._ground.run("tending", name)[0][0]
-            except Unavailable:
-                continue  # locked for the moment, and not needed in this one
+                for number in duty():
+                    changed += number
+            except Unavailable:  # locked for the moment, or not this role's: the others must not suffer for it
+                self._mend_at = now + _REFUSED_EVERY
         return changed
+
+    def _make_windows(self) -> Iterator[int]:
+        """Make what is missing, each partition in a transaction of its own."""
+        while made := self._ground.run("tending", "make_windows")[0][0]:
+            yield made
+
+    def _drop_windows(self) -> Iterator[int]:
+        """Drop what is past and empty."""
+        yield self._ground.run("tending", "drop_windows")[0][0]
+
+    def _retain(self) -> Iterator[int]:
+        """Let go what the settings say is kept no longer."""
+        kept = self._ground.retention
+        if kept.age is not None or kept.count is not None:
+            yield self.prune(kept.age, kept.count, apply=True)["tasks"]
+
+    def _forget(self) -> Iterator[int]:
+        """Let go of tokens and heartbeats that count no more."""
+        for name in ("forget_tokens", "forget_heartbeats"):
+            self._ground.run("tending", name)
+        yield 0
 
     def prune(self, age: float | None, count: int | None, *, apply: bool) -> dict[str, Any]:
         """Let ended tasks go that are too old or too many, or tell how many that would be."""

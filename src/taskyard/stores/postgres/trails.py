@@ -10,7 +10,6 @@ import json
 
 from taskyard import times
 from taskyard.errors import Invalid
-from taskyard.stores.postgres import queries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +35,20 @@ class Trails:
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """What happened, in order, and the cursor to go on from."""
         seen, now, position = self._parse(trail.cursor)
-        more, values = _conditions(trail, seen, now, position)
-        statement = queries.load("looking")["log"].format(more=" AND ".join(more))
-        values |= {"project": self._ground.project, "limit": trail.limit}
-        found = self._ground.pool.run(statement, values, prepare=False)
+        xid, n = (None, None) if position is None else position
+        values = {
+            "seen": seen,
+            "now": now,
+            "xid": xid,
+            "n": n,
+            "task": trail.task,
+            "worker": trail.worker,
+            "kind": trail.kind,
+            "since": trail.since,
+            "events": None if trail.events is None else sorted(trail.events),
+            "limit": trail.limit,
+        }
+        found = self._ground.run("looking", "log", values)
         now = now or found[0][0]
         page = [row[1:] for row in found if row[1] is not None]
         if len(page) < trail.limit:
@@ -67,41 +76,6 @@ class Trails:
         if len(rest) == 1:
             return rest[0], None, None
         return rest[0], rest[1], (rest[2], rest[3])
-
-
-def _conditions(
-    trail: Trail, seen: str, now: str | None, position: tuple[str, str] | None
-) -> tuple[list[str], dict[str, Any]]:
-    values: dict[str, Any] = {}
-    more = ["true"]
-    if seen != _NOTHING:
-        more += [
-            "event.xid >= pg_snapshot_xmin(%(seen)s::pg_snapshot)",
-            "NOT pg_visible_in_snapshot(event.xid, %(seen)s::pg_snapshot)",
-        ]
-        values["seen"] = seen
-    if now is not None and position is not None:
-        more += [
-            "pg_visible_in_snapshot(event.xid, %(now)s::pg_snapshot)",
-            "(event.xid, n) > (%(xid)s::xid8, %(n)s::bigint)",
-        ]
-        values |= {"now": now, "xid": position[0], "n": position[1]}
-    if trail.task is not None:
-        more.append("task = %(task)s")
-        values["task"] = trail.task
-    if trail.worker is not None:
-        more.append("(worker = %(worker)s OR by = %(worker)s)")
-        values["worker"] = trail.worker
-    if trail.kind is not None:
-        more.append("kind = %(kind)s")
-        values["kind"] = trail.kind
-    if trail.since is not None:
-        more.append("at >= %(since)s")
-        values["since"] = trail.since
-    if trail.events is not None:
-        more.append("event = ANY (%(events)s::text[])")
-        values["events"] = sorted(trail.events)
-    return more, values
 
 
 def _event(row: tuple[Any, ...]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from taskyard import times
+from taskyard import ids, times
 from taskyard.doors.cli import ages
 from taskyard.errors import NotFound, TaskyardError
 from taskyard.task import State
@@ -41,6 +41,7 @@ class Held:
     since: float
     moved: float
     """When it was begun, or told of its progress for the last time."""
+    short: str
     title: str | None = None
     lease_until: float | None = None
     progress: float | None = None
@@ -55,6 +56,8 @@ class Record:
 
     done: int = 0
     failed: int = 0
+    failed_for_good: int = 0
+    """The part of it after which the task is not tried again."""
     held: dict[str, Held] = field(default_factory=dict)
     ends: deque[float] = field(default_factory=deque)
     places: list[Held] = field(default_factory=list)
@@ -104,7 +107,7 @@ class Happening:
         """As one line of JSON has it."""
         told: dict[str, Any] = {"at": self.at, "event": self.event, "worker": self.worker}
         if self.held is not None:
-            told |= {"task": self.held.task, "kind": self.held.kind, "title": self.held.title}
+            told |= {"task": self.held.task, "short": self.held.short, "kind": self.held.kind, "title": self.held.title}
         if self.reason is not None:
             told["reason"] = self.reason
         return told | self.more
@@ -122,6 +125,7 @@ class Ledger:
         self._yard = yard
         self.records = {name: Record() for name in names}
         self.counts: dict[str, int] = {}
+        self.paused: dict[str, Any] = {"yard": False, "kinds": []}
         self.trouble: str | None = None
         """What keeps the yard from being read, while it does."""
         self._count_at = 0.0
@@ -136,23 +140,24 @@ class Ledger:
             return None
         task = event["task"]
         if told == "took":
-            held = Held(task, event["kind"], now, now)
+            held = Held(task, event["kind"], now, now, ids.short(task))
             record.begin(held)
             if look:
                 self._look(held, now)
         else:
             known = record.end(task, now)
-            held = Held(task, event["kind"], now, now) if known is None else known
-            self._ended(record, told, now)
+            held = Held(task, event["kind"], now, now, ids.short(task)) if known is None else known
+            self._ended(record, told, now, bool(event.get("final")))
         more: dict[str, Any] = {name: event[name] for name in ("fence", "final") if name in event}
         return Happening(event["at"], told, event["worker"], held, event.get("reason"), more)
 
-    def _ended(self, record: Record, told: str, now: float) -> None:
+    def _ended(self, record: Record, told: str, now: float, final: bool) -> None:
         if told == "done":
             record.done += 1
             record.ends.append(now)
         elif told in ("failed", "lost"):
             record.failed += 1
+            record.failed_for_good += final
 
     def refresh(self, now: float) -> None:
         """Look at what is held, where the last look is long ago."""
@@ -172,7 +177,7 @@ class Ledger:
         except TaskyardError as error:
             self.trouble = error.message
             return None
-        held.title = task.title
+        held.title, held.short = task.title, task.short
         if task.progress != held.progress:
             held.progress, held.moved, held.hangs = task.progress, now, False
         if task.lease_until is not None:
@@ -187,7 +192,8 @@ class Ledger:
             return
         began = time.monotonic()
         try:
-            self.counts = self._yard.counts()
+            stats = self._yard.stats()
+            self.counts, self.paused = stats["counts"], stats["paused"]
             self._stale, self.trouble = False, None
         except TaskyardError as error:
             self.trouble, self._stale = error.message, True

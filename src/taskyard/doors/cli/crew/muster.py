@@ -85,8 +85,8 @@ def _of_its_checks(roster: Roster, member: Member, yards: set[str] | None) -> It
     known = {*member.checks, *(yards or ())}
     for name in member.asks_for:
         if yards is not None and name not in known:
-            close = get_close_matches(name, known, 1)
-            meant = f"did you mean {close[0]}?" if close else f'write {name} = "COMMAND" under [defaults.checks]'
+            others = f"known here: {', '.join(sorted(known))}; or " if known else ""
+            meant = f'{others}write {name} = "COMMAND" under [defaults.checks]'
             yield f"{roster.place(f'{member.key}.checks')}: nobody knows the check {name!a} ({meant})"
 
 

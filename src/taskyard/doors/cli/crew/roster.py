@@ -7,7 +7,6 @@ import re
 import shlex
 import tomllib
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from taskyard import draft, times, words
@@ -261,9 +260,7 @@ class _Reading:
 
     def _restart(self, value: Any, key: str) -> str:
         if value not in RESTARTS:
-            close = get_close_matches(str(value), RESTARTS, 1)
-            meant = f'did you mean "{close[0]}"?' if close else f"write one of {', '.join(RESTARTS)}"
-            self._refuse(key, f"{ascii(value)[:40]} is no restart policy", meant)
+            self._refuse(key, f"{ascii(value)[:40]} is no restart policy", f"write one of {', '.join(RESTARTS)}")
         return str(value)
 
     def _integer(self, value: Any, key: str, most: int) -> int:
@@ -296,9 +293,8 @@ class _Reading:
     def _known(self, table: Mapping[str, Any], known: Any, key: str) -> None:
         for name in table:
             if name not in known:
-                close = get_close_matches(name, known, 1, 0.5)
-                meant = f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"
-                self._refuse(".".join(filter(None, (key, name))), "there is no such key", meant)
+                place = ".".join(filter(None, (key, name)))
+                self._refuse(place, "there is no such key", f"known here: {', '.join(known)}")
 
     def _allowed(self, key: str, read: Callable[[], Value]) -> Value:
         try:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from taskyard.doors.cli import paper
+from taskyard.doors.cli import paper, pausing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,7 +42,7 @@ _RIGHT = frozenset((2, 3, 4, 5, 6))
 _FIRST_TO_GO = (6, 3, 5, 4, 2)  # columns that a narrow screen has no room for
 _TASK_LEAST = 12
 _NAME_MOST = 14
-_WIDE = 110  # columns that have room for a whole id, its kind and title beside all else; a shorter id may not be unique
+_WIDE = 96  # columns that have room for a short name, kind and title beside all else; on fewer the title comes first
 _LOST = 3  # tasks that failed for good, of which the last are kept on the screen
 _BELOW = 7  # lines for what happened last, without which no task gets a line of its own
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
@@ -89,7 +90,7 @@ class View:
     def frame(self, latest: Iterable[Happening], footer: str, size: tuple[int, int], now: float) -> list[str]:
         """The whole screen, exactly as many lines as it has, none of them too wide for it."""
         width, height = size[0] - 1, size[1]  # the last column is left alone: writing there may begin a new line
-        top = [*self._head(width, now), ""]
+        top = [*self._head(width, now), *self._pause(width), ""]
         room = height - len(top) - 1
         table = self._table(width, room, now)
         notes = self._notes(width, now)
@@ -122,6 +123,10 @@ class View:
         painted = paper.GAP.join(paper.paint(cell, name) if counts.get(name) else cell for name, cell in cells)
         return [first, painted + " " * (width - len(text) - len(rate)) + rate]
 
+    def _pause(self, width: int) -> list[str]:
+        told = pausing.told(self._ledger.paused)
+        return [paper.paint(paper.cut(paper.plain(told), width), "error")] if told else []
+
     def _table(self, width: int, room: int, now: float) -> list[str]:
         """A line for each task; on a narrow screen two, the second for the task itself, where there is room for all."""
         if width < _WIDE and 1 + 2 * self._rows_most + _BELOW <= room:
@@ -135,7 +140,7 @@ class View:
             del shown[column]
         lines = [paper.paint(_row(_HEADS, shown), "heading")]
         for hand in self._in_order(room, now):
-            lines += [_row(cells, shown, word) for word, cells in self._rows(hand, now)]
+            lines += [_row(cells, shown, word) for word, cells in self._rows(hand, now, width >= _WIDE)]
         return lines
 
     def _in_order(self, room: int, now: float) -> list[Hand]:
@@ -159,7 +164,7 @@ class View:
                 lines += [_row((*cells[:-1], ""), shown, word), f"{indent}{task}".rstrip()]
         return lines
 
-    def _rows(self, hand: Hand, now: float) -> list[tuple[str, tuple[str, ...]]]:
+    def _rows(self, hand: Hand, now: float, wide: bool = False) -> list[tuple[str, tuple[str, ...]]]:
         record = self._ledger.records[hand.name]
         counts = (str(record.done), str(record.failed), str(record.rate(now)))
         held = record.shown(now) if hand.pid else []
@@ -173,7 +178,7 @@ class View:
             first = (hand.name, counts) if number == 0 else ("", ("", "", ""))
             lease = "" if one.lease_until is None else one.lease_until - time.time()
             left = lease if isinstance(lease, str) else clock(lease) if lease > 0 else "over"
-            rows.append((word, (first[0], word, clock(now - one.since), left, *first[1], _task(one))))
+            rows.append((word, (first[0], word, clock(now - one.since), left, *first[1], _task(one, wide))))
         return rows
 
     def _aside(self, hand: Hand, now: float) -> str:
@@ -212,16 +217,17 @@ def _fitted(line: str, width: int) -> str:
     return line if paper.width(plain) <= width else paper.cut(plain, width)
 
 
-def _task(held: Held) -> str:
+def _task(held: Held, wide: bool) -> str:
     share = None if held.progress is None else f"{held.progress:.0%}"
-    return " ".join(filter(None, (held.task, held.kind, share, held.title)))
+    if wide or held.title is None:
+        return " ".join(filter(None, (held.short, held.kind, share, held.title)))
+    return "  ".join(filter(None, (share, held.title, f"{held.kind} {held.short}")))
 
 
 def line(happening: Happening, names: int, width: int | None) -> str:
     """What happened, on one line: `12:03:04  ada  took  0000... build Fix it`."""
     held = happening.held
-    parts = [] if held is None else [held.task, held.kind, held.title]
-    told = " ".join(filter(None, parts))
+    told = "" if held is None else _task(replace(held, progress=None), width is None or width >= _WIDE)
     reason = f"for good: {happening.reason}" if happening.more.get("final") else happening.reason
     again = f"again in {happening.more['again_in']:g} s" if "again_in" in happening.more else None
     text = "  ".join(filter(None, (told, reason, again, happening.more.get("text"))))

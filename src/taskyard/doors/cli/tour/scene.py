@@ -115,10 +115,12 @@ class Scene:
     def _watch(self, crew: dict[str, Worker], cursor: str) -> None:
         """Tell what happens, and interfere twice once the crew has got going."""
         killed = stopped = sleeper = ""
+        done: set[str] = set()  # by the log, and not by the yard: a task may be done a moment before its event is read
         for event in self._events(cursor):
             self._tell(event)
-            done = self.yard.counts()["done"]
-            if event["event"] == "claimed" and not stopped and done >= len(CREW):
+            if event["event"] == "done":
+                done.add(event["task"])
+            if event["event"] == "claimed" and not stopped and len(done) >= len(CREW):
                 worker, task = self._caught(crew, killed)
                 if task and not killed:
                     killed = worker
@@ -129,7 +131,7 @@ class Scene:
             elif event["event"] == "done" and event["task"] == stopped:
                 what = f"kill -CONT {sleeper}, whose task was done by {event['worker']} meanwhile:"
                 self._interfere(crew[sleeper], signal.SIGCONT, what, stopped)
-            if self.yard.counts()["done"] == PICTURES:
+            if len(done) == PICTURES:
                 return
 
     def _caught(self, crew: dict[str, Worker], but: str) -> tuple[str, str]:

@@ -157,6 +157,36 @@ def late_names(pair: Pair) -> Finding:
     return green("peer_late", "a name that the other machine has moved is gone here at once", **told)
 
 
+def missing_names(pair: Pair) -> Finding:
+    """Whether a machine that looked for a name in vain finds it once the other has made it, by its name and by a listing."""
+    meeting = pair.meeting
+    folder = meeting.folder("missing")
+    meeting.swap("missing")
+    own, theirs = (os.path.join(folder, name) for name in (meeting.role, meeting.other))
+    os.path.lexists(os.path.join(theirs, "file"))  # so that this kernel remembers that it was missing
+    meeting.swap("sought")
+    os.mkdir(own)
+    os.close(os.open(os.path.join(own, "file"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    meeting.swap("there")
+    found = os.path.lexists(os.path.join(theirs, "file"))
+    listed = meeting.other in os.listdir(folder)
+    found_then = os.path.lexists(os.path.join(theirs, "file"))
+    meeting.swap("found")
+    told = {"found_at_once": found, "listed": listed, "found_after_listing": found_then}
+    if not found_then:
+        reason = "a folder that the other machine has made cannot be found here, even after a listing: tasks would seem to be gone"
+        return refuse("peer_missing", reason, ELSEWHERE, **told)
+    if not found:
+        reason = (
+            "a folder that the other machine has made seems to be missing here to those who looked for it before; a yard lists "
+            "the folder above to be sure, which takes time, and other programs are misled"
+        )
+        return warn(
+            "peer_missing", reason, "mount it so that no missing names are remembered (NFS: lookupcache=pos)", **told
+        )
+    return green("peer_missing", "a name that was missing is found as soon as the other machine has made it", **told)
+
+
 def _open_and_close(path: str) -> None:
     os.close(os.open(path, os.O_RDONLY))
 

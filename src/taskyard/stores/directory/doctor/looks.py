@@ -59,6 +59,13 @@ def filesystem(place: Place) -> Finding:
             "mount it hard, which is what NFS does by default",
             **told,
         )
+    if mount.kind in ("nfs", "nfs4") and "nocto" in mount.options:
+        return warn(
+            "filesystem",
+            f"{mount.kind} of {mount.source} is mounted nocto: even a listing may be old, and what others have made seem to be missing",
+            "mount it without nocto, which is what NFS does by default",
+            **told,
+        )
     if mount.kind in _NETWORK:
         reason = f"{mount.kind} of {mount.source}: shared between machines, dead workers are told by their leases alone"
     else:

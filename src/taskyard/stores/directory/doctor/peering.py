@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.doctor.meeting import Meeting
     from taskyard.stores.directory.doctor.place import Corner
 
-_CHECKS = (duet.race, duet.visibility, duet.late_names, duet.locks, duet.append)
+_CHECKS = (duet.race, duet.visibility, duet.late_names, duet.missing_names, duet.locks, duet.append)
 
 
 def examine(corner: Corner, wait: float, tell: Callable[[str], None]) -> list[Finding]:

@@ -13,6 +13,7 @@ from taskyard.stores.directory.fsck.scene import Scene
 from taskyard.stores.directory.fsck.tasks import Tasks
 from taskyard.stores.directory.fsck.terrain import Terrain
 from taskyard.stores.directory.fsck.ties import Ties
+from taskyard.stores.directory.names import begins_with_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Audit:
         """What is held of this segment's tasks, by a listing that is not old."""
         if time.monotonic() - self._listed > _RELIST:
             self._running = {}
-            for name in self.scene.names(f"{self._root}/processing"):
+            for name in filter(begins_with_id, self.scene.names(f"{self._root}/processing")):
                 self._running.setdefault(name[: ids.SEGMENT], []).append(name)
             self._listed = time.monotonic()
         return self._running.get(segment, [])

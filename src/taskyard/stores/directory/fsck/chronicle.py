@@ -18,7 +18,6 @@ from taskyard.stores.directory.adding import TAKEN_BACK
 from taskyard.stores.directory.fsck import grammar
 from taskyard.stores.directory.journal import page_name, page_number
 from taskyard.stores.directory.pages import PAGE_NAME
-from taskyard.stores.directory.writers import Writers
 from taskyard.task import State
 
 TYPE_CHECKING = False
@@ -244,14 +243,15 @@ class Chronicle:
         return task in self._intents
 
     def _note_intents(self) -> None:
-        writers = Writers(self._disk, f"{self._scene.root}/writers", self._scene.ground.local)
+        writers = self._scene.ground.writers()
         self._intents = set()
         for tag in filter(grammar.WRITER.fullmatch, self._scene.names(f"{self._scene.root}/writers")):
             try:
-                intent = writers.intent(tag) or {}
+                intents = writers.intents(tag)
             except OSError:
                 continue  # told of by itself
-            self._intents.update(map(str, (intent.get("task"), *intent.get("tasks", ()))))
+            for intent in intents:
+                self._intents.update(map(str, (intent.get("task"), *intent.get("tasks", ()))))
 
     def archived(self, wanted: set[str]) -> set[str]:
         """Those of these tasks that are in the archive."""

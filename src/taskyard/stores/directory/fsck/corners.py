@@ -10,14 +10,16 @@ from taskyard import ids
 from taskyard.stores.directory import names
 from taskyard.stores.directory.fsck import chronicle, grammar
 from taskyard.stores.directory.mending import DRAFT
+from taskyard.stores.directory.missing import NOTE
 from taskyard.stores.directory.names import SUFFIX, Lane
 from taskyard.stores.directory.patrol import PATIENCE
-from taskyard.stores.directory.writers import Writers
+from taskyard.stores.directory.writers import LOOK, SHELL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.stores.directory.fsck.scene import Scene
     from taskyard.stores.directory.lookup import Found
+    from taskyard.stores.directory.writers import Writers
 
 _MARKER = re.compile(rb"[0-9]{1,15} ([^\n]+)")
 _CLOCK = "clock"
@@ -79,7 +81,8 @@ class Corners:
                 path = f"{folder}/{name}"
                 if name == _CLOCK or self._scene.age(path) <= PATIENCE:
                     continue
-                known = place == "dead" or DRAFT.match(name) or ids.is_id(name.removesuffix(SUFFIX))
+                named = ids.is_id(name.removesuffix(SUFFIX)) or ids.is_id(name.removesuffix(NOTE))
+                known = place == "dead" or DRAFT.match(name) or named
                 what = (
                     "left there for more than 10 minutes"
                     if known
@@ -89,22 +92,28 @@ class Corners:
 
     def _writers(self) -> None:
         folder = f"{self._root}/writers"
-        writers = Writers(self._disk, folder, self._scene.ground.local)
-        for name in self._scene.folders(folder, lambda name: name == _COUNT or grammar.WRITER.fullmatch(name)):
+        writers = self._scene.ground.writers()
+        for name in self._scene.folders(folder, _is_writer):
             self._scene.count("writers")
             if (
                 not self._scene.is_plain(folder, name)
                 or name == _COUNT
-                or name.endswith(".new")
+                or name.endswith((".new", LOOK))
                 or name == self._scene.ground.writer.tag
             ):
                 continue
             try:
-                if not writers.is_alive(name, self._scene.now, PATIENCE):
+                if self._is_left(writers, name):
                     there = self._scene.stays(f"{folder}/{name}")
                     self._scene.suspect("dead_writer", (folder, name), "its process is gone", there)
             except OSError as error:
                 self._scene.unreadable(f"{folder}/{name}", error)
+
+    def _is_left(self, writers: Writers, name: str) -> bool:
+        """Whether a dead process has left this file; that of a shell is of interest only with an event in it."""
+        if not name.endswith(SHELL):
+            return not writers.is_alive(name, self._scene.now)
+        return bool(writers.intents(name)) and writers.is_left(name, True, self._scene.now, PATIENCE)
 
     def _workers(self) -> None:
         folder = f"{self._root}/workers"
@@ -156,3 +165,7 @@ class Corners:
         except OSError:
             return None
         return None
+
+
+def _is_writer(name: str) -> bool:
+    return name == _COUNT or bool(grammar.WRITER.fullmatch(name) or grammar.SHELL.fullmatch(name))

@@ -37,6 +37,7 @@ CLAIM = re.compile(_HANDLE)
 BUCKET = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}(?:-[0-9]{2})?)?")
 KEY = re.compile(r"[0-9a-f]{40}\.json")
 WRITER = re.compile(rf"[0-9]+-{_B32}{{8}}(?:\.new)?")
+SHELL = re.compile(rf"{_WORD}\.sh|[0-9A-Za-z]+-[0-9]+\.look")
 WORKER = re.compile(rf"{_WORD}-{_B32}{{8}}")
 ARCHIVE = re.compile(
     rf"tasks-[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}}-{_B32}{{4}}\.jsonl\.gz|events-.+\.jsonl\.gz"

@@ -247,7 +247,7 @@ class Healing:
         if suspect.code == "key_copied":
             path = self._keys.path(key)
             did = f"{self._custody.set_aside(path, f'a copy of the file of task {suspect.task}')}; "
-        return f"{did}linked" if self._keys.take(key, found.path) else None
+        return f"{did}linked" if self._keys.take(key, found.path, sync=self._ground.durable) else None
 
     def _bring_back(self, suspect: Suspect) -> str | None:
         if suspect.ended:

@@ -51,6 +51,21 @@ MEANINGS: dict[str, Meaning] = {
         DAMAGE, "a symbolic link; the yard follows none", ASIDE, "put the file itself into the drop box"
     ),
     "not_a_file": Meaning(DAMAGE, "a folder, pipe or device under the name of a file", ASIDE, "look at it in failed/"),
+    "not_a_task": Meaning(
+        NOTICE,
+        "something in todo/ that is no task: a folder, a name that does not end in .json, or a file that is not a JSON object",
+        "left alone; a .json file is set aside by a sweep when nobody has written to it for a while",
+        "move it out of todo/, or put one JSON object into a file whose name ends in .json",
+    ),
+    "lane_astray": Meaning(
+        PENDING, "another program has taken a lane of todo/ for a task, and moved it", "a sweep", BY_HAND
+    ),
+    "task_astray": Meaning(
+        PENDING,
+        "another program has moved a claimed task's file back to todo/, or has ended the task",
+        "a sweep: back to todo with a raised fence, or ended as it was",
+        BY_HAND,
+    ),
     # Tasks
     "name_illegal": Meaning(
         DAMAGE,
@@ -158,7 +173,7 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "unlogged": Meaning(
         NOTICE,
-        "one move of the task is not in the log, as after the death of a process with several threads",
+        "one move of the task is not in the log, as where a disk was full",
         "left alone",
         "nothing: no decision is made from the log",
     ),

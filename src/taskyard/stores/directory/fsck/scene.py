@@ -199,8 +199,12 @@ class Scene:
             return False
 
     def has(self, path: str) -> bool:
-        """Whether there is anything of this name."""
-        return self.disk.exists(path)
+        """Whether there is anything of this name; where that cannot be told, nothing is said to be missing."""
+        try:
+            return self.disk.exists(path)
+        except OSError:
+            self.blind = True
+            return True
 
     def age(self, path: str) -> int:
         """Milliseconds since anything was done to this name's file; nothing, if it is gone."""

@@ -9,6 +9,7 @@ from taskyard.stores.directory.fsck import grammar, moments
 from taskyard.stores.directory.ingest import FILE_MOST
 from taskyard.stores.directory.lookup import Found
 from taskyard.stores.directory.names import Token
+from taskyard.stores.directory.writers import UNSEEN
 from taskyard.task import State
 
 TYPE_CHECKING = False
@@ -242,7 +243,7 @@ class Tasks:
         if story is not None and story.fence == token.fence and found.state not in LEADS[story.event]:
             yield "log_differs", f"the log has {story.event!r} with its fence, and it is in {found.state}"
             return
-        if not self._chronicle.has_hour(moved_at) or self._chronicle.intended(token.id):
+        if not self._chronicle.has_hour(moved_at) or self._chronicle.intended(token.id) or self._is_unseen(moved_at):
             return
         claimed = story is not None and story.knows(token.fence)
         ended = story is not None and story.fence == token.fence and story.event != "claimed"
@@ -257,6 +258,10 @@ class Tasks:
             )
         elif token.nonce is not None and not claimed:
             yield "unlogged", f"the claim of fence {token.fence} is not in the log"
+
+    def _is_unseen(self, moved_at: int) -> bool:
+        """Whether the move's event may be in the cache of another machine, which writes it out in its own time."""
+        return not self._scene.ground.local and self._scene.now - moved_at < 2 * UNSEEN
 
 
 def _broken(found: Found, why: str) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard import ids
-from taskyard.stores.directory import layout, names
+from taskyard.stores.directory import dropbox, guest_names, layout, names
 from taskyard.stores.directory.fsck import grammar
 from taskyard.stores.directory.names import SUFFIX, Lane
 from taskyard.task import State
@@ -47,15 +47,21 @@ class Terrain:
         self._by_segment(places, State.BLOCKED)
         self._todo(places)
         self._waiting(places)
+        odd = []
         for name in self._scene.names(f"{self._root}/processing"):
-            self.running.setdefault(name[: ids.SEGMENT], []).append(name)
+            if names.begins_with_id(name):
+                self.running.setdefault(name[: ids.SEGMENT], []).append(name)
+            else:
+                odd.append(name)
         for state in _BY_SEGMENT[1:]:
             self._by_segment(places, state)
         self.places = places
         known = {*places, *(name for name in self.running if ids.is_segment(name))}
-        for place in (*_BESIDE, "segments"):
-            known.update(filter(ids.is_segment, self._scene.folders(f"{self._root}/{place}", ids.is_segment)))
-        self._odd_running()
+        for place in _BESIDE:
+            known.update(self._scene.folders(f"{self._root}/{place}", ids.is_segment))
+        markers = self._scene.folders(f"{self._root}/segments", lambda name: ids.is_segment(name) or Lane.parse(name))
+        known.update(filter(ids.is_segment, markers))
+        self._odd_running(odd)
         return sorted(known)
 
     def _top(self) -> None:
@@ -73,35 +79,69 @@ class Terrain:
                 path = f"{self._root}/{name}"
                 self._scene.suspect("root_stray", (self._root, name), "not the yard's", self._scene.stays(path))
 
-    def _odd_running(self) -> None:
-        """Names in processing/ that don't even begin like a task's: no segment will come by them."""
-        for begin, some in self.running.items():
-            if not ids.is_segment(begin):
-                for name in some:
-                    self._scene.stray(f"{self._root}/processing", name, "no task's name")
+    def _odd_running(self, odd: list[str]) -> None:
+        """Names in processing/ that don't even begin like a task's: other programs', or nobody's."""
+        folder = f"{self._root}/processing"
+        for name in odd:
+            if not self._astray(folder, name) and not self._guests(folder, name, bool(guest_names.split(name)[0])):
+                self._scene.stray(folder, name, "no task's name")
+
+    def _astray(self, folder: str, name: str) -> bool:
+        """Whether this is a lane or a task that another program has moved here."""
+        path = f"{folder}/{name}"
+        if guest_names.carried(name) is not None:
+            self._scene.suspect(
+                "task_astray", (folder, name), "a task that another program moved", self._scene.stays(path)
+            )
+            return True
+        if not guest_names.lanes(name) or not self._scene.disk.is_folder(path):
+            return False
+        self._scene.suspect("lane_astray", (folder, name), "a lane that another program moved", self._scene.stays(path))
+        return True
+
+    def _guests(self, folder: str, name: str, may_be: bool) -> bool:
+        """Whether this is a file that another program holds or has ended, by the folders alone."""
+        try:
+            is_file = may_be and self._scene.disk.is_file(f"{folder}/{name}")
+        except OSError:
+            return False
+        self._scene.count("guests", is_file)
+        return is_file
 
     def _by_segment(self, places: dict[str, list[Place]], state: State) -> None:
         top = f"{self._root}/{state}"
         for name in self._scene.names(top):
             if ids.is_segment(name) and self._scene.disk.is_folder(f"{top}/{name}"):
                 places.setdefault(name, []).append(Place(state, f"{top}/{name}"))
-            elif state is not State.FAILED or not name.endswith((SUFFIX, _REASON)):
+            elif self._astray(top, name) or (state is State.FAILED and name.endswith((SUFFIX, _REASON))):
+                continue
+            elif not self._guests(top, name, state in (State.FAILED, State.DONE)):
                 self._scene.stray(top, name, "no segment's name")
 
     def _todo(self, places: dict[str, list[Place]]) -> None:
         top = f"{self._root}/todo"
         for name in self._scene.names(top):
-            lane = Lane.parse(name)
+            lane = Lane.of_folder(name)
             path = f"{top}/{name}"
             if not names.is_lane(name) or names.is_dropped(name):
                 # The drop box: whatever else people keep here is theirs, unless it holds what looks like tasks.
+                if self._astray(top, name):
+                    continue
                 if self._scene.disk.is_folder(path) and any(map(ids.is_segment, self._scene.names(path))):
                     self._scene.stray(top, name, "no lane's name, with segments in it")
+                    continue
+                reason = None if name.startswith(".") else dropbox.why(self._scene.ground, name)
+                if reason is not None:
+                    self._scene.suspect("not_a_task", (top, name), reason, self._scene.stays(path))
                 continue
             if lane is None:
                 self._scene.stray(top, name, "no lane's name")
                 continue
-            for segment in self._scene.folders(path, ids.is_segment):
+            for segment in self._scene.names(path):
+                if not ids.is_segment(segment):
+                    if not self._astray(path, segment):
+                        self._scene.stray(path, segment, "no name that can be here")
+                    continue
                 places.setdefault(segment, []).append(Place(State.TODO, f"{path}/{segment}", lane))
 
     def _waiting(self, places: dict[str, list[Place]]) -> None:

@@ -29,6 +29,11 @@ DROP TABLE pg_temp.taskyard_incoming
 given AS MATERIALIZED (SELECT * FROM pg_temp.taskyard_incoming)
 
 -- name: add
+-- A token is there where the add may be said again though nobody knows what became of it: the second to come fails.
+once AS (
+    INSERT INTO taskyard.token (project, token, until)
+    SELECT %(project)s, %(token)s, taskyard.now() + %(kept)s WHERE %(token)s::text IS NOT NULL
+),
 moment AS MATERIALIZED (SELECT taskyard.ticks() AS ticks, taskyard.now() AS now),
 ticks AS MATERIALIZED (SELECT tick, taskyard.base32(moment.ticks + tick, 9) AS text FROM moment, (SELECT DISTINCT tick FROM given) AS each),
 named AS MATERIALIZED (
@@ -93,13 +98,17 @@ SELECT id FROM taskyard.ended
 WHERE project = %(project)s AND age >= %(since)s AND substr(age, 10) = ANY (%(chances)s::text[])
 
 -- name: named
--- The tasks whose ids begin so, six at the most for each beginning.
-SELECT wanted.prefix, found.id, found.done
-FROM unnest(%(prefixes)s::text[]) AS wanted (prefix), LATERAL (
+-- The tasks whose ids begin and end so; where only the beginning is given, six at the most. That names a segment, so no more is read.
+SELECT wanted.place, found.id, found.done
+FROM unnest(%(begins)s::text[], %(ends)s::text[]) WITH ORDINALITY AS wanted (begins, ends, place), LATERAL (
     (SELECT id, false AS done FROM taskyard.body
-     WHERE project = %(project)s AND id >= wanted.prefix COLLATE "C" AND id < wanted.prefix || '{' COLLATE "C" ORDER BY id LIMIT 6)
+     WHERE project = %(project)s AND id >= wanted.begins COLLATE "C" AND id < wanted.begins || '{' COLLATE "C"
+       AND right(id, length(wanted.ends)) = wanted.ends COLLATE "C"
+     ORDER BY id LIMIT CASE WHEN wanted.ends = '' THEN 6 END)
     UNION ALL
     (SELECT id, state = 'done' FROM taskyard.ended
-     WHERE project = %(project)s AND id >= wanted.prefix COLLATE "C" AND id < wanted.prefix || '{' COLLATE "C" ORDER BY id LIMIT 6)
+     WHERE project = %(project)s AND id >= wanted.begins COLLATE "C" AND id < wanted.begins || '{' COLLATE "C"
+       AND right(id, length(wanted.ends)) = wanted.ends COLLATE "C"
+     ORDER BY id LIMIT CASE WHEN wanted.ends = '' THEN 6 END)
 ) AS found
 ORDER BY found.id

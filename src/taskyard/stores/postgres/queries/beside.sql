@@ -48,5 +48,11 @@ DELETE FROM taskyard.need WHERE project = (SELECT id FROM taskyard.project WHERE
 -- name: used
 DELETE FROM taskyard.used WHERE project = (SELECT id FROM taskyard.project WHERE name = %(name)s)
 
+-- name: token
+DELETE FROM taskyard.token WHERE project = (SELECT id FROM taskyard.project WHERE name = %(name)s)
+
+-- name: heartbeat
+DELETE FROM taskyard.heartbeat WHERE project = (SELECT id FROM taskyard.project WHERE name = %(name)s)
+
 -- name: the_project
 DELETE FROM taskyard.project WHERE name = %(name)s

@@ -49,9 +49,10 @@ SELECT taken.id, kind, priority, assignee, state, fence, errors, crashes, max_at
 FROM taken JOIN taskyard.body ON body.project = %(project)s AND body.id = %(id)s
 
 -- name: renew
--- A row that somebody has locked is alive: its lease is not touched, and nobody waits for it. Reapers pass over it too.
+-- A row that somebody has locked is alive: nobody waits for it, and reapers pass over it too. What is beaten meanwhile is kept beside it:
+-- when the lock is gone, the lease must not be over because the row could not be written. A note has a token, by which it is made once.
 WITH known AS MATERIALIZED (
-    SELECT age, id, kind, fence, nonce, worker, lease_ends FROM taskyard.task
+    SELECT age, id, kind, fence, nonce, worker, lease FROM taskyard.task
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s
       AND state::text = 'processing' AND fence = %(fence)s AND nonce = %(nonce)s
 ),
@@ -67,6 +68,16 @@ beat AS (
     FROM held WHERE task.project = %(project)s AND task.age = %(age)s
     RETURNING task.lease_ends
 ),
+beat_beside AS (
+    INSERT INTO taskyard.heartbeat (project, age, fence, nonce, lease_ends)
+    SELECT %(project)s, age, fence, nonce, taskyard.now() + (lease * 1000)::bigint FROM known WHERE NOT EXISTS (SELECT FROM held)
+    ON CONFLICT (project, age) DO UPDATE SET fence = excluded.fence, nonce = excluded.nonce, lease_ends = excluded.lease_ends
+    RETURNING lease_ends
+),
+once AS (
+    INSERT INTO taskyard.token (project, token, until)
+    SELECT %(project)s, %(token)s, taskyard.now() + 600000 WHERE %(token)s::text IS NOT NULL
+),
 noted AS (
     INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, content)
     SELECT %(project)s, age, 'note', fence, nonce, worker, %(note)s FROM known WHERE %(note)s::text IS NOT NULL
@@ -75,7 +86,7 @@ told AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
     SELECT %(project)s, 'noted', id, kind, fence, worker, worker, %(more)s FROM known WHERE %(note)s::text IS NOT NULL
 )
-SELECT coalesce((SELECT lease_ends FROM beat), known.lease_ends),
+SELECT coalesce((SELECT lease_ends FROM beat), (SELECT lease_ends FROM beat_beside)),
        CASE WHEN %(note)s::text IS NOT NULL THEN taskyard.ring(%(project)s) END
 FROM known
 

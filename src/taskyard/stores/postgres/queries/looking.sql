@@ -22,29 +22,35 @@ FROM (
 ) AS found
 
 -- name: find
--- {open} and {over} are the conditions that were asked for, on either table.
-(SELECT task.id, kind, title, state, priority, worker, mission, assignee, fence, age
- FROM taskyard.task JOIN taskyard.body USING (project, id)
- WHERE task.project = %(project)s AND {open} ORDER BY age LIMIT %(limit)s)
-UNION ALL
-(SELECT id, kind, title, state, priority, worker, mission, assignee, fence, age
- FROM taskyard.ended
- WHERE project = %(project)s AND {over} ORDER BY age LIMIT %(limit)s)
-ORDER BY age LIMIT %(limit)s
+SELECT id, kind, title, state, priority, worker, mission, assignee, fence FROM taskyard.find(
+    %(project)s, %(states)s::taskyard.state[], %(kinds)s::text[], %(mission)s, %(worker)s, %(taker)s, %(past)s, %(limit)s)
 
 -- name: held
 SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed
 FROM taskyard.task WHERE project = %(project)s AND state = 'processing' AND worker = %(worker)s ORDER BY age
 
--- name: neighbours
-SELECT wanted.id,
-       EXISTS (SELECT FROM taskyard.body WHERE project = %(project)s AND id = wanted.id COLLATE "C")
-       OR EXISTS (SELECT FROM taskyard.ended WHERE project = %(project)s AND id = wanted.id COLLATE "C"),
-       greatest((SELECT id FROM taskyard.body WHERE project = %(project)s AND id < wanted.id COLLATE "C" ORDER BY id DESC LIMIT 1),
-                (SELECT id FROM taskyard.ended WHERE project = %(project)s AND id < wanted.id COLLATE "C" ORDER BY id DESC LIMIT 1)),
-       least((SELECT id FROM taskyard.body WHERE project = %(project)s AND id > wanted.id COLLATE "C" ORDER BY id LIMIT 1),
-             (SELECT id FROM taskyard.ended WHERE project = %(project)s AND id > wanted.id COLLATE "C" ORDER BY id LIMIT 1))
-FROM unnest(%(ids)s::text[]) AS wanted (id)
+-- name: alike
+-- The tasks of these segments whose ids end so.
+SELECT found.id
+FROM unnest(%(segments)s::text[]) AS wanted (segment), LATERAL (
+    SELECT id FROM taskyard.body
+    WHERE project = %(project)s AND id >= wanted.segment COLLATE "C" AND id < wanted.segment || '{' COLLATE "C"
+      AND right(id, %(length)s) = ANY (%(ends)s::text[])
+    UNION ALL
+    SELECT id FROM taskyard.ended
+    WHERE project = %(project)s AND id >= wanted.segment COLLATE "C" AND id < wanted.segment || '{' COLLATE "C"
+      AND right(id, %(length)s) = ANY (%(ends)s::text[])
+) AS found
+
+-- name: dropped_under
+-- Tasks whose files had this name, or one that ends so, where they were dropped; both as JSON.
+SELECT found.id, record.content FROM taskyard.record, LATERAL (
+    SELECT id FROM taskyard.task WHERE task.project = %(project)s AND task.age = record.age
+    UNION ALL
+    SELECT id FROM taskyard.ended WHERE ended.project = %(project)s AND ended.age = record.age
+) AS found
+WHERE record.project = %(project)s AND sort = 'name' AND (content = %(name)s OR right(content, length(%(tail)s)) = %(tail)s)
+ORDER BY record.age
 
 -- name: counts
 SELECT kind, state, count(*) FROM taskyard.task WHERE project = %(project)s GROUP BY kind, state
@@ -54,13 +60,24 @@ SELECT kind, state, count(*) FROM taskyard.ended WHERE project = %(project)s GRO
 -- name: latest
 SELECT pg_current_snapshot()::text
 
+-- name: tasks
+-- Whole tasks of these ids, each looked up by itself.
+SELECT found.* FROM unnest(%(ids)s::text[]) AS wanted (id), LATERAL (
+    SELECT task.id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, lease_ends,
+           progress, due, uses, NULL::bigint AS ended_at, title, mission, key, after, verify, not_before, data, error, NULL::text AS result
+    FROM taskyard.task JOIN taskyard.body USING (project, id)
+    WHERE task.project = %(project)s AND age = substr(wanted.id, 5) AND task.id = wanted.id
+    UNION ALL
+    SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, NULL, NULL,
+           NULL, NULL, uses, ended_at, title, mission, key, after, verify, not_before, data, error, result
+    FROM taskyard.ended WHERE project = %(project)s AND age = substr(wanted.id, 5) AND id = wanted.id
+) AS found
+
 -- name: log
 -- A page of the log. What a cursor's snapshot could see was read; of a page that is not the last of its reading, the
--- snapshot of that reading says what belongs to it. {more} are the other conditions that were asked for.
-SELECT pg_current_snapshot()::text, page.*
-FROM (SELECT 1) AS always LEFT JOIN LATERAL (
-    SELECT xid::text, n, at, event, task, kind, fence, worker, by, more
-    FROM taskyard.event
-    WHERE project = %(project)s AND {more}
-    ORDER BY event.xid, n LIMIT %(limit)s
+-- snapshot of that reading says what belongs to it.
+SELECT pg_current_snapshot()::text, page.xid::text, n, at, event, task, kind, fence, worker, by, more
+FROM (SELECT 1) AS always LEFT JOIN taskyard.log(
+    %(project)s, %(seen)s::pg_snapshot, %(now)s::pg_snapshot, %(xid)s::xid8, %(n)s::bigint, %(task)s, %(worker)s, %(kind)s, %(since)s::bigint,
+    %(events)s::text[], %(limit)s
 ) AS page ON true

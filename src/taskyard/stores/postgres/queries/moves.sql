@@ -3,7 +3,11 @@
 -- name: passing_over
 -- Added to the conditions of a move by a janitor: a row that somebody has locked is alive, and nobody waits for it.
 AND age = (SELECT age FROM taskyard.task WHERE project = %(project)s AND age = %(age)s FOR UPDATE SKIP LOCKED)
-AND taskyard.now() > (SELECT taskyard.lease_end(lease_ends, lease, yard) FROM taskyard.project AS yard WHERE yard.id = %(project)s)
+
+-- name: over
+-- And of one that takes a claim away: it must still be overdue.
+AND taskyard.now() > (
+    SELECT taskyard.lease_end(taskyard.held_until(task), lease, yard) FROM taskyard.project AS yard WHERE yard.id = %(project)s)
 
 -- name: back
 -- From one open state to another.
@@ -211,30 +215,15 @@ SELECT id FROM open UNION ALL SELECT id FROM over
 SELECT id FROM taskyard.task
 WHERE project = %(project)s AND age = ANY (%(ages)s::text[]) ORDER BY age FOR NO KEY UPDATE
 
--- name: lock_followers
-SELECT task.id FROM taskyard.task
-WHERE project = %(project)s AND age IN (SELECT substr(id, 5) FROM taskyard.need WHERE project = %(project)s AND other = %(id)s)
-ORDER BY age FOR NO KEY UPDATE
-
--- name: forget_need
-DELETE FROM taskyard.need WHERE project = %(project)s AND other = %(id)s RETURNING id
+-- name: free_followers
+SELECT taskyard.free_followers(%(project)s, %(id)s, %(by)s, %(more)s)
 
 -- name: needs
 SELECT other FROM taskyard.need WHERE project = %(project)s AND id = %(id)s ORDER BY other
 
 -- name: unblock
-WITH freed AS MATERIALIZED (
-    SELECT age, id FROM taskyard.task
-    WHERE project = %(project)s AND id = ANY (%(ids)s::text[]) AND age = ANY (%(ages)s::text[]) AND state::text = 'blocked'
-      AND NOT EXISTS (SELECT FROM taskyard.need WHERE need.project = %(project)s AND need.id = task.id)
-    ORDER BY age FOR NO KEY UPDATE
-),
-moved AS (
-    UPDATE taskyard.task
-    SET state = CASE WHEN due > taskyard.now() THEN 'waiting' ELSE 'todo' END::taskyard.state, fence = fence + 1,
-        due = CASE WHEN due > taskyard.now() THEN due END
-    FROM freed WHERE task.project = %(project)s AND task.age = freed.age AND task.age = ANY (%(ages)s::text[])
-    RETURNING task.*
-)
-INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
-SELECT %(project)s, 'unblocked', id, kind, fence, NULL, %(by)s, taskyard.with_due(%(more)s, due) FROM moved ORDER BY age
+SELECT taskyard.unblock(%(project)s, %(ids)s::text[], %(by)s, %(more)s)
+
+-- name: wake
+-- Several that are due at once, each guarded by itself.
+SELECT * FROM taskyard.wake(%(project)s, %(ages)s::text[], %(ids)s::text[], %(fences)s::int[], %(to_fences)s::int[], %(by)s)

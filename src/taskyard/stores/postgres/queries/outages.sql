@@ -9,6 +9,11 @@ SELECT pid FROM pg_stat_activity WHERE pid = {pid} AND usename = current_user
 SELECT pg_terminate_backend(pid, 3000) FROM pg_stat_activity
 WHERE pid = ANY (%(pids)s) AND pid <> pg_backend_pid() AND usename = current_user AND wait_event IS DISTINCT FROM 'SyncRep'
 
+-- name: half_committed
+-- What has committed and waits for a standby: nobody sees it yet, and it cannot be taken back.
+SELECT pid FROM pg_stat_activity
+WHERE pid = ANY (%(pids)s) AND pid <> pg_backend_pid() AND usename = current_user AND wait_event = 'SyncRep'
+
 -- name: returned
 -- One who had no answer for so long has one. If nobody has swept meanwhile (but for the last quarter: a network that is mended brings
 -- what was on its way at different times), nobody could: then no lease that ended since the last

@@ -66,7 +66,8 @@ WHERE has_sequence_privilege('taskyard.number', 'UPDATE')
   AND coalesce((SELECT last_value FROM pg_sequences WHERE schemaname = 'taskyard' AND sequencename = 'number'), 0) < %(next)s::bigint
 
 -- name: numbering
-SELECT pg_advisory_xact_lock(747159, 2)
+-- No project has this number: their sleepers hold locks of the same class.
+SELECT pg_advisory_xact_lock(747159, -2)
 
 -- name: analyze
 -- So many rows are new that plans made without a look at them would be bad ones. Whoever may not do it is only told so.

@@ -1,18 +1,21 @@
 -- name: overdue
 -- Claims whose lease is over and waiting tasks that are due; when the next will be; and whether this server was a standby and has taken
--- over since an outage was last told of.
+-- over since an outage was last told of. A claim that is overdue and is not taken away is locked: it is looked at again in half a second.
 WITH yard AS MATERIALIZED (SELECT project AS cut FROM taskyard.project WHERE id = %(project)s)
 SELECT (SELECT (cut).cut_until <= extract(epoch FROM pg_last_xact_replay_timestamp()) * 1000 AND NOT pg_is_in_recovery() FROM yard),
        alarm.at, late.*
 FROM (
     SELECT least(
-        (SELECT min(taskyard.lease_end(lease_ends, lease, cut)) FROM taskyard.task, yard
+        (SELECT min(CASE WHEN taskyard.lease_end(lease_ends, lease, cut) < taskyard.now() THEN taskyard.now() + 500
+                         ELSE taskyard.lease_end(lease_ends, lease, cut) END)
+         FROM taskyard.task, yard
          WHERE project = %(project)s AND state = 'processing'),
         (SELECT due FROM taskyard.task WHERE project = %(project)s AND state = 'waiting' ORDER BY due, age LIMIT 1)) - taskyard.now() AS at
 ) AS alarm LEFT JOIN (
     (SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed
      FROM taskyard.task, yard
      WHERE project = %(project)s AND state = 'processing' AND taskyard.lease_end(lease_ends, lease, cut) < taskyard.now()
+       AND taskyard.lease_end(taskyard.held_until(task), lease, cut) < taskyard.now()
      LIMIT %(limit)s)
     UNION ALL
     (SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed
@@ -81,3 +84,10 @@ DELETE FROM taskyard.need USING taskyard_doomed AS doomed WHERE need.project = %
 
 -- name: prune_events
 DELETE FROM taskyard.event WHERE project = %(project)s AND at < taskyard.now() - %(age)s
+
+-- name: forget_tokens
+DELETE FROM taskyard.token WHERE project = %(project)s AND until < taskyard.now()
+
+-- name: forget_heartbeats
+-- Of claims that are over, or beat in their own rows again.
+DELETE FROM taskyard.heartbeat WHERE project = %(project)s AND lease_ends < taskyard.now() - 3600000

@@ -1,0 +1,30 @@
+"""Telling a worker's people that nothing comes because the yard, or a kind that it serves, is paused: once for each pause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.store import Store
+
+
+class Pauses:
+    """What was told of the pauses of one store."""
+
+    def __init__(self, store: Store, kinds: frozenset[str] | None, tell: Callable[[str], None]) -> None:
+        self._store = store
+        self._kinds = kinds
+        self._tell = tell
+        self._told = ""
+
+    def look(self) -> None:
+        """Tell what keeps tasks back, if that is new."""
+        everything, some = self._store.paused()
+        held_back = sorted(some if self._kinds is None else some & self._kinds)
+        what = "the whole yard" if everything else ", ".join(held_back)
+        if what and what != self._told:
+            word = "" if everything else f" {held_back[0]}"
+            self._tell(f"paused: {what}; nothing of it is handed out before 'taskyard unpause{word}'")
+        self._told = what

@@ -1,0 +1,41 @@
+"""Looking at one task, the log or the counts leaves the directory as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+import taskyard
+from taskyard.stores.directory import safety
+from taskyard.stores.directory.store import DirectoryStore
+from taskyard.task import State
+from taskyard.yard import Yard
+from tests.conftest import outlast, taken
+from tests.recording import Recorder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from taskyard.stores.directory.disk import Disk
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_looking_makes_no_call_that_changes_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool
+) -> None:
+    monkeypatch.setattr(safety, "is_local", lambda _: local)
+    with taskyard.init(tmp_path / "yard", worker="ada") as yard:
+        id = yard.add("build", key="k").id
+        outlast(taken(yard.claim(lease=0.05)))
+    (tmp_path / "yard/todo/order.json").write_text('{"kind": "test"}')
+    disk = Recorder(str(tmp_path / "yard"))
+    with Yard(DirectoryStore(str(tmp_path / "yard"), None, cast("Disk", disk)), "bob") as looker:
+        looker.policy.sweep_every = 0.0
+        assert looker.get(id).state is State.PROCESSING
+        assert looker.report(id).history == []
+        assert (looker.counts()["processing"], looker.stats()["dropped"]) == (1, 1)
+        assert [event["event"] for event in looker.events()] == ["added", "claimed"]
+        assert looker.paused() == {"yard": False, "kinds": []}
+        assert looker.set_aside() == []
+    assert disk.lines == []
