@@ -35,7 +35,7 @@ def hold(ended: Callable[[], object]) -> bool:
     except OSError:
         return False  # closed on the way here: it is somebody else's by now
     os.set_inheritable(line, False)
-    guard.wake_with_parent(signal.SIGCONT)  # a worker that is stopped hears of nothing until it goes on
+    wake_with_supervisor()
 
     def hear() -> None:
         os.read(line, 1)
@@ -43,3 +43,8 @@ def hold(ended: Callable[[], object]) -> bool:
 
     threading.Thread(target=hear, name="supervisor", daemon=True).start()
     return True
+
+
+def wake_with_supervisor() -> None:
+    """Have the kernel continue this process when its supervisor dies: a stopped worker does not see that the pipe has ended."""
+    guard.wake_with_parent(signal.SIGCONT)

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from taskyard.doors.cli.crew import launch
-from taskyard.worker.lifeline import VARIABLE
+from taskyard.worker.lifeline import VARIABLE, wake_with_supervisor
 
 if TYPE_CHECKING:
     from taskyard.doors.cli.crew.roster import Member
@@ -91,6 +91,8 @@ class Hand:
                 stderr=told,
                 pass_fds=[lifeline],
                 process_group=0,  # Ctrl-C is the supervisor's to hear, and to pass on once
+                # Before it is our program: a worker that was stopped while it started would stand still for ever.
+                preexec_fn=wake_with_supervisor,  # noqa: PLW1509  one system call, whose library is loaded
             )
         except BaseException:
             os.close(heard)
