@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import taskyard
 from bench.yards import environment, say
-from taskyard.task import State
+from taskyard.core.task import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

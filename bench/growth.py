@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import taskyard
-from taskyard.stores.directory.disk import Disk
+from taskyard.stores.directory.filesystem.disk import Disk
 from taskyard.stores.directory.store import DirectoryStore
 from taskyard.yard import Yard
 

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bench.yards import filled, say
-from taskyard.stores.directory.disk import Disk
+from taskyard.stores.directory.filesystem.disk import Disk
 from taskyard.stores.directory.store import DirectoryStore
 from taskyard.yard import Yard
 

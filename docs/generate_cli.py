@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from taskyard.doors.cli import manual, verbs
+from taskyard.doors.cli import help, verbs
 
 PAGE = Path(__file__).parent / "cli.md"
 _HEAD = """\
@@ -17,12 +17,12 @@ fails when it is out of date.
 
 def page() -> str:
     """The whole page."""
-    parts = [_HEAD, _block(manual.program())]
+    parts = [_HEAD, _block(help.program())]
     for title, group in verbs.GROUPS.items():
         parts.append(f"## {title}\n")
         for name in group:
             parts.append(f"### {name}\n")
-            parts.append(_block(manual.verb(name)))
+            parts.append(_block(help.verb(name)))
     return "\n".join(parts)
 
 

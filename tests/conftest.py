@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 import taskyard
-from taskyard import times
-from taskyard.stores.directory import safety
+from taskyard.core import times
+from taskyard.stores.directory.filesystem import safety
 from tests.servers import postgres
+
+signal.signal(
+    signal.SIGHUP, signal.SIG_DFL
+)  # under nohup it is ignored, and every process that a test starts would inherit that
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

@@ -6,8 +6,9 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from taskyard import ids, init
-from taskyard.stores.directory.disk import Disk
+from taskyard import init
+from taskyard.core import ids
+from taskyard.stores.directory.filesystem.disk import Disk
 from taskyard.stores.directory.store import DirectoryStore
 from taskyard.yard import Yard
 

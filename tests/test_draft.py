@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskyard import Invalid, draft
-from taskyard.draft import Draft
+from taskyard import Invalid
+from taskyard.core import draft
+from taskyard.core.draft import Draft
 
 NOW = 1_800_000_000_000
 

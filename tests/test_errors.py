@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import taskyard
-from taskyard import errors
+from taskyard.core import errors
 
 FAMILY = [
     member for _, member in inspect.getmembers(errors, inspect.isclass) if issubclass(member, taskyard.TaskyardError)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskyard import Invalid, ids
-from taskyard.task import Handle, State, Task
+from taskyard import Invalid
+from taskyard.core import ids
+from taskyard.core.task import Handle, State, Task
 
 NOW = 1_800_000_000_000
 MOMENTS = st.integers(ids.EPOCH, ids.EPOCH + 32**8 - 2)

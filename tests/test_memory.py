@@ -9,8 +9,8 @@ import pytest
 
 import taskyard
 from taskyard import ClaimLost, State, Yard
-from taskyard.stores.memory import MemoryStore
-from taskyard.stores.shelf import SEGMENT_HOLDS
+from taskyard.stores.memory.store import MemoryStore
+from taskyard.stores.memory.tasks import SEGMENT_HOLDS
 from tests.conftest import taken
 
 HOUR = 3600 * 1000

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard import Conflict, moves
-from taskyard.ids import short
-from taskyard.retry import Policy
-from taskyard.task import Standing, State
+from taskyard import Conflict
+from taskyard.core import moves
+from taskyard.core.ids import short
+from taskyard.core.retry import Policy
+from taskyard.core.task import Standing, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.moves import Move
+    from taskyard.core.moves import Move
 
 POLICY = Policy()
 ID = "0" * 21

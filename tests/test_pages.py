@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from taskyard.doors.cli import manual, verbs
+from taskyard.doors.cli import help, verbs
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -130,7 +130,7 @@ def unknown_words(text: str) -> list[str]:
         if not any(name in group for group in verbs.GROUPS.values()):
             found.append(snippet)
             continue
-        known = manual.verb(name) + manual.program()
+        known = help.verb(name) + help.program()
         found += [snippet for word in words if word.startswith("--") and not re.search(rf"{word}\b", known)]
     return found
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskyard import retry
-from taskyard.retry import Policy
+from taskyard.core import retry
+from taskyard.core.retry import Policy
 
 POLICY = Policy()
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from taskyard import settings
-from taskyard.errors import Unavailable
+from taskyard.core import settings
+from taskyard.core.errors import Unavailable
 
 ODD: list[tuple[str, Any]] = [
     *((name, value) for name in settings.BOUNDS for value in (-1, True, "1", float("nan"), float("inf"), [1])),

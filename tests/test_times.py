@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskyard import Invalid, times
+from taskyard import Invalid
+from taskyard.core import times
 
 
 @given(st.integers(0, 4_102_444_800_000))

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskyard import Invalid, words
+from taskyard import Invalid
+from taskyard.core import words
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 

@@ -8,8 +8,7 @@ with yard.claim() as claim:
     print("hello", claim.task.data["name"])
 """
 
-from taskyard.claim import Claim
-from taskyard.errors import (
+from taskyard.core.errors import (
     Ambiguous,
     ClaimLost,
     Conflict,
@@ -20,9 +19,10 @@ from taskyard.errors import (
     TimedOut,
     Unavailable,
 )
+from taskyard.core.task import State, Task
 from taskyard.opening import init, open
-from taskyard.task import State, Task
 from taskyard.yard import Yard
+from taskyard.yard.claim import Claim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from taskyard.errors import Invalid, NoYard
-from taskyard.words import shown
+from taskyard.core.errors import Invalid, NoYard
+from taskyard.core.words import shown
 from taskyard.yard import Yard
 
 TYPE_CHECKING = False
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from taskyard.cargo import Port
-    from taskyard.copying import Copied, Progress
-    from taskyard.diagnosis import Diagnosis
+    from taskyard.core.diagnosis import Diagnosis
+    from taskyard.core.transfer import Port
     from taskyard.store import Scratch, Store
+    from taskyard.yard.copy_yard import Copied, Progress
 
 DEFAULT_NAME = ".taskyard"
 DURABILITIES = ("fast", "durable", "strict")
@@ -79,13 +79,13 @@ def copy(
     """Make another yard the same as this one, which must be paused; one that is not there is made. Both are paused then."""
     from contextlib import closing
 
-    from taskyard import copying
+    from taskyard.yard import copy_yard
 
     with closing(_port(_text(source), target=False)) as origin:
-        copying.ready(origin, with_claims)  # nothing is made for a copy that cannot be
+        copy_yard.ready(origin, with_claims)  # nothing is made for a copy that cannot be
         _refuse_inside(_text(source), _text(target))
         with closing(_port(_text(target), target=True)) as other:
-            return copying.copy(origin, other, with_claims, progress)
+            return copy_yard.copy(origin, other, with_claims, progress)
 
 
 def _refuse_inside(source: str, target: str) -> None:
@@ -103,10 +103,10 @@ def _port(url: str, target: bool) -> Port:
             hint="copy between directories and PostgreSQL",
         )
     if scheme == "postgresql":
-        from taskyard.stores.postgres.porting import PostgresPort
+        from taskyard.stores.postgres.transfer import PostgresPort
 
         return PostgresPort(rest, target)
-    from taskyard.stores.directory.porting import DirectoryPort
+    from taskyard.stores.directory.transfer.endpoint import DirectoryPort
 
     return DirectoryPort(rest, target)
 
@@ -140,12 +140,12 @@ def examine(
     place = _text(url) if url is not None else locate()
     scheme, rest = _split(place)
     if scheme == "memory":
-        from taskyard.diagnosis import Diagnosis, green
+        from taskyard.core.diagnosis import Diagnosis, green
 
         reason = "one process's own memory: no filesystem that could be unsafe, and nothing that outlives the process"
         return Diagnosis(place, [green("memory", reason)])
     if scheme == "postgresql":
-        from taskyard.stores.postgres.examining import examine as asked
+        from taskyard.stores.postgres.doctor import examine as asked
 
         if wait is not None:
             raise Invalid("machines that share a database do not meet on a disk", hint="leave --peer out")
@@ -167,12 +167,12 @@ def scratch(url: str | os.PathLike[str] | None, settings: Mapping[str, object]) 
             "a yard in memory belongs to one process, and this takes several", hint="name a directory with --yard"
         )
     if scheme == "postgresql":
-        from taskyard.stores.postgres import beside as neighbour
+        from taskyard.stores.postgres import scratch as neighbour
 
         return neighbour.make(path, settings)
-    from taskyard.stores.directory import beside
+    from taskyard.stores.directory import scratch
 
-    return beside.make(path, settings, exists=place is not None)
+    return scratch.make(path, settings, exists=place is not None)
 
 
 def migrate(
@@ -201,7 +201,7 @@ def locate(environment: Mapping[str, str] = os.environ, start: str | None = None
     named = environment.get("TASKYARD")
     if named:
         return named
-    from taskyard.whereabouts import nearest
+    from taskyard.find_yard import nearest
 
     try:
         found = nearest(os.getcwd() if start is None else start, DEFAULT_NAME)
@@ -215,7 +215,7 @@ def locate(environment: Mapping[str, str] = os.environ, start: str | None = None
 def _store(url: str, durability: str | None) -> Store:
     scheme, rest = _split(url)
     if scheme == "memory":
-        from taskyard.stores.memory import MemoryStore
+        from taskyard.stores.memory.store import MemoryStore
 
         return MemoryStore.named(rest)
     if scheme == "postgresql":

@@ -6,18 +6,18 @@ Time is the store's own. A store is right when it passes the contract suite.
 
 from __future__ import annotations
 
-from taskyard.errors import Invalid, NotFound, Unavailable
-from taskyard.task import State
+from taskyard.core.errors import Invalid, NotFound, Unavailable
+from taskyard.core.task import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Protocol, Self
 
-    from taskyard.draft import Draft
-    from taskyard.moves import Move
-    from taskyard.retry import Policy
-    from taskyard.task import Handle, Standing, Task
+    from taskyard.core.draft import Draft
+    from taskyard.core.moves import Move
+    from taskyard.core.retry import Policy
+    from taskyard.core.task import Handle, Standing, Task
 
     Heard = tuple[int, int]
     """What a waiter has heard so far, for its next `wait`; only ever compared."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from taskyard.doors.cli import copying
+from taskyard.doors.cli import copy
 from tests.servers import postgres
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ class Screen(io.StringIO):
 
 def test_a_terminal_is_told_how_far_it_is_and_left_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", screen := Screen())
-    monkeypatch.setattr(copying, "_EVERY", 0.0)
-    ticker = copying.Ticker()
+    monkeypatch.setattr(copy, "_EVERY", 0.0)
+    ticker = copy.Ticker()
     ticker("copying tasks", 5, 20)
     ticker("copying events", 10_000, 0)
     ticker.clear()
@@ -110,7 +110,7 @@ def test_a_terminal_is_told_how_far_it_is_and_left_clean(monkeypatch: pytest.Mon
 
 def test_a_pipe_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", pipe := io.StringIO())
-    ticker = copying.Ticker()
+    ticker = copy.Ticker()
     ticker("copying tasks", 5, 20)
     ticker.clear()
     assert pipe.getvalue() == ""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from taskyard.doors.cli.crew import roster
-from taskyard.errors import Invalid
+from taskyard.core.errors import Invalid
+from taskyard.doors.cli.crew import config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,13 +60,13 @@ def file(tmp_path: Path) -> Path:
 def refused(file: Path, text: str) -> Invalid:
     file.write_text(text, encoding="utf-8")
     with pytest.raises(Invalid) as caught:
-        roster.read(str(file))
+        config.read(str(file))
     return caught.value
 
 
 def test_a_file_names_workers_with_all_that_they_need(file: Path) -> None:
     file.write_text(WHOLE)
-    read = roster.read(str(file))
+    read = config.read(str(file))
     ada, *twins = read.members
     assert read.yard == str(file.parent.parent / "yard")
     assert ada.command == ["./agent", "two words", "{file}"]
@@ -83,7 +83,7 @@ def test_a_file_names_workers_with_all_that_they_need(file: Path) -> None:
 
 def test_a_worker_needs_no_more_than_a_command(file: Path) -> None:
     file.write_text("[worker.ada]\ncommand = 'true'\n")
-    (ada,) = roster.read(str(file)).members
+    (ada,) = config.read(str(file)).members
     assert (ada.kinds, ada.concurrency, ada.restart, ada.grace, ada.timeout) == ([], 1, "always", 10, None)
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.doors.cli import paper
-from taskyard.doors.cli.crew import roster
-from taskyard.doors.cli.crew.hand import Hand
-from taskyard.doors.cli.crew.ledger import Happening, Ledger, moment
+from taskyard.core.ids import short
+from taskyard.doors.cli import output
+from taskyard.doors.cli.crew import config
+from taskyard.doors.cli.crew.activity import Activity, Happening, moment
+from taskyard.doors.cli.crew.process import CrewProcess
 from taskyard.doors.cli.crew.view import View, clock
-from taskyard.ids import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,10 +36,10 @@ class Crew:
         file = folder / "crew.toml"
         file.write_text("".join(f'[worker."{name}"]\ncommand = "true"\nhangs_after = 5\n' for name in NAMES))
         self.yard = yard
-        self.hands = [Hand(member) for member in roster.read(str(file)).members]
+        self.hands = [CrewProcess(member) for member in config.read(str(file)).members]
         for number, hand in enumerate(self.hands, 1):
             hand.pid, hand.again_at = number, None
-        self.ledger = Ledger(yard, list(NAMES))
+        self.ledger = Activity(yard, list(NAMES))
         self.now = 1000.0
         self.view = View("taskyard crew crew.toml", "/yards/one", self.hands, self.ledger, self.now - 60)
         self.latest: list[Happening] = []
@@ -163,7 +163,7 @@ def test_between_two_tasks_nothing_jumps(crew: Crew) -> None:
 def test_it_fits_every_screen_and_obeys_no_title(
     crew: Crew, size: tuple[int, int], coloured: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paper, "coloured", lambda: coloured)
+    monkeypatch.setattr(output, "coloured", lambda: coloured)
     for number in range(12):
         claimed(crew, NAMES[number % 4], title="二" * 60 if number % 2 else "x" * 200)
     crew.happens("failed", "ada", "gone", final=True, reason="\x1b[2Jtricky\nlines\r")
@@ -174,9 +174,9 @@ def test_it_fits_every_screen_and_obeys_no_title(
         plain = line
         for code in ("0", "1", "2", "31", "32", "33", "34", "35", "36"):
             plain = plain.replace(f"\x1b[{code}m", "")
-        assert paper.plain(plain) == plain
+        assert output.plain(plain) == plain
         assert "\n" not in plain
-        assert paper.width(plain) < size[0]
+        assert output.width(plain) < size[0]
 
 
 def test_lengths_of_time_take_at_most_five_characters() -> None:

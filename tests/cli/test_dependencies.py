@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from taskyard.ids import short
+from taskyard.core.ids import short
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from taskyard import Task, ids
+from taskyard import Task
+from taskyard.core import ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable

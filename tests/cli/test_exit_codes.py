@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard import times
+from taskyard.core import times
 from taskyard.doors.cli import replies
 from tests.conftest import wait_until
 

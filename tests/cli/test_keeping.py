@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import State, init
-from taskyard.doors.cli import keeping
-from taskyard.doors.cli.keeping import Watched
+from taskyard.doors.cli import keeper
+from taskyard.doors.cli.keeper import Watched
 from tests.conftest import taken, wait_until
 
 from .test_processes import COMMAND, environment
@@ -140,7 +140,7 @@ def test_a_process_that_is_not_there_exits_2_before_anything_is_claimed(ask: Cal
 
 
 def test_nothing_ready_starts_no_keeper(ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "start", lambda *_: pytest.fail("there is nothing to keep"))
+    monkeypatch.setattr(keeper, "start", lambda *_: pytest.fail("there is nothing to keep"))
     assert ask("claim", "--keep", str(os.getpid()), code=3)["code"] == "nothing_ready"
 
 
@@ -157,7 +157,7 @@ def test_a_keeper_that_cannot_be_started_is_a_warning(
     def broken(*_: object) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(keeping, "start", broken)
+    monkeypatch.setattr(keeper, "start", broken)
     answer = run("claim", "--keep", str(os.getpid()), "--json")
     assert answer.data["task"]["state"] == "processing"
     assert "heartbeat" in answer.err
@@ -188,7 +188,7 @@ def test_a_keeper_tries_again_while_the_yard_is_away(opened: Yard, url: str, mon
         return ""
 
     monkeypatch.setattr(Claim, "heartbeat", heartbeat)
-    keeping.keep(url, "ada", held.handle, Watched.named(str(os.getpid())))
+    keeper.keep(url, "ada", held.handle, Watched.named(str(os.getpid())))
     assert beats == [held.handle] * 3
 
 
@@ -211,7 +211,7 @@ def test_a_keeper_beats_at_once_when_its_machine_wakes_up(
         now[0] += 3600  # while the monotonic clock stood still
 
     monkeypatch.setattr(Claim, "heartbeat", heartbeat)
-    monkeypatch.setattr(keeping, "ticks", lambda: now[0])
+    monkeypatch.setattr(keeper, "ticks", lambda: now[0])
     monkeypatch.setattr("time.sleep", slept)
-    keeping.keep(url, "ada", held.handle, Watched.named(str(os.getpid())))
+    keeper.keep(url, "ada", held.handle, Watched.named(str(os.getpid())))
     assert beats == [1000.0, 4600.0]

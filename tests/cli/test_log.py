@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import init
-from taskyard.doors.cli import telling
-from taskyard.ids import short
-from taskyard.times import rfc3339
+from taskyard.core.ids import short
+from taskyard.core.times import rfc3339
+from taskyard.doors.cli import log
 
 from .test_processes import COMMAND, environment
 
@@ -136,7 +136,7 @@ def test_event_names_are_coloured_on_a_terminal(monkeypatch: pytest.MonkeyPatch)
         "at": rfc3339(0), "event": "reaped", "task": "0" * 21, "kind": "build", "fence": 3, "worker": "ada", "by": "bob",
         "final": True, "reason": "gone", "due": rfc3339(1000),
     }  # fmt: skip
-    plain = telling.Lines().line(event)
+    plain = log.Lines().line(event)
     assert (
         plain
         == f"1970-01-01T00:00:00Z  reaped     {'0' * 21}  3   build  ada  for good  due again 1970-01-01T00:00:01Z  gone  (by bob)"
@@ -144,7 +144,7 @@ def test_event_names_are_coloured_on_a_terminal(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert telling.Lines().line(event) == plain.replace("reaped   ", "\x1b[31mreaped   \x1b[0m")
+    assert log.Lines().line(event) == plain.replace("reaped   ", "\x1b[31mreaped   \x1b[0m")
 
 
 def test_follow_ends_after_so_many_events(run: Callable[..., Answer], ask: Callable[..., Any]) -> None:

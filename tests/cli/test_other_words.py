@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from taskyard.doors.cli import grammar, other_words, verbs
+from taskyard.doors.cli import other_words, parser, verbs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,13 +66,13 @@ def test_every_word_of_the_table_leads_to_a_verb_with_its_options() -> None:
     assert not KNOWN & set(other_words.VERBS), "a verb of our own needs no answer"
     for hint in other_words.VERBS.values():
         for verb, rest in re.findall(r"'taskyard ([a-z]+)([^']*)'", hint):
-            options = {option.name for option in (*grammar.GLOBAL, *verbs.command(verb).options)}
+            options = {option.name for option in (*parser.GLOBAL, *verbs.command(verb).options)}
             assert set(re.findall(r"--[a-z-]+", rest)) <= options, hint
 
 
 def test_every_option_of_the_table_is_one_of_some_verbs() -> None:
     commands = [verbs.command(verb) for group in verbs.GROUPS.values() for verb in group]
-    own = {option.name for command in commands for option in (*grammar.GLOBAL, *command.options)}
+    own = {option.name for command in commands for option in (*parser.GLOBAL, *command.options)}
     assert set(other_words.OPTIONS.values()) <= own
 
 

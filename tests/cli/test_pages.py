@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from taskyard.doors.cli import ages, paper
-from taskyard.ids import short
-from taskyard.times import moment, rfc3339
+from taskyard.core.ids import short
+from taskyard.core.times import moment, rfc3339
+from taskyard.doors.cli import ages, output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ def test_a_list_is_an_aligned_table_without_colour_in_a_pipe(
     lines = run("list").out.splitlines()
     assert lines[0].split() == ["ID", "STATE", "P", "KIND", "TITLE", "WORKER", "AGE"]
     assert "\x1b" not in "".join(lines)
-    assert len({paper.width(line) for line in lines}) == 1
+    assert len({output.width(line) for line in lines}) == 1
     assert all(short(id) == line.split()[0] for id, line in zip(ids, lines[1:], strict=True))
     assert "ada" in lines[2]
 
@@ -128,12 +128,12 @@ def test_show_is_a_page_with_history_notes_and_stale_results(
 def test_titles_are_cut_on_a_narrow_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("1", "todo", "漢" * 200), ("2", "done", "short")]
     heads = ("ID", "STATE", "TITLE")
-    assert "漢" * 200 in paper.table(heads, rows, states=1, shrink=2)
+    assert "漢" * 200 in output.table(heads, rows, states=1, shrink=2)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("NO_COLOR", "1")
-    lines = paper.table(heads, rows, states=1, shrink=2).splitlines()
-    assert max(map(paper.width, lines)) <= 40
+    lines = output.table(heads, rows, states=1, shrink=2).splitlines()
+    assert max(map(output.width, lines)) <= 40
     assert lines[1].endswith("...")
 
 
@@ -143,17 +143,17 @@ def test_colour_is_for_terminals_that_want_it(
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert paper.paint("done", "done") == "done"
+    assert output.paint("done", "done") == "done"
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert (paper.paint("done", "done") != "done") is wanted
+    assert (output.paint("done", "done") != "done") is wanted
 
 
 def test_widths_count_columns_not_characters() -> None:
-    assert [paper.width(text) for text in ("abc", "漢字", "e\u0301", "😀", "")] == [3, 4, 1, 2, 0]
-    assert paper.cut("漢字漢字漢字", 8) == "漢字..."
-    assert paper.plain("a\x1b[31m\x9b\r\u202e\nb") == "a\\x1b[31m\\x9b\\r\\u202e\nb"
+    assert [output.width(text) for text in ("abc", "漢字", "e\u0301", "😀", "")] == [3, 4, 1, 2, 0]
+    assert output.cut("漢字漢字漢字", 8) == "漢字..."
+    assert output.plain("a\x1b[31m\x9b\r\u202e\nb") == "a\\x1b[31m\\x9b\\r\\u202e\nb"
 
 
 def test_moments_are_read_as_they_are_written() -> None:
@@ -182,7 +182,7 @@ def test_titles_come_before_ids_on_a_narrow_terminal(monkeypatch: pytest.MonkeyP
 
     def line(width: int) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
-        return paper.table(heads, rows, states=1, shrink=4, first_to_go=(2, 6, 5, 3)).splitlines()[1]
+        return output.table(heads, rows, states=1, shrink=4, first_to_go=(2, 6, 5, 3)).splitlines()[1]
 
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")

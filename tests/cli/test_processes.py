@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import init
-from taskyard.ids import short
+from taskyard.core.ids import short
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from taskyard import Task
-from taskyard.ids import short
+from taskyard.core.ids import short
 
 if TYPE_CHECKING:
     from collections.abc import Callable

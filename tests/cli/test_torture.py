@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import Unavailable
-from taskyard.proof.torture.ordeal import Ordeal
+from taskyard.proof.torture.run import TortureRun
 from taskyard.stores.directory import layout
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def test_a_yard_that_gives_out_in_the_middle_of_it_is_told_with_what_is_kept(
     def run(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(Ordeal, "run", run)
+    monkeypatch.setattr(TortureRun, "run", run)
     told = ask("torture", "--tasks", "5", code=8)
     (kept,) = scratch(yard)
     assert told["message"] == "the torture broke off: no room"
@@ -44,7 +44,7 @@ def test_who_asks_twice_to_end_it_is_told_what_is_kept(
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Ordeal, "run", twice)
+    monkeypatch.setattr(TortureRun, "run", twice)
     answer = run("torture", "--tasks", "5", "--json")
     (kept,) = scratch(yard)
     assert (answer.code, answer.out) == (130, "")

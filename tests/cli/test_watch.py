@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import init
-from taskyard.ids import short
+from taskyard.core.ids import short
 from tests.conftest import is_listening, wait_until
 
 from .test_processes import COMMAND, environment

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard import Invalid, State, ids
-from taskyard.draft import PAYLOAD_MOST
+from taskyard import Invalid, State
+from taskyard.core import ids
+from taskyard.core.draft import PAYLOAD_MOST
 
 if TYPE_CHECKING:
     from taskyard import Yard

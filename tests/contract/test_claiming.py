@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import Conflict, Invalid, NotFound, State, times
+from taskyard import Conflict, Invalid, NotFound, State
+from taskyard.core import times
 from tests.conftest import outlast, taken, wait_until
 
 if TYPE_CHECKING:

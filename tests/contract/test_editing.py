@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard import ClaimLost, Conflict, Invalid, NotFound, State, times
+from taskyard import ClaimLost, Conflict, Invalid, NotFound, State
+from taskyard.core import times
 from tests.conftest import taken
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 import taskyard
 from taskyard import ClaimLost, Conflict, Invalid, State
-from taskyard.draft import PAYLOAD_MOST
+from taskyard.core.draft import PAYLOAD_MOST
 from tests.conftest import taken
 
 if TYPE_CHECKING:

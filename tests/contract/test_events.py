@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard import ClaimLost, Conflict, Invalid, NotFound, times
+from taskyard import ClaimLost, Conflict, Invalid, NotFound
+from taskyard.core import times
 from tests.conftest import crash, taken, wait_until
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from taskyard.claim import HISTORY_MOST
+from taskyard.yard.claim import HISTORY_MOST
 from tests.conftest import retried, taken
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import ClaimLost, State, Unavailable, times
+from taskyard import ClaimLost, State, Unavailable
+from taskyard.core import times
 from tests.conftest import taken, wait_until
 
 if TYPE_CHECKING:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import Ambiguous, Invalid, NotFound, State, ids
+from taskyard import Ambiguous, Invalid, NotFound, State
+from taskyard.core import ids
 from tests.conftest import crash, outlast, taken
 
 if TYPE_CHECKING:
     from taskyard import Yard
-    from taskyard.asking import Page
+    from taskyard.yard.arguments import Page
 
 
 def found(page: Page) -> list[str]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard import ClaimLost, State, times
+from taskyard import ClaimLost, State
+from taskyard.core import times
 from tests.conftest import crash, taken
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard import Ambiguous, Conflict, Invalid, NotFound, State, ids
+from taskyard import Ambiguous, Conflict, Invalid, NotFound, State
+from taskyard.core import ids
 from tests.conftest import retried, taken
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import Conflict, Invalid, ids
+from taskyard import Conflict, Invalid
+from taskyard.core import ids
 from tests.conftest import outlast, taken
 
 if TYPE_CHECKING:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import Unavailable, cargo, copying, opening
-from taskyard.stores.directory.disk import Disk
-from taskyard.stores.directory.porting import DirectoryPort
+from taskyard import Unavailable, opening
+from taskyard.core import transfer
+from taskyard.stores.directory.filesystem.disk import Disk
+from taskyard.stores.directory.transfer.endpoint import DirectoryPort
+from taskyard.yard import copy_yard
 from tests.conftest import taken
 from tests.copying.comparing import assert_same
 from tests.copying.test_same import parcels
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from taskyard import Yard
-    from taskyard.cargo import Parcel
+    from taskyard.core.transfer import Parcel
 
 pytestmark = pytest.mark.proof
 
@@ -79,7 +81,7 @@ def test_killed_between_any_two_steps(
     target: str, made: Callable[..., str], new: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each write of the copy is the last one once: in the midst of a segment, of the log, and before the end."""
-    monkeypatch.setattr(cargo, "WINDOW", 20)
+    monkeypatch.setattr(transfer, "WINDOW", 20)
     origin, other = made("directory", 12), new(target)
     steps = 0
     while True:
@@ -122,7 +124,7 @@ def _dies_after(source: str, target: str, steps: int) -> bool:
     other.tell = stepping(other.tell)  # type: ignore[method-assign]
     other.put = stepping(other.put)  # type: ignore[method-assign]
     try:
-        copying.copy(origin, other)
+        copy_yard.copy(origin, other)
     except Killed:
         return True
     finally:
@@ -197,7 +199,7 @@ def _dies_at(origin: str, other: str, calls: int) -> bool:
     source, target = DirectoryPort(origin), DirectoryPort(other, target=True)
     target._writing._disk = MortalDisk(calls)
     try:
-        copying.copy(source, target)
+        copy_yard.copy(source, target)
     except Killed:
         return True
     finally:
@@ -222,7 +224,7 @@ def test_a_source_that_goes_on_is_caught_up_with(made: Callable[..., str], new: 
                 yard.cancel(first.id)
 
     target.tell = meanwhile  # type: ignore[method-assign]
-    copied = copying.copy(port, target)
+    copied = copy_yard.copy(port, target)
     port.close()
     target.close()
     assert copied.passes == 3

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import taskyard
-from taskyard import NotFound, cargo, opening
+from taskyard import NotFound, opening
+from taskyard.core import transfer
 from tests.copying import mix
 from tests.copying.comparing import assert_same, say
 
@@ -26,7 +27,7 @@ def parcels(url: str) -> list[bytes]:
     port = opening._port(url, target=False)
     try:
         told = [parcel.digest() for segment in port.segments() for parcel in port.tasks(segment)]
-        told += [repr(window).encode() for window in cargo.windows(port.events())]
+        told += [repr(window).encode() for window in transfer.windows(port.events())]
         return [*told, repr(port.facts().same()).encode()]
     finally:
         port.close()

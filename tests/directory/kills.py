@@ -7,7 +7,7 @@ import pickle
 import signal
 from typing import TYPE_CHECKING, Any
 
-from taskyard.stores.directory import disk
+from taskyard.stores.directory.filesystem import disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable

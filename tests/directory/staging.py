@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from taskyard.stores.directory.disk import Disk
+from taskyard.stores.directory.filesystem.disk import Disk
 from taskyard.stores.directory.store import DirectoryStore
 from taskyard.yard import Yard
 

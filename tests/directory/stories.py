@@ -6,8 +6,8 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from taskyard.core.task import State
 from taskyard.stores.directory.names import Lane, Token
-from taskyard.task import State
 
 if TYPE_CHECKING:
     import taskyard

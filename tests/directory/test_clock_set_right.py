@@ -20,7 +20,7 @@ HOUR = 3_600_000_000_000  # nanoseconds
 @pytest.fixture
 def shift(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets the yard's time so many hours ahead of what it is."""
-    from taskyard.stores.directory.disk import Disk
+    from taskyard.stores.directory.filesystem.disk import Disk
 
     real, ahead = Disk.now, [0]
     monkeypatch.setattr(Disk, "now", lambda self, probe: real(self, probe) + ahead[0] * HOUR)
@@ -65,7 +65,7 @@ def test_what_comes_after_the_clock_was_set_right_is_told(url: str, shift: Calla
 
 def test_a_process_that_lives_through_it_goes_on_where_it_was(url: str, shift: Callable[[int], None]) -> None:
     with taskyard.open(url) as yard:
-        clock: Any = yard._store._ground.clock  # type: ignore[attr-defined]
+        clock: Any = yard._store._context.clock  # type: ignore[attr-defined]
         shift(5)
         yard.add("build")
         _, cursor = news(url, None)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard import janitor, moves
-from taskyard.stores.directory import heads, literal
-from taskyard.stores.directory import lines as log_lines
-from taskyard.stores.directory.disk import Disk
+from taskyard.core import moves
+from taskyard.stores.directory.dropbox import json_text
+from taskyard.stores.directory.filesystem.disk import Disk
+from taskyard.stores.directory.log import lines as log_lines
+from taskyard.stores.directory.tasks import ready_cache
+from taskyard.yard import janitor
 from tests.conftest import taken, wait_until
 from tests.directory.staging import Step, drop, yard_on
 
@@ -113,13 +115,13 @@ def test_of_the_log_only_the_lines_of_the_task_are_decoded(url: str, monkeypatch
         assert claim is not None
         claim.done()
         decoded: list[bytes] = []
-        read = literal.read
+        read = json_text.read
 
         def watched(line: bytes) -> object:
             decoded.append(line)
             return read(line)
 
-        monkeypatch.setattr(literal, "read", watched)
+        monkeypatch.setattr(json_text, "read", watched)
         events = yard.events(task=made[7])
         assert [event["event"] for event in events] == ["added", "claimed", "done"]
         assert len(decoded) == 3
@@ -283,7 +285,7 @@ def test_the_end_of_a_task_with_many_followers_leaves_their_empty_folders_to_the
         assert yard.counts()["todo"] == 301
         assert yard.get(both).state == "blocked"
         assert yard.audit()["findings"] == []
-        walk = yard._store._mending._untangling.walk  # type: ignore[attr-defined]
+        walk = yard._store._crash_recovery._edge_recovery.walk  # type: ignore[attr-defined]
         for now in range(0, 600_000, 5_000):
             walk(now, "ada")
         assert [id for _, _, files in os.walk(f"{url}/needs") for id in files] == [other]
@@ -361,7 +363,7 @@ def test_a_lane_that_has_been_empty_for_a_while_costs_nothing_more(url: str, mon
         while claim := yard.claim():
             claim.done()
     assert len(os.listdir(f"{url}/todo")) == 30, "a lane that was just drained stays: the next add may be near"
-    monkeypatch.setattr(heads, "_DRAINED", -1)
+    monkeypatch.setattr(ready_cache, "_DRAINED", -1)
     with yard_on(url) as yard:
         assert yard.claim() is None
     assert os.listdir(f"{url}/todo") == []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard.stores.directory import writers
+from taskyard.stores.directory.log import intents
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,10 +27,10 @@ def added(yard: Yard, id: str) -> list[dict[str, Any]]:
 
 def unlogged(yard: Yard, monkeypatch: Any) -> tuple[str, bytes]:
     """A task that is in its place, and whose adder has not come to log it yet; with what it is going to log."""
-    journal = yard._store._ground.journal  # type: ignore[attr-defined]
+    log = yard._store._context.log  # type: ignore[attr-defined]
     lines: list[bytes] = []
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "append", lines.append)
+        patch.setattr(log, "append", lines.append)
         id = yard.add("build", {"n": 1}).id
     return id, b"".join(lines)
 
@@ -43,11 +43,11 @@ def test_a_move_that_a_living_process_is_about_to_log_is_not_logged_for_a_dead_o
     with taskyard.open(str(root), worker="ada") as ada, taskyard.open(str(root), worker="eve") as eve:
         id, line = unlogged(ada, monkeypatch)
         dead = root / "writers" / "99999-deaddead"
-        shutil.copy(root / "writers" / ada._store._ground.writer.tag, dead)  # type: ignore[attr-defined]
+        shutil.copy(root / "writers" / ada._store._context.writer.tag, dead)  # type: ignore[attr-defined]
         eve.sweep()
         assert added(eve, id) == []
         assert dead.exists()
-        ada._store._ground.journal.append(line)  # type: ignore[attr-defined]
+        ada._store._context.log.append(line)  # type: ignore[attr-defined]
         eve.sweep()
         assert [event["by"] for event in added(eve, id)] == ["ada"]
         assert not dead.exists()
@@ -58,10 +58,10 @@ def test_a_move_that_only_dead_processes_had_in_mind_is_logged_once(tmp_path: Pa
     taskyard.init(str(root)).close()
     with taskyard.open(str(root), worker="ada") as ada, taskyard.open(str(root), worker="eve") as eve:
         id, _ = unlogged(ada, monkeypatch)
-        note = root / "writers" / ada._store._ground.writer.tag  # type: ignore[attr-defined]
+        note = root / "writers" / ada._store._context.writer.tag  # type: ignore[attr-defined]
         for name in ("99998-deaddead", "99999-deaddead"):
             shutil.copy(note, root / "writers" / name)
-        ada._store._ground.journal.forget()  # type: ignore[attr-defined]
+        ada._store._context.log.forget()  # type: ignore[attr-defined]
         eve.sweep()
         assert len(added(eve, id)) == 1
         assert not list((root / "writers").glob("*-deaddead"))
@@ -71,7 +71,7 @@ THREADS = 8
 CREW = """
 import os, sys, threading, taskyard
 yard = taskyard.open(sys.argv[1], worker="ada")
-journal, disk = yard._store._ground.journal, yard._store._ground.disk
+log, disk = yard._store._context.log, yard._store._context.disk
 claims = [yard.claim() for _ in range(int(sys.argv[2]))]
 said = threading.Semaphore(0)
 
@@ -110,13 +110,13 @@ def test_what_every_thread_of_a_killed_process_had_in_mind_is_logged(tmp_path: P
 def test_threads_that_come_and_go_share_a_few_slots(tmp_path: Path, durability: str) -> None:
     root = tmp_path / "yard"
     with taskyard.init(str(root), durability=durability) as yard:
-        writer = yard._store._ground.writer  # type: ignore[attr-defined]
+        writer = yard._store._context.writer  # type: ignore[attr-defined]
         yard.add("build")
         for _ in range(50):
             thread = threading.Thread(target=yard.add, args=("build",))
             thread.start()
             thread.join()
-        assert (root / "writers" / writer.tag).stat().st_size <= 2 * writers.SIZE
+        assert (root / "writers" / writer.tag).stat().st_size <= 2 * intents.SIZE
 
 
 def test_of_two_threads_that_had_the_same_move_in_mind_it_is_logged_once(tmp_path: Path) -> None:
@@ -124,20 +124,20 @@ def test_of_two_threads_that_had_the_same_move_in_mind_it_is_logged_once(tmp_pat
     with taskyard.init(str(root), worker="ada") as yard:
         task = yard.add("build").id
         with taskyard.open(str(root), worker="eve") as eve:
-            journal = eve._store._ground.journal  # type: ignore[attr-defined]
+            log = eve._store._context.log  # type: ignore[attr-defined]
             together = threading.Barrier(3)  # a thread that has ended would give its slot away
 
             def intend(event: str) -> None:
                 together.wait()
-                journal.line(0, event, task, "build", 1, None, "eve")
+                log.line(0, event, task, "build", 1, None, "eve")
                 together.wait()
 
             with ThreadPoolExecutor(3) as pool:
                 list(pool.map(intend, ("cancelled", "reaped", "cancelled")))
-            note = root / "writers" / eve._store._ground.writer.tag  # type: ignore[attr-defined]
+            note = root / "writers" / eve._store._context.writer.tag  # type: ignore[attr-defined]
             shutil.copy(note, root / "writers" / "99999-deaddead")
-            journal.forget()
-        yard._store._ground.disk.rename(  # type: ignore[attr-defined]
+            log.forget()
+        yard._store._context.disk.rename(  # type: ignore[attr-defined]
             *(str(path) for path in _cancelled(root, task))
         )
         yard.sweep()

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard.stores.directory import liveness
-from taskyard.stores.directory.disk import Disk
-from taskyard.task import State
+from taskyard.core.task import State
+from taskyard.stores.directory.filesystem.disk import Disk
+from taskyard.stores.directory.recovery import liveness
 from tests.conftest import wait_until
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def test_without_a_lock_the_lease_alone_counts(place: Path) -> None:
 
 
 def test_on_a_network_filesystem_nobody_is_vouched_for(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taskyard.stores.directory.safety.is_local", lambda path: False)
+    monkeypatch.setattr("taskyard.stores.directory.filesystem.safety.is_local", lambda path: False)
     with taskyard.open(place, worker="ada") as yard:
         assert yard.vouch(60) is None
         claim = yard.claim()

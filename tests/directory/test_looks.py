@@ -1,4 +1,4 @@
-"""Looking at one task, the log or the counts leaves the directory as it is."""
+"""Reader at one task, the log or the counts leaves the directory as it is."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import taskyard
-from taskyard.stores.directory import safety
+from taskyard.core.task import State
+from taskyard.stores.directory.filesystem import safety
 from taskyard.stores.directory.store import DirectoryStore
-from taskyard.task import State
 from taskyard.yard import Yard
 from tests.conftest import outlast, taken
 from tests.recording import Recorder
@@ -17,7 +17,7 @@ from tests.recording import Recorder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from taskyard.stores.directory.disk import Disk
+    from taskyard.stores.directory.filesystem.disk import Disk
 
 
 @pytest.mark.parametrize("local", [True, False])

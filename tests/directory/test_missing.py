@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard import moves
-from taskyard.stores.directory import missing, patrol, untangling
-from taskyard.stores.directory.disk import Disk
+from taskyard.core import moves
+from taskyard.stores.directory.filesystem.disk import Disk
+from taskyard.stores.directory.recovery import edges, missing, segments
 from taskyard.stores.directory.store import DirectoryStore
 from taskyard.yard import Yard
 from tests.conftest import taken, wait_until
@@ -55,14 +55,14 @@ class Churn:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every sweep walks through the only segment there is with edges, and nothing has to be left alone for long."""
-    monkeypatch.setattr(untangling, "_PER_ROUND", 1)
-    monkeypatch.setattr(patrol, "_PER_ROUND", 1)
+    monkeypatch.setattr(edges, "_PER_ROUND", 1)
+    monkeypatch.setattr(segments, "_PER_ROUND", 1)
 
 
 @pytest.fixture
 def hasty(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if ten minutes were over at once."""
-    for module in (patrol, untangling):
+    for module in (segments, edges):
         monkeypatch.setattr(module, "PATIENCE", -1)
 
 
@@ -85,7 +85,7 @@ def test_a_follower_waits_for_a_task_that_slips_past_every_look(url: str) -> Non
 
 @pytest.mark.usefixtures("quick")
 def test_what_an_edited_task_says_outlives_looks_that_miss_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patrol, "is_left", lambda *_: True)  # it was edited long ago
+    monkeypatch.setattr(segments, "is_left", lambda *_: True)  # it was edited long ago
     with taskyard.open(url) as yard:
         id = yard.add("build").id
         yard.edit(id, data={"n": 9})

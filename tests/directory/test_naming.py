@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard import ids
-from taskyard.stores.directory import segments
+from taskyard.core import ids
+from taskyard.stores.directory.tasks import segments
 from tests.conftest import taken
 from tests.directory.staging import yard_on
 

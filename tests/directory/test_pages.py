@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.stores.directory import journal
+from taskyard.stores.directory.log import writer
 from tests.conftest import taken
 from tests.processes import tools
 
@@ -27,9 +27,9 @@ HOUR = len("2026-01-31T12")
 @pytest.fixture
 def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A yard whose log has small pages."""
-    monkeypatch.setattr(journal, "PAGE", 2000)
-    monkeypatch.setattr(journal, "_LEAST", 100)
-    monkeypatch.setattr(journal, "_SPELL", 20)
+    monkeypatch.setattr(writer, "PAGE", 2000)
+    monkeypatch.setattr(writer, "_LEAST", 100)
+    monkeypatch.setattr(writer, "_SPELL", 20)
     taskyard.init(tmp_path / "yard", durability="fast").close()
     return str(tmp_path / "yard")
 
@@ -43,7 +43,7 @@ def end(yard: Yard, number: int) -> list[str]:
 
 
 def pages(url: str) -> list[str]:
-    return sorted(os.listdir(f"{url}/events"), key=journal.page_number)
+    return sorted(os.listdir(f"{url}/events"), key=writer.page_number)
 
 
 def told(lines: Iterable[str]) -> list[tuple[str, str]]:
@@ -211,5 +211,5 @@ def test_a_forked_child_holds_the_page_that_it_writes_to(url: str) -> None:
     ],
 )
 def test_a_name_tells_its_log_and_page(name: str, page: Any) -> None:
-    assert journal.page_number(name) == page
-    assert journal.page_name(*page) == name
+    assert writer.page_number(name) == page
+    assert writer.page_name(*page) == name

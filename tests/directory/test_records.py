@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard import ClaimLost, Conflict, janitor
+from taskyard import ClaimLost, Conflict
+from taskyard.yard import janitor
 from tests.conftest import taken, wait_until
 from tests.directory.staging import Step, dead, die, yard_on
 

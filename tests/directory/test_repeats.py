@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.stores.directory.disk import Disk
+from taskyard.stores.directory.filesystem.disk import Disk
 from taskyard.stores.directory.store import DirectoryStore
 from taskyard.yard import Yard
 from tests.conftest import taken

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard import ids
-from taskyard.stores.directory import pruning, segments
-from taskyard.stores.directory.disk import Disk
+from taskyard.core import ids
+from taskyard.stores.directory.filesystem.disk import Disk
+from taskyard.stores.directory.retention import prune
 from taskyard.stores.directory.store import DirectoryStore
+from taskyard.stores.directory.tasks import segments
 from taskyard.yard import Yard
 from tests.conftest import taken, wait_until
 from tests.processes import tools
@@ -121,7 +122,7 @@ def test_the_sweep_waits_until_an_archive_is_worth_its_file_but_not_for_ever(url
 
 
 def test_a_share_is_bounded_and_the_next_turn_goes_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "SHARE", 5)
+    monkeypatch.setattr(prune, "SHARE", 5)
     tools.settle(url, retention_count=0)
     with taskyard.open(url) as yard:
         end(yard, 12)
@@ -133,8 +134,8 @@ def test_a_share_is_bounded_and_the_next_turn_goes_on(url: str, monkeypatch: pyt
 
 
 def test_a_sweep_begins_no_other_archive_when_it_takes_too_long(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "_ARCHIVE", 5)
-    monkeypatch.setattr(pruning, "LONG", -1)
+    monkeypatch.setattr(prune, "_ARCHIVE", 5)
+    monkeypatch.setattr(prune, "LONG", -1)
     tools.settle(url, retention_count=0)
     with taskyard.open(url) as yard:
         end(yard, 12)
@@ -146,7 +147,7 @@ def test_a_sweep_begins_no_other_archive_when_it_takes_too_long(url: str, monkey
 
 
 def test_an_archive_is_no_larger_than_memory_bears(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "_BYTES", 2000)
+    monkeypatch.setattr(prune, "_BYTES", 2000)
     with taskyard.open(url) as yard:
         ids = end(yard, 12)
         told = yard.prune(count=0, apply=True)
@@ -160,8 +161,8 @@ def test_a_turn_that_has_nothing_to_do_looks_at_no_task(url: str, limits: dict[s
     with taskyard.open(url) as yard:
         end(yard, 40)
         disk = Counting(url)
-        pruner = yard._store._pruning  # type: ignore[attr-defined]
-        for part in (pruner, pruner._endings, pruner._endings._segments, pruner._endings._lookup):
+        pruner = yard._store._pruner  # type: ignore[attr-defined]
+        for part in (pruner, pruner._endings, pruner._endings._segments, pruner._endings._locator):
             monkey(part, disk)
         yard.prune(**limits)
     assert disk.count("changed_at") == 0
@@ -221,8 +222,8 @@ def test_many_tasks_are_archived_with_one_listing_for_each_segment(url: str) -> 
         end(yard, 40)
         disk = Counting(url)
         store = yard._store
-        monkey(store._ground.lookup, disk)  # type: ignore[attr-defined]
-        monkey(store._ground.records, disk)  # type: ignore[attr-defined]
+        monkey(store._context.locator, disk)  # type: ignore[attr-defined]
+        monkey(store._context.records, disk)  # type: ignore[attr-defined]
         assert yard.prune(count=0, apply=True)["tasks"] == 40
     assert disk.count("listdir") <= 4 + 10 * 7
 

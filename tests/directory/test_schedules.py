@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.stores.directory import names, segments
-from taskyard.task import State
+from taskyard.core.task import State
+from taskyard.stores.directory import names
+from taskyard.stores.directory.tasks import segments
 from tests.conftest import taken, wait_until
 from tests.directory.staging import AtCall, Step, Turns, drop, every_call, yard_on
 from tests.directory.stories import check_log, check_places, path_of, places, state_of
@@ -190,7 +191,7 @@ def test_2_an_edit_that_was_made_though_its_answer_was_lost_keeps_its_body_whate
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a file server: the rename took place, the answer is ENOENT, and somebody has claimed the task since."""
-    monkeypatch.setattr("taskyard.stores.directory.safety.is_local", lambda path: False)
+    monkeypatch.setattr("taskyard.stores.directory.filesystem.safety.is_local", lambda path: False)
     with yard_on(url, worker="other") as other:
         id = other.add("build", {"n": 1}).id
         claims: list[Claim] = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import Conflict, NotFound
-from taskyard.stores.directory import untangling
+from taskyard.stores.directory.recovery import edges as edge_recovery
 from tests.conftest import taken, wait_until
 from tests.directory.staging import AtCall, Turns, every_call, yard_on
 from tests.directory.stories import check_log, check_nothing_is_stuck, check_places
@@ -279,7 +279,7 @@ def test_5_what_was_missed_is_found_segment_by_segment(url: str, monkeypatch: py
             taken(yard.claim(id)).done()
         assert {state(yard, id) for id in lasts} == {"blocked"}
         monkeypatch.undo()
-        monkeypatch.setattr(untangling, "_PER_ROUND", 1)
+        monkeypatch.setattr(edge_recovery, "_PER_ROUND", 1)
         wait_until(lambda: (yard.sweep(), {state(yard, id) for id in lasts} == {"todo"})[1])
         wait_until(lambda: (yard.sweep(), not os.listdir(f"{url}/followers"))[1])
         check_nothing_is_stuck(yard)
@@ -295,8 +295,8 @@ def test_5_edges_of_a_task_that_never_came_are_removed_after_a_while(url: str, m
         store._shifts.edges.register(never, [first], False)
         yard.sweep()
         assert os.path.exists(f"{url}/needs/{never[:4]}/{never}/{first}"), "somebody may be about to add it"
-        monkeypatch.setattr(untangling, "PATIENCE", 0)
-        monkeypatch.setattr(untangling, "_PER_ROUND", 1)
+        monkeypatch.setattr(edge_recovery, "PATIENCE", 0)
+        monkeypatch.setattr(edge_recovery, "_PER_ROUND", 1)
         wait_until(lambda: (yard.sweep(), not os.path.exists(f"{url}/needs/{never[:4]}/{never}"))[1])
         assert os.listdir(f"{url}/followers/{first[:4]}/{first}") == [last]
         assert os.listdir(f"{url}/needs/{last[:4]}/{last}") == [first]

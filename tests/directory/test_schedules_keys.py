@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.stores.directory import mending
+from taskyard.stores.directory.recovery import crashes
 from tests.conftest import taken, wait_until
 from tests.directory.staging import AtCall, Step, dead, die, drop, every_call, yard_on
 from tests.directory.stories import check_log, check_places, places, told
@@ -108,8 +108,8 @@ def test_3_a_janitor_that_steals_a_slow_adders_file_loses_nothing(
     fresh: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without patience: every file in tmp/ counts as left behind at once."""
-    monkeypatch.setattr(mending, "PATIENCE", -1)
-    monkeypatch.setattr(mending, "_LAST_LOOK", -1)
+    monkeypatch.setattr(crashes, "PATIENCE", -1)
+    monkeypatch.setattr(crashes, "_LAST_LOOK", -1)
     outcomes = set()
 
     def play(number: int) -> AtCall:

@@ -262,7 +262,7 @@ def test_9_a_writer_is_locked_before_anybody_can_see_it(url: str, monkeypatch: p
         yard.add("build")
         monkeypatch.undo()
         assert swept
-        assert yard._store._ground.writer.tag in os.listdir(f"{url}/writers")  # type: ignore[attr-defined]
+        assert yard._store._context.writer.tag in os.listdir(f"{url}/writers")  # type: ignore[attr-defined]
 
 
 def test_9_what_a_writer_without_a_lock_file_is_doing_is_judged_by_its_age_only(url: str) -> None:

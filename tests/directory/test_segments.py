@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import taskyard
-from taskyard import ids
-from taskyard.stores.directory import segments
+from taskyard.core import ids
+from taskyard.stores.directory.tasks import segments
 from tests.conftest import wait_until
 
 LANES = 20  # more than the newest segments that are looked through

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.stores.directory import safety, writers
+from taskyard.stores.directory.filesystem import safety
+from taskyard.stores.directory.log import intents
 from tests.conftest import taken
 
 if TYPE_CHECKING:
@@ -54,13 +55,13 @@ def test_a_file_that_is_mapped_is_not_for_anybody_to_write(tmp_path: Path) -> No
     """Whoever makes it shorter kills its process (SIGBUS); the kernel lets nobody else open it so, but root."""
     with taskyard.init(str(tmp_path / "yard"), durability="fast") as yard:
         yard.add("build")
-        writer = ground(yard).writer
+        writer = context(yard).writer
         mode = (tmp_path / "yard" / "writers" / writer.tag).stat().st_mode
         assert mode & 0o222 == 0
 
 
-def ground(yard: Yard) -> Any:
-    return yard._store._ground  # type: ignore[attr-defined]
+def context(yard: Yard) -> Any:
+    return yard._store._context  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
@@ -72,7 +73,7 @@ def test_what_a_file_server_says_at_the_end_is_no_reason_to_fail(
     yard.add("build")
     taken(yard.claim()).done({"ok": 1})
     yard._store.vouch("ada", "abcdefgh")
-    kept = Path(place, "writers", ground(yard).writer.tag)
+    kept = Path(place, "writers", context(yard).writer.tag)
 
     class Gone:
         """A disk whose every descriptor is lost."""
@@ -87,8 +88,8 @@ def test_what_a_file_server_says_at_the_end_is_no_reason_to_fail(
         def remove(self, path: str) -> None:
             raise OSError(number, os.strerror(number), path)
 
-    real = ground(yard).disk
-    for part in (ground(yard).journal, ground(yard).liveness, ground(yard).writer, yard._store._claims):  # type: ignore[attr-defined]
+    real = context(yard).disk
+    for part in (context(yard).log, context(yard).liveness, context(yard).writer, yard._store._claims):  # type: ignore[attr-defined]
         monkeypatch.setattr(part, "_disk", Gone())
     yard.close()
     assert kept.exists(), "nobody could remove it; a sweep will"
@@ -112,11 +113,11 @@ def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 KILLED = """
 import os, sys, taskyard
-from taskyard.stores.directory import safety
+from taskyard.stores.directory.filesystem import safety
 safety.is_local = lambda _: False
 yard = taskyard.open(sys.argv[1], worker="ada")
 claim = yard.claim()
-type(yard._store._ground.disk).write = staticmethod(lambda *_: os.kill(os.getpid(), 9))
+type(yard._store._context.disk).write = staticmethod(lambda *_: os.kill(os.getpid(), 9))
 claim.done()
 """
 
@@ -136,11 +137,11 @@ def test_a_killed_process_of_another_kernel_is_dead_after_a_minute_of_silence(
     with taskyard.open(network) as yard:
         task = yard.add("build").id
         subprocess.run([sys.executable, "-c", KILLED, network], check=False)
-        ground(yard).kernel = "elsewhere"  # so that no lock is believed
+        context(yard).kernel = "elsewhere"  # so that no lock is believed
         yard.sweep()
         assert [event["event"] for event in yard.events(task=task)] == ["added", "claimed"]
-        later = ground(yard).clock.exact() + writers.UNSEEN + 1
-        monkeypatch.setattr(type(ground(yard).clock), "exact", lambda _: later)
+        later = context(yard).clock.exact() + intents.UNSEEN + 1
+        monkeypatch.setattr(type(context(yard).clock), "exact", lambda _: later)
         yard.sweep()
         assert [event["event"] for event in yard.events(task=task)] == ["added", "claimed", "done"]
 
@@ -150,14 +151,14 @@ def test_a_living_process_whose_file_another_machine_has_removed_makes_it_anew(
 ) -> None:
     with taskyard.open(network, worker="ada") as yard:
         yard.add("build")
-        tag = ground(yard).writer.tag
+        tag = context(yard).writer.tag
         kept = Path(network, "writers", tag)
         kept.unlink()
-        monkeypatch.setattr(ground(yard).journal, "_spell", -1)  # ten seconds later
+        monkeypatch.setattr(context(yard).log, "_spell", -1)  # ten seconds later
         yard.add("build")
-        assert ground(yard).writer.tag == tag
+        assert context(yard).writer.tag == tag
         assert b'"event":"added"' in kept.read_bytes()
-        page = kept.read_bytes()[writers.ROOM :].split(b"\n")[0].split()[-1].decode()
+        page = kept.read_bytes()[intents.ROOM :].split(b"\n")[0].split()[-1].decode()
         assert Path(network, "events", page).exists()
     assert not kept.exists()
 
@@ -167,9 +168,9 @@ def test_an_ending_whose_event_may_be_in_another_machines_cache_is_no_damage(
 ) -> None:
     with taskyard.open(network, worker="ada") as yard:
         yard.add("build")
-        monkeypatch.setattr(ground(yard).journal, "append", lambda _: None)
+        monkeypatch.setattr(context(yard).log, "append", lambda _: None)
         taken(yard.claim()).done()
-        ground(yard).journal.forget()
+        context(yard).log.forget()
     with taskyard.open(network) as other:
         assert other.audit()["findings"] == []
         monkeypatch.setattr("taskyard.stores.directory.fsck.tasks.UNSEEN", -1)
@@ -181,7 +182,7 @@ def test_the_file_of_a_dead_process_is_held_by_one_who_may_write(network: str) -
     with taskyard.open(network) as yard:
         yard.add("build")
         copy = Path(network, "writers", "99999-deaddead")
-        shutil.copy(Path(network, "writers", ground(yard).writer.tag), copy)
-        held = ground(yard).disk.lock(str(copy))
+        shutil.copy(Path(network, "writers", context(yard).writer.tag), copy)
+        held = context(yard).disk.lock(str(copy))
         assert os.write(held, b"\n") == 1
         os.close(held)

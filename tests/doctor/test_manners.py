@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import taskyard
-from taskyard.stores.directory import layout, mending, patrol, untangling
+from taskyard.stores.directory import layout
 from taskyard.stores.directory.doctor.place import MARK
+from taskyard.stores.directory.recovery import crashes, edges, segments
 from tests.conftest import taken, wait_until
 from tests.doctor import grounds
 from tests.doctor.grounds import checks, remarkable
@@ -122,9 +123,9 @@ def test_a_doctors_files_are_taken_for_nothing_in_any_folder_and_stay(
         probe.touch()
     assert seen(place) == before
     # However long ago it was that anybody looked after them.
-    for module in (mending, patrol, untangling):
+    for module in (crashes, segments, edges):
         monkeypatch.setattr(module, "PATIENCE", -1)
-    monkeypatch.setattr(mending, "_LAST_LOOK", -1)
+    monkeypatch.setattr(crashes, "_LAST_LOOK", -1)
     with taskyard.open(place) as yard:
         for _ in range(3):
             assert yard.sweep().mended == 0

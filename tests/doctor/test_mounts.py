@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard.diagnosis import Verdict
-from taskyard.stores.directory import mounts, safety
-from taskyard.stores.directory.doctor import looks
+from taskyard.core.diagnosis import Verdict
+from taskyard.stores.directory.doctor import inspection
 from taskyard.stores.directory.doctor.place import Place
-from taskyard.stores.directory.mounts import Mount
+from taskyard.stores.directory.filesystem import mounts, safety
+from taskyard.stores.directory.filesystem.mounts import Mount
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def test_each_type_of_filesystem_has_its_verdict(name: str, tmp_path: Path, monk
     place = Place(str(tmp_path))
     place.mount = mount(name)
     monkeypatch.setattr(safety, "is_local", lambda _: False)
-    found = looks.filesystem(place)
+    found = inspection.filesystem(place)
     wanted = Verdict.REFUSE if name in UNSAFE else Verdict.WARN if name in DOUBTFUL else Verdict.GREEN
     assert found.verdict is wanted, found.reason
     assert found.measured["type"] == place.mount.kind
@@ -129,4 +129,4 @@ def test_a_system_without_mountinfo_tells_nothing(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(mounts, "MOUNTINFO", str(tmp_path / "nowhere"))
     assert mounts.mounts() == []
     assert safety.filesystem("/") is None
-    assert looks.filesystem(Place(str(tmp_path))).verdict is Verdict.GREEN
+    assert inspection.filesystem(Place(str(tmp_path))).verdict is Verdict.GREEN

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from taskyard.stores.directory.doctor import duet
+from taskyard.stores.directory.doctor import two_doctors
 from tests.doctor import grounds
 from tests.doctor.grounds import checks, odd, remarkable
 from tests.doctor.test_places import hidden
@@ -236,7 +236,7 @@ def test_a_machine_that_remembers_missing_names_is_told_how_to_mount(
 
     monkeypatch.setattr(os.path, "lexists", remembered)
     monkeypatch.setattr(os, "listdir", listed)
-    found = duet.missing_names(duet.Pair(cast("Any", Alone(tmp_path)), {}, {}))
+    found = two_doctors.missing_names(two_doctors.Pair(cast("Any", Alone(tmp_path)), {}, {}))
     monkeypatch.undo()
     assert (str(found.verdict), found.measured["found_at_once"]) == (verdict, False)
     assert ("lookupcache=pos" in str(found.hint)) == forgets

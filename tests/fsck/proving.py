@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import taskyard
 from taskyard import opening
-from taskyard.stores.directory.bounds import Bounds
-from taskyard.stores.directory.disk import Disk
-from taskyard.stores.directory.lookup import Lookup
+from taskyard.stores.directory.filesystem.disk import Disk
+from taskyard.stores.directory.filesystem.links import Links
+from taskyard.stores.directory.tasks.locate import Locator
 from tests.conftest import taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.stores.directory.lookup import Found
+    from taskyard.stores.directory.tasks.locate import Found
 
 PASSING = ("writers", "turns", "tmp")  # whose files come and go by the rules
 
@@ -46,7 +46,7 @@ class Yardful:
         id = self.ids[name] = yard.add(name, {"name": name}).id
         return id
 
-    # Looking
+    # Reader
 
     def audit(self, repair: bool = False) -> dict[str, Any]:
         with opening.open_to_audit(self.place, worker="grace") as yard:
@@ -56,7 +56,7 @@ class Yardful:
         return [entry["code"] for entry in self.audit()["findings"]]
 
     def found(self, name: str) -> Found:
-        return Lookup(disk := Disk(), Bounds(disk, self.place), self.place, 1800.0).find(self.ids[name])
+        return Locator(disk := Disk(), Links(disk, self.place), self.place, 1800.0).find(self.ids[name])
 
     def file(self, name: str) -> Path:
         return Path(self.found(name).path)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard.stores.directory import safety
-from taskyard.stores.directory.disk import Disk
+from taskyard.stores.directory.filesystem import safety
+from taskyard.stores.directory.filesystem.disk import Disk
 from taskyard.stores.directory.fsck import audit
 from tests.conftest import crash, retried, taken
 from tests.fsck.proving import PASSING, Yardful, moved

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import taskyard
-from taskyard.stores.directory.fsck import healing, meanings
+from taskyard.stores.directory.fsck import codes, repair
 from tests.fsck.proving import Yardful
 from tests.processes import tools
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from taskyard import Yard
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "fsck.md").read_text(encoding="utf-8")
-SOURCES = Path(meanings.__file__).parent.glob("*.py")
+SOURCES = Path(codes.__file__).parent.glob("*.py")
 
 
 def test_the_table_in_the_docs_is_that_of_the_code() -> None:
     rows = [line.strip("|").split("|") for line in PAGE.splitlines() if line.startswith("| `")]
     told = {row[0].strip().strip("`"): [cell.strip() for cell in row[1:]] for row in rows}
     assert told == {
-        code: [means.severity, means.means, means.repair, means.by_hand] for code, means in meanings.MEANINGS.items()
+        code: [means.severity, means.means, means.repair, means.by_hand] for code, means in codes.MEANINGS.items()
     }
 
 
@@ -33,13 +33,13 @@ def test_every_code_is_found_somewhere_and_none_is_unknown() -> None:
         path.read_text(encoding="utf-8") for path in SOURCES if path.name not in ("meanings.py", "healing.py")
     )
     used = set(re.findall(r'"([a-z]+(?:_[a-z]+)*)"', text))
-    assert set(meanings.MEANINGS) <= used
+    assert set(codes.MEANINGS) <= used
 
 
 def test_every_damage_that_is_left_alone_says_what_a_person_can_do() -> None:
-    for code, means in meanings.MEANINGS.items():
-        if means.severity == meanings.DAMAGE and "left alone" in means.repair:
-            assert means.by_hand != meanings.BY_HAND, code
+    for code, means in codes.MEANINGS.items():
+        if means.severity == codes.DAMAGE and "left alone" in means.repair:
+            assert means.by_hand != codes.BY_HAND, code
 
 
 def test_a_clean_yard_is_told_in_one_line_with_exit_0(tmp_path: Path) -> None:
@@ -119,10 +119,10 @@ def test_every_store_says_that_it_is_clean(yard: Yard) -> None:
 
 def test_every_cure_is_of_a_known_code(tmp_path: Path) -> None:
     yard = Yardful(str(tmp_path / "yard"))
-    text = Path(healing.__file__).read_text(encoding="utf-8")
+    text = Path(repair.__file__).read_text(encoding="utf-8")
     cures = set(re.findall(r'^ +"(\w+)": self\._', text, re.MULTILINE))
     assert cures
-    assert cures <= set(meanings.MEANINGS)
+    assert cures <= set(codes.MEANINGS)
     assert yard.codes() == []
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import taskyard
 from taskyard import Claim, ClaimLost, Yard
-from taskyard.stores.directory import claims
+from taskyard.stores.directory.tasks import claims
 from tests.conftest import damage, taken
 from tests.guests import programs
 

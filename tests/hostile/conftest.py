@@ -44,7 +44,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture
-def ground(loaded: None) -> Iterator[Path]:
+def context(loaded: None) -> Iterator[Path]:
     """A folder of a plain user's, and the tests as that user."""
     folder = Path(tempfile.mkdtemp(prefix="taskyard-hostile-"))
     root = os.geteuid() == 0

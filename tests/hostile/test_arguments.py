@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import taskyard
-from taskyard.errors import TaskyardError
+from taskyard.core.errors import TaskyardError
 from tests.hostile import verbs
 from tests.hostile.conftest import examples
 

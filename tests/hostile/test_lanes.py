@@ -36,7 +36,7 @@ def yard(request: pytest.FixtureRequest, place: str, monkeypatch: pytest.MonkeyP
     with taskyard.open(place, worker="ada") as yard:
         yard.add("theirs", priority=0)
         yard.add("build")
-        disk: Any = type(yard._store._ground.disk)  # type: ignore[attr-defined]
+        disk: Any = type(yard._store._context.disk)  # type: ignore[attr-defined]
         listdir, rename = disk.listdir, disk.rename
 
         def closed_listing(self: Any, folder: str) -> Any:
@@ -69,9 +69,9 @@ def test_claims_pass_over_a_lane_that_is_not_theirs_and_name_it(yard: Yard) -> N
 def test_a_lane_that_is_open_again_is_served_again(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     assert taken(yard.claim()).task.kind == "build"
     monkeypatch.undo()
-    yard._store._ground.heads.forget()  # type: ignore[attr-defined]  # a second later
+    yard._store._context.ready_cache.forget()  # type: ignore[attr-defined]  # a second later
     assert taken(yard.claim()).task.kind == "theirs"
-    yard._store._ground.heads.forget()  # type: ignore[attr-defined]
+    yard._store._context.ready_cache.forget()  # type: ignore[attr-defined]
     yard._store.claim(yard._want(None, None, None, None), "abcdefgh1")
     assert yard.unusable() == []
 
@@ -79,7 +79,7 @@ def test_a_lane_that_is_open_again_is_served_again(yard: Yard, monkeypatch: pyte
 def test_where_nothing_at_all_can_be_claimed_that_is_said(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with taskyard.open(place) as yard:
         yard.add("build")
-        disk: Any = type(yard._store._ground.disk)  # type: ignore[attr-defined]
+        disk: Any = type(yard._store._context.disk)  # type: ignore[attr-defined]
 
         def closed_move(path: str, target: str) -> None:
             raise refused(errno.EACCES, path, target)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import ids
-from taskyard.stores.directory.segments import SIZE, next_number
+from taskyard.core import ids
+from taskyard.stores.directory.tasks.segments import SIZE, next_number
 from tests.conftest import taken, wait_until
 from tests.hostile import verbs
 from tests.hostile.test_mutations import bind

@@ -170,14 +170,14 @@ def duplicate(template: verbs.Yard, path: Path) -> verbs.Yard:
 STEP = st.tuples(st.integers(0, 999), st.sampled_from(sorted(MUTATIONS)), st.integers(0, 9999), st.integers(0, 999))
 
 
-def test_whatever_became_of_its_files_a_yard_gives_legal_answers(ground: Path) -> None:
-    template = verbs.Yard(ground / "template")
+def test_whatever_became_of_its_files_a_yard_gives_legal_answers(context: Path) -> None:
+    template = verbs.Yard(context / "template")
 
     @examples(90)
     @given(st.lists(STEP, min_size=1, max_size=3))
     def try_it(steps: list[tuple[int, str, int, int]]) -> None:
-        yard = duplicate(template, ground / f"yard-{next(_numbers)}")
-        around = set(os.listdir(ground))
+        yard = duplicate(template, context / f"yard-{next(_numbers)}")
+        around = set(os.listdir(context))
         try:
             touched, sound = [], True
             for which, how, value, other in steps:
@@ -198,7 +198,7 @@ def test_whatever_became_of_its_files_a_yard_gives_legal_answers(ground: Path) -
             if not any("todo" in path.parts or "processing" in path.parts for path in touched):
                 said = verbs.say(yard.path, "show", yard.plain)
                 assert yard.plain in ended or said.code == 6 or said.envelope["data"]["task"]["state"] != "todo", said
-            assert set(os.listdir(ground)) == around
+            assert set(os.listdir(context)) == around
         finally:
             subprocess.run(["chmod", "-R", "u+rwX", str(yard.path)], check=False)
             shutil.rmtree(yard.path, ignore_errors=True)

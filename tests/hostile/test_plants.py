@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard.stores.directory.disk import Disk
+from taskyard.stores.directory.filesystem.disk import Disk
 from tests.conftest import taken, wait_until
 from tests.hostile import verbs
 from tests.hostile.test_mutations import bind
@@ -142,7 +142,7 @@ def test_a_pipe_that_somebody_reads_gets_no_events(place: str) -> None:
 
 
 def test_a_line_is_whole_however_it_is_cut_into_pieces(tmp_path: Path) -> None:
-    from taskyard.stores.directory import lines
+    from taskyard.stores.directory.log import lines
 
     content = b"\n\nfirst\n" + b"x" * 50 + b"\nthird\n\n\nlast\ntorn"
     (tmp_path / "page").write_bytes(content)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.stores.postgres import line as lines
+from taskyard.stores.postgres import listener as lines
 from tests.conftest import taken, wait_until
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def listeners(sql: Connection[Any], yard: Yard) -> int:
-    project = yard._store._ground.project  # type: ignore[attr-defined]
+    project = yard._store._context.project  # type: ignore[attr-defined]
     query = """
         SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database AND datname = current_database()
         WHERE locktype = 'advisory' AND classid = 747159 AND objid = %s AND granted
@@ -38,7 +38,7 @@ def waiting(yard: Yard) -> tuple[threading.Thread, list[Any]]:
 
 def rings(sql: Connection[Any], yard: Yard) -> int:
     """How often others rang since this was last asked, on a connection that they need not ring for."""
-    sql.execute(f"LISTEN taskyard_{yard._store._ground.project}".encode())  # type: ignore[attr-defined]
+    sql.execute(f"LISTEN taskyard_{yard._store._context.project}".encode())  # type: ignore[attr-defined]
     return sum(1 for _ in sql.notifies(timeout=0.05))
 
 
@@ -84,7 +84,7 @@ def test_a_move_that_was_under_way_when_somebody_fell_asleep_wakes_it(
 ) -> None:
     """It asked whether somebody sleeps, found nobody, and commits when somebody does."""
     id = yard.add("build", not_before="2100-01-01T00:00:00Z").id
-    project = yard._store._ground.project  # type: ignore[attr-defined]
+    project = yard._store._context.project  # type: ignore[attr-defined]
     for under_way in ("when its row is known", "before it has written anything"):
         thread = None
         with sql.transaction():
@@ -132,7 +132,7 @@ def test_a_pause_that_ends_between_the_look_and_the_sleep_is_not_missed(
 ) -> None:
     yard.pause()
     yard.add("build")
-    bell: Any = yard._store._bell  # type: ignore[attr-defined]
+    bell: Any = yard._store._wakeup  # type: ignore[attr-defined]
     heard = bell.listen()
     assert yard.claim() is None
     with taskyard.open(url) as other:
@@ -142,7 +142,7 @@ def test_a_pause_that_ends_between_the_look_and_the_sleep_is_not_missed(
 
 
 def test_a_bell_that_was_closed_while_others_waited_serves_again(yard: Yard, url: str, sql: Connection[Any]) -> None:
-    bell: Any = yard._store._bell  # type: ignore[attr-defined]
+    bell: Any = yard._store._wakeup  # type: ignore[attr-defined]
     for _ in range(2):
         thread, _ = waiting(yard)
         wait_until(lambda: listeners(sql, yard) == 1)
@@ -189,7 +189,7 @@ def test_a_listener_whose_line_is_cut_listens_again(yard: Yard, url: str, sql: C
 
 
 def test_a_line_that_does_not_hear_any_more_is_given_up(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    bell: Any = yard._store._bell  # type: ignore[attr-defined]
+    bell: Any = yard._store._wakeup  # type: ignore[attr-defined]
     own = bell.ear
     bell.listen()
     line = own._line

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import ClaimLost, State, Unavailable
-from taskyard.stores.postgres.combining import Combiner
+from taskyard.stores.postgres.batching import Combiner
 from tests.conftest import taken, wait_until
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def several(yard: Yard, number: int) -> list[Claim]:
     """As many claims as that with one statement."""
     store: Any = yard._store
     grants = store._claims._several(yard._anything, [yard._nonce() for _ in range(number)])
-    from taskyard.claim import Claim
+    from taskyard.yard.claim import Claim
 
     return [Claim(yard, grant) for grant in grants if grant is not None]
 

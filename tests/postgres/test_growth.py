@@ -8,8 +8,9 @@ import psycopg
 import pytest
 
 import taskyard
-from taskyard import State, ids
-from taskyard.stores.postgres import driver, queries, trails
+from taskyard import State
+from taskyard.core import ids
+from taskyard.stores.postgres import driver, log, queries
 from tests.conftest import taken
 from tests.postgres.test_plans import rows_read
 from tests.postgres.test_projects import as_role
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 MANY = 20_000
 PROJECTS = 300
 PAGE = 100
-looking, moves = queries.load("looking"), queries.load("moves")
+looking, moves = queries.load("read"), queries.load("moves")
 CLAIM = queries.load("claims")["claim"]
 
 
@@ -48,7 +49,7 @@ class Scene:
         for (leaf,) in self.owner.execute(leaves.encode()).fetchall():
             self.owner.execute(f"ALTER TABLE {leaf} SET (autovacuum_enabled = off)".encode())
         self.crew: Connection[Any] = psycopg.connect(as_role(base, "crew"), autocommit=True)
-        self.project = self.yard._store._ground.project  # type: ignore[attr-defined]
+        self.project = self.yard._store._context.project  # type: ignore[attr-defined]
         self.ids = [f"0000{'0' * 17}"] * MANY
         for connection in self.connections:
             self._plan(connection)
@@ -104,7 +105,7 @@ def found(scene: Scene, **values: Any) -> dict[str, Any]:
 def logged(scene: Scene, **values: Any) -> dict[str, Any]:
     """What the log is asked for."""
     names = ("now", "xid", "n", "task", "worker", "kind", "since", "events")
-    return {"project": scene.project, "seen": trails._NOTHING, **dict.fromkeys(names), "limit": PAGE, **values}
+    return {"project": scene.project, "seen": log._NOTHING, **dict.fromkeys(names), "limit": PAGE, **values}
 
 
 def want(scene: Scene, **values: Any) -> dict[str, Any]:
@@ -207,7 +208,7 @@ def test_nothing_is_compiled_for_a_plan_that_the_settings_make_look_dear(yard: Y
     settings = dict(made.fetchall())
     assert {"claim", "finish", "find", "log", "wake", "free_followers", "pick", "fence"} <= set(settings)
     assert [name for name, given in settings.items() if "jit=off" not in given] == []
-    assert yard._store._ground.pool.run("SHOW jit", {}) == [("off",)]  # type: ignore[attr-defined]
+    assert yard._store._context.pool.run("SHOW jit", {}) == [("off",)]  # type: ignore[attr-defined]
 
 
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:

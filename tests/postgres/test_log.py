@@ -30,7 +30,7 @@ def kinds(events: Any) -> list[str]:
 
 
 def test_who_reads_on_sees_what_was_committed_late(yard: Yard, url: str) -> None:
-    project = yard._store._ground.project  # type: ignore[attr-defined]
+    project = yard._store._context.project  # type: ignore[attr-defined]
     yard.add("one")
     first = late(url, project, "late")
     yard.add("two")
@@ -46,7 +46,7 @@ def test_who_reads_on_sees_what_was_committed_late(yard: Yard, url: str) -> None
 
 
 def test_pages_of_one_reading_are_of_one_moment_and_the_next_has_the_rest(yard: Yard, url: str) -> None:
-    project = yard._store._ground.project  # type: ignore[attr-defined]
+    project = yard._store._context.project  # type: ignore[attr-defined]
     first = late(url, project, "late")
     yard.add_many([{"kind": f"k{n}"} for n in range(5)])
     read, cursor = [], None

@@ -43,7 +43,7 @@ def test_a_migration_does_not_wait_for_those_who_sleep(database: str) -> None:
     """The first project of a database has the number 1, by which nothing else may be locked."""
     url = postgres.url_in(database)
     with taskyard.init(url, worker="ada") as yard, ThreadPoolExecutor(1) as crew:
-        assert yard._store._ground.project == 1  # type: ignore[attr-defined]
+        assert yard._store._context.project == 1  # type: ignore[attr-defined]
         thread, _ = waiting(yard)
         wait_until(lambda: yard._store._line._asleep)  # type: ignore[attr-defined]
         assert crew.submit(opening.migrate, url).result(10)["applied"] == []
@@ -131,7 +131,7 @@ def test_a_copy_does_not_wait_for_those_who_sleep(database: str) -> None:
     with taskyard.init(urls[0]) as first, taskyard.init(urls[1], worker="ada") as second, ThreadPoolExecutor(1) as crew:
         first.add("build")
         first.pause()
-        assert second._store._ground.project == 2  # type: ignore[attr-defined]
+        assert second._store._context.project == 2  # type: ignore[attr-defined]
         thread, _ = waiting(second)
         wait_until(lambda: second._store._line._asleep)  # type: ignore[attr-defined]
         assert crew.submit(opening.copy, urls[0], urls[2]).result(15).tasks == 1

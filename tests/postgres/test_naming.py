@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import Ambiguous, NotFound, ids
+from taskyard import Ambiguous, NotFound
+from taskyard.core import ids
 from tests.servers import postgres
 
 if TYPE_CHECKING:

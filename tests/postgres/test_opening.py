@@ -168,7 +168,7 @@ def test_without_the_driver_it_is_said_how_to_get_it(url: str) -> None:
 def test_a_default_isolation_of_the_users_own_changes_nothing(url: str) -> None:
     strict = f"{url}&options=-c%20default_transaction_isolation%3Dserializable"
     with taskyard.open(strict, worker="ada") as yard:
-        level = yard._store._ground.pool.run("SELECT current_setting('transaction_isolation')", {})  # type: ignore[attr-defined]
+        level = yard._store._context.pool.run("SELECT current_setting('transaction_isolation')", {})  # type: ignore[attr-defined]
         assert level == [("read committed",)]
         yard.add("build")
         claim = yard.claim()
@@ -193,7 +193,7 @@ def test_a_role_whose_transactions_are_read_only_can_look_and_is_told_why_it_can
 def test_durability_is_the_commits(url: str) -> None:
     for durability, expected in (("fast", "off"), ("strict", "on")):
         with taskyard.open(url, durability=durability) as yard:
-            assert yard._store._ground.pool.run("SHOW synchronous_commit", {}) == [(expected,)]  # type: ignore[attr-defined]
+            assert yard._store._context.pool.run("SHOW synchronous_commit", {}) == [(expected,)]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("verb", ["stats", "doctor", "torture", "migrate", "init"])

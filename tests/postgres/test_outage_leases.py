@@ -27,8 +27,8 @@ NEVER = 10**14
 
 def returned(yard: Yard, away: float) -> None:
     """Have the yard's store say that it had no answer for so long."""
-    ground: Any = yard._store._ground  # type: ignore[attr-defined]
-    ground.pool.attempt(lambda connection: ground._returned(connection, away))
+    context: Any = yard._store._context  # type: ignore[attr-defined]
+    context.pool.attempt(lambda connection: context._returned(connection, away))
 
 
 def silent_since(sql: Connection[Any], yard: Yard, seconds: float) -> None:
@@ -127,7 +127,7 @@ def test_a_slow_answer_is_told_before_anything_is_reaped(yard: Yard, sql: Connec
     claim = taken(yard.claim(lease=0.3))
     silent_since(sql, yard, 1.0)
     store: Any = yard._store
-    store._ground.pool.run("SELECT pg_sleep(0.8)", {})
+    store._context.pool.run("SELECT pg_sleep(0.8)", {})
     assert yard.sweep().reaped == 0
     claim.done()
 

@@ -77,18 +77,18 @@ HOT: dict[str, tuple[str, dict[str, Any]]] = {
     "end": (moves["end"].replace("{lapsed}", ""), MOVE),
     "end several": (moves["done"], DONE),
     "back": (moves["back"].replace("{lapsed}", ""), {**MOVE, "to": "todo", "outcome": "released"}),
-    "stand": (queries.load("looking")["stand"], GUARD),
-    "get": (queries.load("looking")["get"], GUARD),
-    "held": (queries.load("looking")["held"], WANT),
-    "overdue": (queries.load("tending")["overdue"], {"project": 1, "limit": 200}),
+    "stand": (queries.load("read")["stand"], GUARD),
+    "get": (queries.load("read")["get"], GUARD),
+    "held": (queries.load("read")["held"], WANT),
+    "overdue": (queries.load("upkeep")["overdue"], {"project": 1, "limit": 200}),
     "which kinds are ready": ("SELECT taskyard.ready_kinds(1, 'worker3')", {}),
 }
 SEGMENT = 1024  # tasks that one segment has, of which any may be the one that is named
 NAMED: dict[str, tuple[str, dict[str, Any]]] = {
-    "named by its short name": (queries.load("adding")["named"], {"project": 1, "begins": ["0007"], "ends": ["7777"]}),
-    "named by a beginning": (queries.load("adding")["named"], {"project": 1, "begins": ["0007000000"], "ends": [""]}),
+    "named by its short name": (queries.load("add")["named"], {"project": 1, "begins": ["0007"], "ends": ["7777"]}),
+    "named by a beginning": (queries.load("add")["named"], {"project": 1, "begins": ["0007000000"], "ends": [""]}),
     "alike": (
-        queries.load("looking")["alike"],
+        queries.load("read")["alike"],
         {"project": 1, "segments": ["0007"], "ends": ["7777", "7778"], "length": 4},
     ),
 }

@@ -10,10 +10,10 @@ import pytest
 
 import taskyard
 from taskyard import Invalid, Unavailable
+from taskyard.core.draft import Draft
 from taskyard.doors.cli import main
-from taskyard.draft import Draft
-from taskyard.stores.postgres import driver, pool, silence
-from taskyard.stores.postgres.adding import Batch
+from taskyard.stores.postgres import driver, pool, watched_connection
+from taskyard.stores.postgres.add import Batch
 from tests.conftest import taken, wait_until
 from tests.servers import postgres
 from tests.servers.pooler import Pooler
@@ -92,10 +92,10 @@ def test_behind_a_pooler_no_process_of_the_server_is_believed_to_be_known(url: s
     for said, pooled in (("", True), ("&pooler=session", False)):
         with taskyard.open(f"{pooler.url(url)}{said}", worker="ada") as yard:
             store: Any = yard._store
-            [line] = store._ground.pool.room.idle
+            [line] = store._context.pool.room.idle
             assert (line.pid, line.pooled) == (None, pooled)
     with taskyard.open(url) as yard:
-        [line] = yard._store._ground.pool.room.idle  # type: ignore[attr-defined]
+        [line] = yard._store._context.pool.room.idle  # type: ignore[attr-defined]
         assert (line.pid, line.pooled) == (line.info.backend_pid, False)
 
 
@@ -105,7 +105,7 @@ def test_a_pooler_that_is_said_to_be_one_of_sessions_is_told_settings_and_listen
 ) -> None:
     with taskyard.open(f"{pooler.url(url)}&pooler=session", worker="ada", durability="strict") as yard:
         store: Any = yard._store
-        [(path, commit)] = store._ground.pool.run(
+        [(path, commit)] = store._context.pool.run(
             "SELECT current_setting('search_path'), current_setting('synchronous_commit')", {}
         )
         assert (path, commit) == ("pg_catalog, pg_temp", "on")
@@ -144,9 +144,9 @@ def test_a_pooler_without_a_free_connection_is_waited_for_with_a_limit(
 def test_a_slow_add_behind_a_pooler_of_sessions_is_waited_for(
     url: str, pooler: Pooler, sql: Connection[Any], monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
-    monkeypatch.setattr(silence, "SILENCE", 0.2)
+    monkeypatch.setattr(watched_connection, "SILENCE", 0.2)
     with taskyard.open(f"{pooler.url(url)}{said}", worker="ada") as yard:
-        asked: Any = yard._store._ground.pool._asked  # type: ignore[attr-defined]
+        asked: Any = yard._store._context.pool._asked  # type: ignore[attr-defined]
         sql.autocommit = False
         sql.execute("LOCK TABLE taskyard.body IN EXCLUSIVE MODE")
         adding = threading.Thread(target=lambda: yard.add("build"))
@@ -163,10 +163,10 @@ def test_a_slow_add_behind_a_pooler_of_sessions_is_waited_for(
 def test_a_slow_statement_that_has_the_only_connection_of_a_pooler_is_waited_for(
     url: str, pooler: Pooler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silence, "SILENCE", 0.2)
+    monkeypatch.setattr(watched_connection, "SILENCE", 0.2)
     with taskyard.open(pooler.url(url), worker="ada") as yard:
         store: Any = yard._store
-        assert store._ground.pool.run("SELECT pg_sleep(2), 7", {})[0][1] == 7
+        assert store._context.pool.run("SELECT pg_sleep(2), 7", {})[0][1] == 7
 
 
 ADDS: dict[str, Any] = {
@@ -183,7 +183,7 @@ def test_an_add_that_is_lost_behind_a_pooler_and_made_all_the_same_is_made_once(
     url: str, pooler: Pooler, sql: Connection[Any], adds: str
 ) -> None:
     with taskyard.open(pooler.url(url), worker="ada") as yard:
-        asked: Any = yard._store._ground.pool._asked  # type: ignore[attr-defined]
+        asked: Any = yard._store._context.pool._asked  # type: ignore[attr-defined]
         added: list[Any] = []
         adding = threading.Thread(target=lambda: added.extend(ADDS[adds](yard)))
         sql.autocommit = False
@@ -207,7 +207,7 @@ def test_an_add_that_comes_after_it_was_said_again_is_refused_by_the_server(url:
         store: Any = yard._store
         batch = Batch([Draft("build", None, {})])
         said = [
-            store._ground.pool.attempt(lambda connection: store._adder._once_only(connection, batch, "ada"))[0]
+            store._context.pool.attempt(lambda connection: store._adder._once_only(connection, batch, "ada"))[0]
             for _ in range(3)
         ]
         assert {task.id for task in said} == {task.id for task in yard.find()}
@@ -257,9 +257,9 @@ def test_a_note_that_is_lost_behind_a_pooler_and_made_all_the_same_is_made_once(
 def test_a_pooler_that_gives_no_connection_any_more_is_given_up_and_said_to_have_none(
     url: str, pooler: Pooler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silence, "SILENCE", 0.2)
-    monkeypatch.setattr(silence, "QUEUE", 0.4)
-    monkeypatch.setattr(silence, "_PATIENCE", 0.2)
+    monkeypatch.setattr(watched_connection, "SILENCE", 0.2)
+    monkeypatch.setattr(watched_connection, "QUEUE", 0.4)
+    monkeypatch.setattr(watched_connection, "_PATIENCE", 0.2)
     monkeypatch.setattr(driver, "CONNECT_TIMEOUT", 2)
     monkeypatch.setattr(pool, "PATIENCE", 0.0)
     with (

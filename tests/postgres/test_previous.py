@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 import taskyard
-from taskyard.proof import History, Picture, check
+from taskyard.proof import FinalState, History, check
 from taskyard.stores.postgres import schema
 from tests.conftest import taken, wait_until
 from tests.servers import postgres
@@ -149,7 +149,7 @@ def test_workers_of_both_versions_keep_the_promise_together(packed: Path, url: s
         member.communicate("\n", timeout=120)
         assert member.returncode == 0
     with taskyard.open(url) as yard:
-        verdict = check(History.load(history), Picture.of(yard))
+        verdict = check(History.load(history), FinalState.of(yard))
         assert verdict.legal, str(verdict)
         counts = yard.counts()
         assert counts["done"] > ROUNDS

@@ -104,7 +104,7 @@ def test_a_role_cannot_see_nor_change_another_project(url: str, role: str, sql: 
     with taskyard.init(elsewhere, worker="eve") as other:
         theirs = other.add("secret").id
         held = taken(other.claim())
-        number = other._store._ground.project  # type: ignore[attr-defined]
+        number = other._store._context.project  # type: ignore[attr-defined]
         with pytest.raises(Unavailable, match="no yard"):
             taskyard.open(as_role(elsewhere, role))
         with psycopg.connect(as_role(url, role).partition("&project=")[0], autocommit=True) as mine:

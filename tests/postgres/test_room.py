@@ -12,7 +12,7 @@ import pytest
 import taskyard
 from taskyard import State, Unavailable
 from taskyard.doors.cli import main
-from taskyard.stores.postgres import driver, room
+from taskyard.stores.postgres import checkout, driver
 from tests.conftest import taken, wait_until
 from tests.servers import postgres
 from tests.servers.pooler import Pooler
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from taskyard import Yard
 
-THREADS = 2 * room.MOST
+THREADS = 2 * checkout.MOST
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_every_verb_does_with_a_single_connection(one_server_connection: str) ->
 def test_a_key_whose_task_is_pruned_in_this_moment_is_new(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     first = yard.add("build", key="k").id
     taken(yard.claim()).done()
-    looking: Any = yard._store._looking  # type: ignore[attr-defined]
+    looking: Any = yard._store._reader  # type: ignore[attr-defined]
     whole = looking.tasks
 
     def tasks(connection: Any, wanted: list[str]) -> Any:
@@ -100,7 +100,7 @@ def test_a_key_whose_task_is_pruned_in_this_moment_is_new(yard: Yard, monkeypatc
 
 
 def test_a_second_connection_is_refused_to_a_thread_that_has_one(yard: Yard) -> None:
-    pool: Any = yard._store._ground.pool  # type: ignore[attr-defined]
+    pool: Any = yard._store._context.pool  # type: ignore[attr-defined]
     with pytest.raises(AssertionError, match="one connection at a time"):
         pool.attempt(lambda _: yard.counts())
     assert yard.counts()["todo"] == 0
@@ -109,9 +109,9 @@ def test_a_second_connection_is_refused_to_a_thread_that_has_one(yard: Yard) -> 
 def test_a_connection_that_stays_in_use_is_waited_for_with_a_limit_and_an_error_that_says_so(
     yard: Yard, sql: Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "MOST", 2)
-    monkeypatch.setattr(room, "PATIENCE", 0.3)
-    place: Any = yard._store._ground.pool.room  # type: ignore[attr-defined]
+    monkeypatch.setattr(checkout, "MOST", 2)
+    monkeypatch.setattr(checkout, "PATIENCE", 0.3)
+    place: Any = yard._store._context.pool.room  # type: ignore[attr-defined]
     lock(sql, "body")
     with ThreadPoolExecutor(2) as crew:
         held = [crew.submit(yard.add, "build") for _ in range(2)]
@@ -126,10 +126,10 @@ def test_a_connection_that_stays_in_use_is_waited_for_with_a_limit_and_an_error_
 def test_heartbeats_go_on_while_every_other_connection_waits_for_a_lock(
     yard: Yard, sql: Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "MOST", 3)
+    monkeypatch.setattr(checkout, "MOST", 3)
     yard.add("build")
     claim = taken(yard.claim(lease=60))
-    place: Any = yard._store._ground.pool.room  # type: ignore[attr-defined]
+    place: Any = yard._store._context.pool.room  # type: ignore[attr-defined]
     lock(sql, "body")
     with ThreadPoolExecutor(3) as crew:
         held = [crew.submit(yard.add, "test") for _ in range(3)]

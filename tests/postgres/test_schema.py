@@ -113,7 +113,7 @@ def test_an_older_schema_is_refused_with_the_way_on(database: str, capsys: pytes
 
 
 def test_every_statement_has_a_name_and_no_two_in_a_file_are_the_same() -> None:
-    for file in ("adding", "claims", "looking", "moves", "schema", "tending"):
+    for file in ("add", "claims", "read", "moves", "schema", "upkeep"):
         found = queries.load(file)
         assert found
         assert all(name.isidentifier() and text for name, text in found.items())
@@ -130,7 +130,7 @@ def test_settings_of_a_project_are_its_own_and_have_the_sweep_prune(database: st
             ids = one.add_many([{"kind": "build"}] * 3)
             for id in ids:
                 one.cancel(id)
-            one._store._tending._mend_at = 0.0  # type: ignore[attr-defined]
+            one._store._upkeep._mend_at = 0.0  # type: ignore[attr-defined]
             assert one.sweep().mended == 2
             assert [task.id for task in one.find()] == ids[2:]
         with connection_to(database) as sql:

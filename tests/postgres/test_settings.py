@@ -10,7 +10,7 @@ import pytest
 import taskyard
 from taskyard import State
 from taskyard.doors.cli import main
-from taskyard.stores.postgres.silence import Line
+from taskyard.stores.postgres.watched_connection import WatchedConnection
 from tests.conftest import taken
 from tests.servers import postgres
 
@@ -89,15 +89,15 @@ def test_a_setting_of_the_roles_own_changes_nothing(odd: str) -> None:
 def test_a_connection_that_the_server_ends_in_between_is_told_as_unavailable(
     words: list[str], url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    execute = Line.execute
+    execute = WatchedConnection.execute
 
-    def ended(line: Line, statement: Any, *given: Any, **named: Any) -> Any:
+    def ended(line: WatchedConnection, statement: Any, *given: Any, **named: Any) -> Any:
         if isinstance(statement, str):  # not what a new connection is told first
             with psycopg.connect(url.partition("&project=")[0], autocommit=True) as sql:
                 sql.execute("SELECT pg_terminate_backend(%s, 5000)", (line.pid,))
         return execute(line, statement, *given, **named)
 
-    monkeypatch.setattr(Line, "execute", ended)
+    monkeypatch.setattr(WatchedConnection, "execute", ended)
     assert main([*words, "--yard", url]) == 8
     assert "once more" in capsys.readouterr().err
 

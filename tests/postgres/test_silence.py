@@ -11,7 +11,7 @@ import pytest
 
 import taskyard
 from taskyard import Unavailable
-from taskyard.stores.postgres import driver, pool, silence
+from taskyard.stores.postgres import driver, pool, watched_connection
 from tests.conftest import taken, wait_until
 from tests.servers.postgres import Server
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that waits does so for a shorter time."""
-    monkeypatch.setattr(silence, "SILENCE", 0.3)
+    monkeypatch.setattr(watched_connection, "SILENCE", 0.3)
     monkeypatch.setattr(pool, "PATIENCE", 1.0)
     monkeypatch.setattr(driver, "CONNECT_TIMEOUT", 2)  # the shortest that libpq knows
 
@@ -53,7 +53,7 @@ def test_a_frozen_server_is_unavailable_and_the_claim_holds_when_it_goes_on(hast
 
 def test_what_takes_long_is_waited_for(hasty: None, yard: Yard) -> None:
     store: Any = yard._store
-    assert store._ground.pool.run("SELECT pg_sleep(1.5), 7", {})[0][1] == 7
+    assert store._context.pool.run("SELECT pg_sleep(1.5), 7", {})[0][1] == 7
 
 
 def test_a_lock_that_is_held_for_long_is_waited_for(hasty: None, yard: Yard, sql: Connection[Any]) -> None:
@@ -77,7 +77,7 @@ def test_what_was_said_to_a_frozen_server_is_not_done_behind_the_back_of_whoever
     monkeypatch.setattr(pool, "PATIENCE", 30.0)
     with taskyard.init(server.url(), worker="ada") as yard:
         yard.add_many([{"kind": "build"}] * 20)
-        asked: Any = yard._store._ground.pool._asked  # type: ignore[attr-defined]
+        asked: Any = yard._store._context.pool._asked  # type: ignore[attr-defined]
         for _ in range(3):
             server.freeze()
             said = threading.Thread(target=yard.claim if verb == "claim" else lambda: yard.add("build"))
@@ -93,7 +93,7 @@ def test_what_was_said_to_a_frozen_server_is_not_done_behind_the_back_of_whoever
 def test_a_connection_that_breaks_while_it_is_set_up_is_no_error_of_the_driver(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pool_: Any = yard._store._ground.pool  # type: ignore[attr-defined]
+    pool_: Any = yard._store._context.pool  # type: ignore[attr-defined]
     pool_._durability = "fast"
     whole = driver.connect
 
@@ -118,7 +118,7 @@ def test_an_add_that_waits_for_a_standby_when_its_connection_breaks_is_not_said_
         psycopg.connect(server.url().partition("&project=")[0], autocommit=True) as sql,
     ):
         store: Any = yard._store
-        [line] = store._ground.pool.room.idle
+        [line] = store._context.pool.room.idle
         sql.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
         sql.execute("SELECT pg_reload_conf()")
         refused: list[Unavailable] = []

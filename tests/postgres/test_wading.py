@@ -100,7 +100,7 @@ def test_what_comes_back_is_found_within_a_second_or_when_nothing_else_is_left(
 
 def test_nothing_is_remembered_where_there_is_nothing_to_wade_through(yard: Yard, sql: Connection[Any]) -> None:
     yard.add_many([{"kind": "build"}] * 3)
-    project = yard._store._ground.project  # type: ignore[attr-defined]
+    project = yard._store._context.project  # type: ignore[attr-defined]
     sql.execute(CLAIM.replace("claim(1,", f"claim({project},"), (None, "nonce0001"))
     found = sql.execute("SELECT current_setting('taskyard.ford', true)").fetchone()
     assert found in ((None,), ("",))

@@ -16,19 +16,19 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import taskyard
-from taskyard.proof import Scribe, Witness
-from taskyard.proof.scribe import word
-from taskyard.proof.witness import drafted
+from taskyard.proof import HistoryWriter, RecordedYard
+from taskyard.proof.recorded_yard import drafted
+from taskyard.proof.recorder import word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
 
-def witness(yard: str, worker: str | None = None) -> Witness:
+def witness(yard: str, worker: str | None = None) -> RecordedYard:
     """The yard, opened; all that is asked for and told is written down."""
     opened = taskyard.open(yard, worker=worker)
-    return Witness(opened, Scribe(history(yard), opened.worker))
+    return RecordedYard(opened, HistoryWriter(history(yard), opened.worker))
 
 
 def history(yard: str) -> str:
@@ -58,7 +58,7 @@ def drain(yard: str, worker: str = "", lease: str = "60") -> None:
 def drain_by_command(yard: str, worker: str = "") -> None:
     """The same with a process for each claim and each done."""
     who = ["--worker", worker] if worker else []
-    scribe = Scribe(history(yard), worker)
+    scribe = HistoryWriter(history(yard), worker)
     line_up()
     while True:
         asked = scribe.ask("claim")
@@ -155,7 +155,7 @@ def sweep_for_ever(yard: str) -> None:
 def drop(yard: str, name: str, good: str, bad: str, how: str) -> None:
     """Put so many good and bad files into the drop box, as people and programs do; says what each good one is called."""
     line_up()
-    scribe = Scribe(history(yard), name)
+    scribe = HistoryWriter(history(yard), name)
     wrong = _bad_files(yard, name, scribe)
     for number in range(int(good)):
         content: dict[str, Any] = {"operation": "sharpen", "n": f"{name}-{number}", "parameters": {"filler": "x" * 200}}
@@ -167,7 +167,7 @@ def drop(yard: str, name: str, good: str, bad: str, how: str) -> None:
         say(content["n"])
 
 
-def _drop(scribe: Scribe, path: str, content: dict[str, Any], how: str) -> None:
+def _drop(scribe: HistoryWriter, path: str, content: dict[str, Any], how: str) -> None:
     options = {"key": content["taskId"]} if "taskId" in content else {}
     asked = scribe.ask("drop", drafts=[drafted({"kind": content["operation"], "data": content, **options})])
     _put(path, json.dumps(content, indent=2), how)
@@ -193,7 +193,7 @@ def _put(path: str, text: str, how: str) -> None:
         os.rename(hidden, path)
 
 
-def _bad_files(yard: str, name: str, scribe: Scribe) -> Iterator[None]:
+def _bad_files(yard: str, name: str, scribe: HistoryWriter) -> Iterator[None]:
     """One after the other a file that can never be a task, each of another sort."""
     sorts: dict[str, Any] = {
         "no-json": "this is not JSON",
@@ -270,7 +270,7 @@ def live(yard: str, worker: str, seed: str) -> None:
                 _live_once(opened, chance)
 
 
-def _live_once(opened: Witness, chance: Random) -> None:
+def _live_once(opened: RecordedYard, chance: Random) -> None:
     verb = chance.choice(("add", "add", *["work"] * 12, "cancel", "edit", "edit", "retry", "retry", "resume"))
     if verb == "add":
         opened.add_many([{"kind": chance.choice("abc"), "data": chance.random()}] * chance.randint(1, 5))

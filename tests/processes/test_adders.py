@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard.stores.directory.segments import SIZE
+from taskyard.stores.directory.tasks.segments import SIZE
 from tests.conftest import wait_until
 from tests.processes import tools
 from tests.processes.crew import witness

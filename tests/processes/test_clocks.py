@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import times
+from taskyard.core import times
 from tests.conftest import taken, wait_until
 from tests.processes import tools
 from tests.processes.crew import witness

@@ -152,7 +152,7 @@ if child == 0:
     import time; time.sleep(600)
     os._exit(0)
 print(json.dumps(child), flush=True)
-type(yard._store._ground.disk).write = staticmethod(lambda *_: os.kill(os.getpid(), 9))
+type(yard._store._context.disk).write = staticmethod(lambda *_: os.kill(os.getpid(), 9))
 claim.done()
 """
     words = (tools.PYTHON, "-c", SAYS + script, place, "ada")
@@ -163,7 +163,7 @@ claim.done()
         with taskyard.open(place, worker="eve") as yard:
             yard.sweep()
             assert [event["event"] for event in yard.events(task=task)] == ["added", "claimed", "done"]
-            assert os.listdir(f"{place}/writers") == [yard._store._ground.writer.tag]  # type: ignore[attr-defined]
+            assert os.listdir(f"{place}/writers") == [yard._store._context.writer.tag]  # type: ignore[attr-defined]
     finally:
         os.kill(child, signal.SIGKILL)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.ids import LENGTH
+from taskyard.core.ids import LENGTH
 from tests.conftest import taken, wait_until
 from tests.processes import tools
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-    from taskyard.proof import Witness
+    from taskyard.proof import RecordedYard
 
     Crew = Callable[..., subprocess.Popen[str]]
 
 WORKERS = 4
 
 
-def add_graph(yard: Witness, tasks: int, chance: random.Random) -> dict[str, list[str]]:
+def add_graph(yard: RecordedYard, tasks: int, chance: random.Random) -> dict[str, list[str]]:
     """Layers of up to 30 tasks, each after up to five of the layers before it, in several kinds and so in several segments."""
     graph: dict[str, list[str]] = {}
     while len(graph) < tasks:

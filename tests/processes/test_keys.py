@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import taskyard
-from taskyard.stores.directory import mending
+from taskyard.stores.directory.recovery import crashes
 from tests.directory.stories import check_places
 from tests.processes import tools
 
@@ -51,7 +51,7 @@ def test_two_adders_of_the_same_thousand_keys_that_are_killed_at_random_add_one_
     assert len(ids) == KEYS
     tools.judge(place)  # one key, one task, whoever asked
     # Files without a key that their adder had no time to link are left alone for long; here nobody is at work any more.
-    monkeypatch.setattr(mending, "PATIENCE", -1)
+    monkeypatch.setattr(crashes, "PATIENCE", -1)
     with taskyard.open(place) as yard:
         yard.sweep()
         assert sorted(check_places(place)) == sorted(ids.values())

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import taskyard
-from taskyard import times
+from taskyard.core import times
 from tests.conftest import wait_until
 from tests.processes import tools
 

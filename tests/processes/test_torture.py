@@ -13,8 +13,8 @@ import pytest
 
 import taskyard
 from taskyard import opening
-from taskyard.stores import vigil
-from taskyard.stores.directory import safety
+from taskyard.stores import run_lock
+from taskyard.stores.directory.filesystem import safety
 from tests.conftest import wait_until
 from tests.processes import tools
 from tests.processes.terminal import Terminal
@@ -27,7 +27,7 @@ SABOTAGE = """
 import os, random, shutil, time
 
 def rename_by_copy():
-    from taskyard.stores.directory.disk import Disk
+    from taskyard.stores.directory.filesystem.disk import Disk
     def rename(path, target):
         shutil.copyfile(path, target)
         time.sleep(0.01)
@@ -38,8 +38,8 @@ def rename_by_copy():
     Disk.rename = staticmethod(rename)
 
 def endings_by_id():
-    from taskyard import settling
-    from taskyard.task import State
+    from taskyard.yard import settling
+    from taskyard.core.task import State
     def settle(yard, claim, verb, decide, *more):
         standing = yard._store.stand(claim._parsed().id)
         if standing.state is State.PROCESSING:
@@ -60,7 +60,7 @@ def forgetful_adds():
     DirectoryStore.add = forgetful
 
 def fences_from_nought():
-    from taskyard import moves
+    from taskyard.core import moves
     back = moves._back
     def forgotten(*args):
         move = back(*args)
@@ -251,7 +251,7 @@ def test_where_a_lock_proves_nothing_what_a_killed_one_left_is_only_told_of(
 ) -> None:
     left = tmp_path / "yard-torture-0123abcd"
     left.mkdir()
-    (left / "running").write_bytes(vigil._mark(str(left)))
+    (left / "running").write_bytes(run_lock._mark(str(left)))
     taskyard.init(tmp_path / "yard").close()
     monkeypatch.setattr(safety, "is_local", lambda _: False)
     scratch = opening.scratch(tmp_path / "yard", {})

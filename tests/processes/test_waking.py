@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.stores.bell import Bell
-from taskyard.stores.directory.disk import Disk
-from taskyard.stores.directory.watch import Watch
+from taskyard.stores.directory.filesystem.disk import Disk
+from taskyard.stores.directory.log.watch import Watch
+from taskyard.stores.wakeup import Wakeup
 from tests.conftest import is_listening, taken, wait_until
 from tests.processes import tools
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from taskyard.task import Standing
+    from taskyard.core.task import Standing
 
 LONG, SOON = 60.0, 15.0
 
@@ -95,7 +95,7 @@ def test_only_whoever_waits_pays_for_it(place: str) -> None:
     done = subprocess.run(
         [tools.PYTHON, "-c", probe, place], capture_output=True, text=True, check=True, env=tools.environment()
     )
-    assert {"ctypes", "select", "taskyard.stores.bell"} & set(done.stdout.split()) == set()
+    assert {"ctypes", "select", "taskyard.stores.wakeup"} & set(done.stdout.split()) == set()
 
 
 def test_a_yard_on_a_full_machine_is_looked_at_now_and_then(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def _woken_by_an_add(place: str) -> None:
 
 
 def test_a_bell_that_cannot_be_had_is_tried_for_again(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    bell = Bell(Watch(Disk(), place, local=True))
+    bell = Wakeup(Watch(Disk(), place, local=True))
     with monkeypatch.context() as patched:
         patched.setattr(Disk, "watcher", lambda _: (_ for _ in ()).throw(OSError(errno.EMFILE, "")))
         heard = bell.listen()
@@ -142,18 +142,18 @@ def test_a_bell_that_cannot_be_had_is_tried_for_again(place: str, monkeypatch: p
 
 
 def test_naps_grow_where_nobody_rings(place: str) -> None:
-    bell = Bell(Watch(Disk(), place, local=False))
+    bell = Wakeup(Watch(Disk(), place, local=False))
     naps = [bell._nap(number) for number in (0, 5, 10, 1000)]
     assert naps[0] <= 0.005
     assert naps == sorted(naps)
     assert 1.5 <= naps[-1] <= 2.0
-    assert Bell(Watch(Disk(), place, local=True))._nap(1000) <= 1.0
+    assert Wakeup(Watch(Disk(), place, local=True))._nap(1000) <= 1.0
 
 
 @pytest.mark.damages("a worker of a short name is made up")
 def test_the_death_of_a_worker_rings(place: str) -> None:
     """Its file in workers/ is open for writing as long as it lives; the folder may be made after the waiter began."""
-    bell = Bell(Watch(Disk(), place, local=True))
+    bell = Wakeup(Watch(Disk(), place, local=True))
     heard = bell.listen()
     if not os.path.exists(f"{place}/workers"):
         os.mkdir(f"{place}/workers")
@@ -226,7 +226,7 @@ def test_nothing_is_left_open(place: str) -> None:
 
 
 def test_a_close_ends_the_waits_of_other_threads_and_lets_go_of_everything(place: str) -> None:
-    bell = Bell(Watch(Disk(), place, local=True))
+    bell = Wakeup(Watch(Disk(), place, local=True))
     heard = bell.listen()
     ended: list[bool] = []
     threads = [threading.Thread(target=lambda: ended.append(bell.wait(LONG, heard) != heard)) for _ in range(3)]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from taskyard import open as open_yard
-from taskyard.proof import History, Picture, check
+from taskyard.proof import FinalState, History, check
 from taskyard.stores.directory.names import Lane, Token
 from tests.processes.crew import history
 
@@ -167,7 +167,7 @@ def judge(yard: str | Path, *, drained: bool = False, log: bool = True) -> Verdi
     """Whether all that everybody was told, and the yard now, are legal; a violation fails the test. Nobody may be at work."""
     with open_yard(yard) as opened:
         opened.sweep()
-        verdict = check(History.load(history(str(yard))), Picture.of(opened, drained=drained, log=log))
+        verdict = check(History.load(history(str(yard))), FinalState.of(opened, drained=drained, log=log))
     assert verdict.legal, str(verdict)
     return verdict
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from taskyard.proof import History, Picture, Verdict, check
+from taskyard.core.task import State, Task
+from taskyard.proof import FinalState, History, Verdict, check
+from taskyard.proof.final_state import Final
 from taskyard.proof.history import Operation
-from taskyard.proof.picture import Final
-from taskyard.proof.scribe import word
+from taskyard.proof.recorder import word
 from taskyard.store import Report
-from taskyard.task import State, Task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +115,7 @@ class Tale:
         return self
 
     def verdict(self) -> Verdict:
-        return check(History(self.operations), Picture(self.tasks, self.listed, self.events, drained=self.drained))
+        return check(History(self.operations), FinalState(self.tasks, self.listed, self.events, drained=self.drained))
 
     def codes(self) -> set[str]:
         return set(self.verdict().codes)

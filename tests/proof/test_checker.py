@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard.proof.scribe import word
+from taskyard.proof.recorder import word
 from taskyard.proof.verdict import CODES
 
 from .tales import ONE, THREE, TWO, Tale, done, handle, taken_over

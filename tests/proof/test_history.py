@@ -11,9 +11,9 @@ import pytest
 
 import taskyard
 from taskyard import ClaimLost, Invalid
-from taskyard.proof import History, Picture, Scribe, Witness, check
+from taskyard.proof import FinalState, History, HistoryWriter, RecordedYard, check
 from taskyard.proof.history import read
-from taskyard.proof.scribe import clock, word
+from taskyard.proof.recorder import clock, word
 from tests.conftest import taken
 from tests.processes import tools
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 WRITER = """
 import os, sys
-from taskyard.proof import Scribe
-scribe = Scribe(sys.argv[1], "ada")
+from taskyard.proof import HistoryWriter
+scribe = HistoryWriter(sys.argv[1], "ada")
 scribe.told(scribe.ask("claim", id=None), claims=[])
 scribe.ask("claim", id=None)
 os.kill(os.getpid(), 9)
@@ -41,7 +41,7 @@ def test_what_was_said_outlives_its_process_and_the_last_question_has_no_answer(
 
 def test_processes_of_one_kernel_share_a_clock_and_others_share_none(tmp_path: Path) -> None:
     subprocess.run([tools.PYTHON, "-c", WRITER, str(tmp_path)], check=False)
-    scribe = Scribe(tmp_path, "bob")
+    scribe = HistoryWriter(tmp_path, "bob")
     scribe.ask("resume")
     scribe.close()
     claim, _, resume = sorted(History.load(tmp_path), key=lambda op: op.begin or 0)
@@ -54,13 +54,13 @@ def test_processes_of_one_kernel_share_a_clock_and_others_share_none(tmp_path: P
 
 def test_a_time_namespace_is_a_clock_of_its_own() -> None:
     words = tools.unshared("--time", "--fork")
-    script = "from taskyard.proof.scribe import clock; print(clock())"
+    script = "from taskyard.proof.recorder import clock; print(clock())"
     told = subprocess.run([*words, tools.PYTHON, "-c", script], capture_output=True, text=True, check=True)
     assert told.stdout.strip() != clock()
 
 
 def test_a_line_that_is_not_whole_was_never_said(tmp_path: Path) -> None:
-    scribe = Scribe(tmp_path, "ada")
+    scribe = HistoryWriter(tmp_path, "ada")
     scribe.ask("resume")
     scribe.close()
     [path] = tmp_path.iterdir()
@@ -87,7 +87,7 @@ def test_a_long_value_is_known_by_its_digest() -> None:
 
 
 def test_a_witness_writes_down_every_verb_and_the_checker_understands_it(yard_url: str, tmp_path: Path) -> None:
-    with Witness(taskyard.open(yard_url, worker="ada"), Scribe(tmp_path / "history", "ada")) as yard:
+    with RecordedYard(taskyard.open(yard_url, worker="ada"), HistoryWriter(tmp_path / "history", "ada")) as yard:
         id = yard.add("build", {"n": 1}, key="k").id
         yard.add("build", {"n": 1}, key="k")
         yard.add_many([{"kind": "test"}] * 2)
@@ -117,7 +117,7 @@ def test_a_witness_writes_down_every_verb_and_the_checker_understands_it(yard_ur
             "add", "add", "add", "edit", "claim", "heartbeat", "note", "resume", "release", "done", "done", "claim", "done",
             "claim", "fail", "cancel", "retry", "claim", "fail",
         ]  # fmt: skip
-        verdict = check(History.load(tmp_path / "history"), Picture.of(yard.yard))
+        verdict = check(History.load(tmp_path / "history"), FinalState.of(yard.yard))
         assert verdict.legal, str(verdict)
         assert verdict.figures["claims"] == 5
         assert verdict.figures["refused_late"] == 1
@@ -125,7 +125,7 @@ def test_a_witness_writes_down_every_verb_and_the_checker_understands_it(yard_ur
 
 
 def test_checking_a_long_history_takes_no_time_to_speak_of(tmp_path: Path) -> None:
-    with Witness(taskyard.init("memory:long"), Scribe(tmp_path, "ada")) as yard:
+    with RecordedYard(taskyard.init("memory:long"), HistoryWriter(tmp_path, "ada")) as yard:
         yard.add_many([{"kind": "build", "data": n} for n in range(3000)])
         while (claim := yard.claim()) is not None:
             claim.done()
@@ -134,7 +134,7 @@ def test_checking_a_long_history_takes_no_time_to_speak_of(tmp_path: Path) -> No
             claim = yard.claim()
             assert claim is not None
             claim.release()
-        picture, history = Picture.of(yard.yard), History.load(tmp_path)
+        picture, history = FinalState.of(yard.yard), History.load(tmp_path)
         began = time.process_time()
         assert check(history, picture).legal
         assert time.process_time() - began < 5

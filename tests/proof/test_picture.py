@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import taskyard
-from taskyard.proof import picture
+from taskyard.proof import final_state
 from tests.conftest import taken
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_a_move_that_was_logged_late_is_in_its_place_though_the_log_is_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picture, "_LOG_PAGE", 2)
+    monkeypatch.setattr(final_state, "_LOG_PAGE", 2)
     with taskyard.init(tmp_path / "yard") as yard:
         late = yard.add("build")
         for _ in range(2):
@@ -26,7 +26,7 @@ def test_a_move_that_was_logged_late_is_in_its_place_though_the_log_is_read_in_p
         (page,) = (tmp_path / "yard" / "events").iterdir()
         added, *others = page.read_text(encoding="utf-8").splitlines(keepends=True)
         page.write_text("".join([*others, added]), encoding="utf-8")
-        events = picture.Picture.of(yard).events
+        events = final_state.FinalState.of(yard).events
     assert events is not None
     assert [event["event"] for event in events if event["task"] == late.id] == ["added", "claimed", "done"]
     assert len(events) == 5

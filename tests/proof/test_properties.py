@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import taskyard
 from taskyard import TaskyardError
-from taskyard.proof import History, Picture, Scribe, Witness, check
+from taskyard.proof import FinalState, History, HistoryWriter, RecordedYard, check
 from tests.conftest import STORES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from taskyard.proof.history import Operation
-    from taskyard.proof.witness import Held
+    from taskyard.proof.recorded_yard import Held
 
 _serial = itertools.count(1)
 WORKERS = ("ada", "bob", "cem")
@@ -41,10 +41,10 @@ class Play:
         self.folder = tempfile.mkdtemp(prefix="taskyard-play-")
         url = f"memory:play-{next(_serial)}" if store == "memory" else f"{self.folder}/yard"
         self.keeper = taskyard.init(url, durability="fast")
-        self.crew = [Witness(taskyard.open(url, worker=name), self._scribe(name)) for name in WORKERS]
+        self.crew = [RecordedYard(taskyard.open(url, worker=name), self._scribe(name)) for name in WORKERS]
         self.ids: list[str] = []
         self.claims: list[Held] = []
-        self.verbs: dict[str, Callable[[Witness, int], object]] = {
+        self.verbs: dict[str, Callable[[RecordedYard, int], object]] = {
             "add": lambda who, pick: self.ids.append(who.add("build", {"n": pick}, after=self._some(pick)).id),
             "keyed": lambda who, pick: self.ids.append(who.add("build", pick, key=f"key-{pick % 3}").id),
             "many": lambda who, pick: self.ids.extend(who.add_many([{"kind": "test", "data": pick}] * 2)),
@@ -52,8 +52,8 @@ class Play:
             "resume": lambda who, pick: self.claims.extend(who.resume()),
         }
 
-    def _scribe(self, name: str) -> Scribe:
-        return Scribe(f"{self.folder}/history", name)
+    def _scribe(self, name: str) -> HistoryWriter:
+        return HistoryWriter(f"{self.folder}/history", name)
 
     def _some(self, pick: int) -> list[str]:
         return [self.ids[-1]] if pick == 7 and self.ids else []
@@ -76,7 +76,7 @@ class Play:
         arguments: dict[str, tuple[Any, ...]] = {"done": (pick,), "fail": ("why", pick > 2), "note": ("word",)}
         getattr(claim, "done" if verb == "again" else verb)(*arguments.get("done" if verb == "again" else verb, ()))
 
-    def told(self, steps: list[tuple[str, int, int]]) -> tuple[History, Picture]:
+    def told(self, steps: list[tuple[str, int, int]]) -> tuple[History, FinalState]:
         """The history of these steps and the yard after them."""
         try:
             for step in steps:
@@ -84,7 +84,7 @@ class Play:
                     self.step(*step)
                 except TaskyardError:
                     continue  # a refusal is an answer too
-            return History.load(f"{self.folder}/history"), Picture.of(self.keeper)
+            return History.load(f"{self.folder}/history"), FinalState.of(self.keeper)
         finally:
             for witness in self.crew:
                 witness.__exit__(None, None, None)

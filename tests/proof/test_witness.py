@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import taskyard
-from taskyard.proof import History, Picture, Scribe, Witness, check
+from taskyard.proof import FinalState, History, HistoryWriter, RecordedYard, check
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_all_that_a_worker_with_several_slots_does_is_witnessed(yard_url: str, tmp_path: Path) -> None:
-    with Witness(taskyard.open(yard_url, "ada"), Scribe(tmp_path / "history", "ada")) as witness:
+    with RecordedYard(taskyard.open(yard_url, "ada"), HistoryWriter(tmp_path / "history", "ada")) as witness:
         witness.add_many([{"kind": "build", "data": n} for n in range(60)])
         stand_in: Any = witness
         worker = taskyard.Worker(stand_in)
@@ -27,6 +27,6 @@ def test_all_that_a_worker_with_several_slots_does_is_witnessed(yard_url: str, t
 
         worker.run(concurrency=4, drain=True)
     with taskyard.open(yard_url) as yard:
-        verdict = check(History.load(tmp_path / "history"), Picture.of(yard, drained=True))
+        verdict = check(History.load(tmp_path / "history"), FinalState.of(yard, drained=True))
     assert verdict.legal, str(verdict)
     assert (verdict.figures["claims"], verdict.figures["done"], verdict.figures["failed"]) == (60, 57, 3)

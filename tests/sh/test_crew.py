@@ -62,9 +62,9 @@ done
 """
 PYTHON_WORKER = """
 import sys, time, taskyard
-from taskyard.proof import Scribe, Witness
+from taskyard.proof import HistoryWriter, RecordedYard
 opened = taskyard.open(sys.argv[1])
-with Witness(opened, Scribe(sys.argv[2], opened.worker)) as yard:
+with RecordedYard(opened, HistoryWriter(sys.argv[2], opened.worker)) as yard:
     while True:
         claim = yard.claim(lease=2)
         if claim is None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.errors import TaskyardError
-from taskyard.stores.directory import dropped
+from taskyard.core.errors import TaskyardError
+from taskyard.stores.directory.dropbox import file_format
 from tests.conftest import taken
 from tests.directory.stories import check_log, check_nothing_is_stuck, check_places
 from tests.processes import tools
@@ -145,8 +145,8 @@ NOT_WHOLE: tuple[bytes, ...] = (
 def test_what_is_no_object_may_be_on_its_way_in_and_stays(sh: Shell, place: str) -> None:
     tools.settle(place, settle=60)
     for number, content in enumerate(NOT_WHOLE):
-        with pytest.raises(dropped.NotWhole):
-            dropped.parse(content)
+        with pytest.raises(file_format.NotWhole):
+            file_format.parse(content)
         drop(place, f"{number}", content)
     refused = sh.run("claim_task")
     assert (refused.code, refused.out) == (3, "")

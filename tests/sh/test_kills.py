@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard.stores.directory import mending
+from taskyard.stores.directory.recovery import crashes
 from tests.conftest import taken
 from tests.directory.stories import check_log, check_nothing_is_stuck, check_places
 from tests.processes import tools
@@ -181,7 +181,7 @@ def test_a_kill_anywhere_leaves_nothing_for_anybody_to_repair(
             if not died:
                 assert shown.holds(yard, ready, ran.stdout), ran
             with monkeypatch.context() as patience:
-                patience.setattr(mending, "PATIENCE", -1)  # ten minutes later
+                patience.setattr(crashes, "PATIENCE", -1)  # ten minutes later
                 yard.sweep()
                 yard.sweep()  # what the first has put to use again, a marker say, is as young as that
             assert set(os.listdir(f"{url}/tmp")) <= {"clock"}, f"after a kill at {fatal} of {ran.args}"

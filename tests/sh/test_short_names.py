@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard import ids
+from taskyard.core import ids
 
 if TYPE_CHECKING:
     from taskyard import Yard

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import times
+from taskyard.core import times
 from tests.conftest import taken, wait_until
 from tests.directory.stories import check_log, check_nothing_is_stuck, check_places
 from tests.processes import tools

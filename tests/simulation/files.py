@@ -144,7 +144,7 @@ class Files:
             self.names[folder] = self.names[folder].copy()
         return self.names[folder]
 
-    # Looking
+    # Reader
 
     def split(self, path: str) -> tuple[str, str]:
         """The folder, which must be there, and the name in it."""

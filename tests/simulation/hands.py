@@ -110,19 +110,19 @@ class Hand:
 
     def in_two_threads(self, first: Callable[[], object], second: Callable[[], object]) -> None:
         """Do both in one process: the second whole, between a move of the first and its event."""
-        journal, kernel = self.yard._store._ground.journal, self._package.kernel
+        log, kernel = self.yard._store._context.log, self._package.kernel
         one, other = kernel.thread, kernel.thread + 1
 
         def append(line: bytes) -> None:
-            del journal.append
+            del log.append
             kernel.thread = other
             try:
                 second()
             finally:
                 kernel.thread = one
-            journal.append(line)
+            log.append(line)
 
-        journal.append = append
+        log.append = append
         first()
 
     def fail(self, claim: Any, reason: str = "no", **options: Any) -> bool:
@@ -209,10 +209,10 @@ class Hand:
 
     def sweep_in(self, *duties: str) -> bool:
         """Some of the duties that make up a sweep, or all of them; between two, this process is what it remembers."""
-        mending = self.yard._store._mending
+        mending = self.yard._store._crash_recovery
 
         def ask() -> None:
-            known = {"now": mending._ground.clock.exact(), "by": self.worker}
+            known = {"now": mending._context.clock.exact(), "by": self.worker}
             for duty in duties:
                 self._rest(duty, known)
                 if duty == REAP:

@@ -97,13 +97,13 @@ def done_before_its_result_is_synced(package: Package) -> None:
 @plant("sweep-done", "plain", "lost")
 def unlink_on_one_listing(package: Package) -> None:
     """Two names in what was just listed are one too many: the older goes."""
-    patrol = package.module("stores.directory.patrol").Patrol
+    patrol = package.module("stores.directory.patrol").SegmentRecovery
     token = package.module("stores.directory.names").Token
 
     def twins(self: Any, segment: str) -> int:
         seen: dict[str, tuple[int, str]] = {}
         for folder, lane in self._folders(segment):
-            for name in self._ground.lookup.names(folder):
+            for name in self._context.locator.names(folder):
                 parsed = token.parse(name, lane) if name.startswith(segment) else None
                 if parsed is not None and parsed.id in seen:
                     self._disk.remove(min(seen[parsed.id], (parsed.fence, f"{folder}/{name}"))[1])
@@ -148,7 +148,7 @@ def key_written_before_its_task(package: Package) -> None:
 
     def take(self: Any, key: str, written: str, *, sync: bool) -> bool:
         path = self.path(key)
-        self._ground.mover.ensure(path.rpartition("/")[0])
+        self._context.mover.ensure(path.rpartition("/")[0])
         try:
             self._disk.create(path, self._disk.read(written), sync=False)
         except FileExistsError:
@@ -166,11 +166,11 @@ def heartbeat_without_a_look_at_the_list(package: Package) -> None:
     original = claims.renew
 
     def renew(self: Any, *args: Any) -> Any:
-        self._ground.local = True
+        self._context.local = True
         try:
             return original(self, *args)
         finally:
-            self._ground.local = False
+            self._context.local = False
 
     claims.renew = renew
 
@@ -191,7 +191,7 @@ def edit_onto_the_old_name(package: Package) -> None:
         path = "/".join(standing.place)
         if not self._disk.exists(path):
             return False
-        fresh = self._ground.draft()
+        fresh = self._context.draft()
         self._disk.create(fresh, body.encode(standing.id, draft, None), sync=False)
         self._disk.rename(fresh, path)
         return True
@@ -202,22 +202,22 @@ def edit_onto_the_old_name(package: Package) -> None:
 @plant("look-move", "plain", "lost")
 def not_found_after_one_pass(package: Package) -> None:
     """It was in none of the folders."""
-    package.module("stores.directory.lookup")._PASSES = 1
+    package.module("stores.directory.locator")._PASSES = 1
 
 
 @plant("done-patrol", "stale", "lost")
 def remembered_names_believed(package: Package) -> None:
     """What the kernel says is not there is not there."""
-    package.module("stores.directory.ground")._disk = lambda *_, **__: _disk(package)()
+    package.module("stores.directory.context")._disk = lambda *_, **__: _disk(package)()
     # Whoever looks for what other programs have moved lists the folders above, and forgets by that what was missing.
-    package.module("stores.directory.lookup").Lookup._astray = lambda *_: {}
+    package.module("stores.directory.locator").Locator._astray = lambda *_: {}
 
 
 @plant("churned-need", "plain", "too early")
 def gone_because_it_was_not_found(package: Package) -> None:
     """A needed task that is nowhere was done and pruned, and the look was thorough."""
     package.module("stores.directory.missing").Missing.is_gone = lambda *_: True
-    package.module("stores.directory.lookup")._PASSES = 1
+    package.module("stores.directory.locator")._PASSES = 1
 
 
 @plant("fail-untangle", "foreign", "too early")
@@ -225,7 +225,7 @@ def needs_that_cannot_be_seen_are_met(package: Package) -> None:
     """What is not there is not needed any more, and whoever needs nothing can go."""
     os = package.kernel.os
     _disk(package).exists = lambda self, path: os.path.lexists(path)
-    package.module("stores.directory.untangling").Untangling._is_free = lambda *_: True
+    package.module("stores.directory.untangling").EdgeRecovery._is_free = lambda *_: True
 
 
 @plant("add-claim", "power", "lost")
@@ -244,8 +244,8 @@ def file_synced_without_its_folder(package: Package) -> None:
 def needs_looked_at_before_they_are_registered(package: Package) -> None:
     """What it comes after was looked up a moment ago."""
     package.module("stores.directory.adding").Adder.look = lambda *_: None
-    package.module("stores.directory.untangling").Untangling.walk = lambda *_: 0
-    package.module("stores.directory.untangling").Untangling.after = lambda *_: None
+    package.module("stores.directory.untangling").EdgeRecovery.walk = lambda *_: 0
+    package.module("stores.directory.untangling").EdgeRecovery.after = lambda *_: None
 
 
 @plant("add-claim", "crash", "log")
@@ -259,7 +259,7 @@ def log_without_an_intent(package: Package) -> None:
 def one_intent_for_all_threads(package: Package) -> None:
     """A process makes one move at a time, until somebody gives it threads."""
     package.module("stores.directory.writers").get_ident = lambda: 1
-    package.module("stores.directory.journal").get_ident = lambda: 1
+    package.module("stores.directory.log").get_ident = lambda: 1
 
 
 @plant("resume-zombie", "plain", "result", "acknowledged", "late verb")
@@ -270,9 +270,9 @@ def ending_that_looks_before_it_moves(package: Package) -> None:
 
     def shift(self: Any, standing: Any, move: Any, by: str, lapsed: bool = False, more: Any = None) -> bool:
         if move.event == "done":
-            found = self._ground.lookup.find(standing.id)
+            found = self._context.locator.find(standing.id)
             if str(found.state) == "processing":
-                standing = found.token.standing(found.state, found.place, self._ground.policy)
+                standing = found.token.standing(found.state, found.place, self._context.policy)
         return bool(original(self, standing, move, by, lapsed, more))
 
     shifts.shift = shift
@@ -308,8 +308,8 @@ def let_go_by_the_first_that_is_done(package: Package) -> None:
     edges = package.module("stores.directory.edges").Edges
 
     def meet(self: Any, id: str, other: str, *, tidy: bool = True) -> bool:
-        self._ground.bounds.remove(f"{self._needs(id)}/{other}")
-        self._ground.mover.drop(self._needs(id))
+        self._context.links.remove(f"{self._needs(id)}/{other}")
+        self._context.mover.drop(self._needs(id))
         return True
 
     edges._meet = meet

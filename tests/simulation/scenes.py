@@ -247,9 +247,9 @@ DUTIES = {
     "finish": ("_finish_adds",),
     "bury": ("_bury",),
     "log": ("_log_for_the_dead", "_log_for_shells"),
-    "untangle": ("_untangling.walk",),
-    "patrol": ("_patrol.walk",),
-    "forget": ("_forget_dead_workers", "_pruning.by_retention"),
+    "untangle": ("_edge_recovery.walk",),
+    "patrol": ("_segment_recovery.walk",),
+    "forget": ("_forget_dead_workers", "_pruner.by_retention"),
     "reap": (REAP,),
 }
 """What a sweep does, in its order."""
@@ -409,7 +409,7 @@ SCENES = {
         Scene("sweep-done", claimed_before, [("ada", done), ("eve", sweep)]),
         Scene("release-twice", claimed_before, [("ada", release_and_take), ("bob", take)]),
         Scene("twin-sweep-claim", twin_of_a_held_task, [("eve", sweep), ("bob", take)]),
-        Scene("edit-sweep", one_task, [("ada", edit), ("eve", sweeping("_patrol.walk"))]),
+        Scene("edit-sweep", one_task, [("ada", edit), ("eve", sweeping("_segment_recovery.walk"))]),
         Scene("edit-apart", one_task, [("ada", editing(data={"n": 9})), ("bob", editing(priority=1))]),
         Scene("two-drops", dropped_before, [("user", drop_again), ("ada", reap)]),
         Scene("broken-drop", broken_drop, [("ada", reap), ("bob", reap)]),
@@ -423,9 +423,9 @@ SCENES = {
         Scene("add-work", known_and_empty_lane, [("bob", add), ("ada", work)]),
         Scene("prune-retry", ended_long_ago, [("ada", retry), ("eve", prune)]),
         Scene("prune-key", ended_long_ago, [("ada", add_with_key), ("eve", prune)]),
-        Scene("fail-untangle", after_one, [("ada", fail_for_good), ("eve", looking_before("_untangling.walk"))]),
-        Scene("churned-need", after_one, [("ada", take_and_release), ("eve", sweeping("_untangling.walk"))]),
-        Scene("done-patrol", one_task, [("ada", done), ("eve", looking_before("_patrol.walk"))]),
+        Scene("fail-untangle", after_one, [("ada", fail_for_good), ("eve", looking_before("_edge_recovery.walk"))]),
+        Scene("churned-need", after_one, [("ada", take_and_release), ("eve", sweeping("_edge_recovery.walk"))]),
+        Scene("done-patrol", one_task, [("ada", done), ("eve", looking_before("_segment_recovery.walk"))]),
         Scene("look-move", claimed_before, [("ada", release), ("bob", look), ("cyd", take)]),
     )
 }

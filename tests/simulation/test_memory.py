@@ -84,7 +84,7 @@ def test_a_sweep_by_its_duties_is_the_sweep(monkeypatch: pytest.MonkeyPatch) -> 
     world = stage.play()
     world.alone(50, "eve")
     hand = Hand(stage.package, world.root, "eve")
-    mending, done = hand.yard._store._mending, list[str]()
+    mending, done = hand.yard._store._crash_recovery, list[str]()
     duties = list(chain(*DUTIES.values()))
     for duty in duties[:-1]:
         within, _, name = duty.rpartition(".")
@@ -94,7 +94,7 @@ def test_a_sweep_by_its_duties_is_the_sweep(monkeypatch: pytest.MonkeyPatch) -> 
     hand.yard.sweep()
     world.over()
     assert done == duties
-    called = set(mending.mend.__code__.co_names) - {"_ground", "clock", "exact"}
+    called = set(mending.mend.__code__.co_names) - {"_context", "clock", "exact"}
     assert called == {part for duty in duties[:-1] for part in duty.split(".")}
 
 
@@ -108,7 +108,7 @@ def noted(done: list[str], duty: str, act: Callable[..., Any]) -> Callable[..., 
 
 def test_ways_that_end_in_the_same_memory_go_on_alike() -> None:
     """On every way to a rest that was taken for another, the real code asks the same as long as it is answered alike."""
-    compare(sweeping("_log_for_the_dead", "_patrol.walk", "_untangling.walk", REAP))
+    compare(sweeping("_log_for_the_dead", "_segment_recovery.walk", "_edge_recovery.walk", REAP))
 
 
 def test_a_memory_that_was_not_looked_into_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_a_memory_that_was_not_looked_into_is_found_out(monkeypatch: pytest.Monk
 
 def look_and_look_there(hand: Hand, _: Context) -> Iterator[None]:
     """What it finds before it rests decides where it looks afterwards."""
-    disk = hand.yard._store._ground.disk
+    disk = hand.yard._store._context.disk
     yield
     names = disk.listdir(f"{hand.root}/writers")
     hand._rest()

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from taskyard.stores.directory.liveness import INCARNATION
+from taskyard.stores.directory.recovery.liveness import INCARNATION
 
 if TYPE_CHECKING:
     from .files import Files

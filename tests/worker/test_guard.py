@@ -14,7 +14,7 @@ import taskyard
 from taskyard.worker import Job
 from taskyard.worker.command import Command
 from taskyard.worker.guard import descendants
-from taskyard.worker.guarded import Ended, Guarded, GuardLost
+from taskyard.worker.guard_client import Ended, GuardClient, GuardLost
 from taskyard.worker.outcome import Ending
 from tests.conftest import is_alive, taken, wait_until
 
@@ -47,7 +47,7 @@ if sys.argv[2] == "stay":
 """
 
 
-def run(guarded: Guarded, *argv: str, **more: Any) -> Ended:
+def run(guarded: GuardClient, *argv: str, **more: Any) -> Ended:
     """Run a command behind the guard."""
     options = {"environment": {}, "stdin": "", "logs": None, "timeout": None, "grace": 5.0, **more}
     guarded.begin(argv, **options)
@@ -74,7 +74,7 @@ def beside(work: Callable[[], Ended]) -> Callable[[], Ended | BaseException]:
     return wait
 
 
-def guard_of(guarded: Guarded) -> int:
+def guard_of(guarded: GuardClient) -> int:
     """The guard's number."""
     assert guarded._process is not None
     return guarded._process.pid
@@ -89,13 +89,13 @@ def held(tmp_path: Path) -> Iterator[Claim]:
 
 
 @pytest.fixture
-def guarded() -> Iterator[Guarded]:
-    one = Guarded(None)
+def guarded() -> Iterator[GuardClient]:
+    one = GuardClient(None)
     yield one
     one.close()
 
 
-def test_a_command_gets_its_input_and_gives_its_output(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_command_gets_its_input_and_gives_its_output(guarded: GuardClient, tmp_path: Path) -> None:
     ended = run(
         guarded, "sh", "-c", "cat; echo $WHO >&2; exit 3", stdin="hello", logs=str(tmp_path), environment={"WHO": "ada"}
     )
@@ -106,7 +106,7 @@ def test_a_command_gets_its_input_and_gives_its_output(guarded: Guarded, tmp_pat
     }
 
 
-def test_one_guard_runs_command_after_command(guarded: Guarded) -> None:
+def test_one_guard_runs_command_after_command(guarded: GuardClient) -> None:
     run(guarded, "true")
     first = guard_of(guarded)
     assert [run(guarded, "sh", "-c", f"exit {code}").code for code in (0, 7, 75)] == [0, 7, 75]
@@ -114,11 +114,11 @@ def test_one_guard_runs_command_after_command(guarded: Guarded) -> None:
     assert descendants(first) == []
 
 
-def test_a_command_that_reads_nothing_of_a_large_task_is_not_waited_for(guarded: Guarded) -> None:
+def test_a_command_that_reads_nothing_of_a_large_task_is_not_waited_for(guarded: GuardClient) -> None:
     assert run(guarded, "true", stdin="x" * (1 << 20)).code == 0
 
 
-def test_a_command_that_writes_much_is_neither_stopped_nor_kept_whole(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_command_that_writes_much_is_neither_stopped_nor_kept_whole(guarded: GuardClient, tmp_path: Path) -> None:
     ended = run(guarded, "sh", "-c", "head -c 50000000 /dev/zero | tr '\\0' x; echo; echo end", logs=str(tmp_path))
     assert ended.code == 0
     assert ended.stdout.endswith("x\nend\n")
@@ -126,20 +126,20 @@ def test_a_command_that_writes_much_is_neither_stopped_nor_kept_whole(guarded: G
     assert (tmp_path / "stdout.log").stat().st_size < (1 << 20) + 100
 
 
-def test_a_command_that_closes_its_output_is_waited_for_all_the_same(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_command_that_closes_its_output_is_waited_for_all_the_same(guarded: GuardClient, tmp_path: Path) -> None:
     ended = run(guarded, "sh", "-c", f"echo bye; exec >&- 2>&-; sleep 0.1; echo there > {tmp_path}/there; exit 4")
     assert (ended.code, ended.stdout) == (4, "bye\n")
     assert (tmp_path / "there").exists()
 
 
-def test_a_command_that_cannot_be_started_says_why(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_started_says_why(guarded: GuardClient, tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("echo")
     assert "No such file" in str(run(guarded, "no-such-command-anywhere").error)
     assert "Permission denied" in str(run(guarded, str(tmp_path / "plain")).error)
     assert run(guarded, "true").code == 0
 
 
-def test_a_command_has_the_signals_and_descriptors_of_a_shell_and_no_other(guarded: Guarded) -> None:
+def test_a_command_has_the_signals_and_descriptors_of_a_shell_and_no_other(guarded: GuardClient) -> None:
     """An ignored signal or an open descriptor of ours would be handed on to all that it starts."""
     script = "grep SigIgn /proc/self/status; ls -l /proc/self/fd | sed -n 's/.* \\([0-9]*\\) -> .*/\\1/p' | sort -n | tr '\\n' ' '"
     ended = run(guarded, "sh", "-c", script)
@@ -148,17 +148,17 @@ def test_a_command_has_the_signals_and_descriptors_of_a_shell_and_no_other(guard
     assert descriptors.split() == ["0", "1", "2", "3"], "three streams, and that of ls itself"
 
 
-def test_a_command_that_takes_too_long_is_stopped(guarded: Guarded) -> None:
+def test_a_command_that_takes_too_long_is_stopped(guarded: GuardClient) -> None:
     ended = run(guarded, "sleep", "600", timeout=0.1)
     assert (ended.timed_out, ended.code) == (True, -signal.SIGTERM)
 
 
-def test_a_command_that_writes_without_end_is_stopped_too(guarded: Guarded) -> None:
+def test_a_command_that_writes_without_end_is_stopped_too(guarded: GuardClient) -> None:
     ended = run(guarded, "sh", "-c", "yes & yes & yes", timeout=0.3, grace=0.2)
     assert ended.timed_out
 
 
-def test_a_stop_says_term_and_a_command_may_use_its_grace(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_stop_says_term_and_a_command_may_use_its_grace(guarded: GuardClient, tmp_path: Path) -> None:
     script = f"trap 'echo clearing; exit 9' TERM; touch {tmp_path}/up; while :; do sleep 0.01; done"
     wait = beside(lambda: run(guarded, "sh", "-c", script))
     wait_until((tmp_path / "up").exists)
@@ -168,7 +168,7 @@ def test_a_stop_says_term_and_a_command_may_use_its_grace(guarded: Guarded, tmp_
     assert (ended.code, ended.stdout) == (9, "clearing\n")
 
 
-def test_a_stopped_process_hears_of_the_stop(guarded: Guarded) -> None:
+def test_a_stopped_process_hears_of_the_stop(guarded: GuardClient) -> None:
     wait = beside(lambda: run(guarded, "sh", "-c", "kill -STOP $$; exit 0"))
     wait_until(lambda: guarded._process is not None and descendants(guard_of(guarded)))
     guarded.stop(20)
@@ -177,7 +177,7 @@ def test_a_stopped_process_hears_of_the_stop(guarded: Guarded) -> None:
     assert ended.code in (0, -signal.SIGTERM)
 
 
-def test_a_family_that_ignores_term_is_killed_after_the_grace(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_family_that_ignores_term_is_killed_after_the_grace(guarded: GuardClient, tmp_path: Path) -> None:
     wait = beside(lambda: run(guarded, sys.executable, "-c", DAEMON, str(tmp_path), "stay"))
     wait_until((tmp_path / "daemon").exists)
     guarded.stop(0.1)
@@ -188,13 +188,13 @@ def test_a_family_that_ignores_term_is_killed_after_the_grace(guarded: Guarded, 
     assert descendants(guard_of(guarded)) == []
 
 
-def test_daemons_end_with_the_command_that_left_them(guarded: Guarded, tmp_path: Path) -> None:
+def test_daemons_end_with_the_command_that_left_them(guarded: GuardClient, tmp_path: Path) -> None:
     ended = run(guarded, sys.executable, "-c", DAEMON, str(tmp_path), "go")
     assert ended.code == 0
     assert not is_alive(int((tmp_path / "daemon").read_text()))
 
 
-def test_a_guard_that_was_killed_is_told_of_and_replaced(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_guard_that_was_killed_is_told_of_and_replaced(guarded: GuardClient, tmp_path: Path) -> None:
     wait = beside(lambda: run(guarded, "sh", "-c", f"echo $$ > {tmp_path}/up; exec sleep 600"))
     wait_until(lambda: (tmp_path / "up").exists() and (tmp_path / "up").read_text().endswith("\n"))
     pid = int((tmp_path / "up").read_text())
@@ -204,7 +204,7 @@ def test_a_guard_that_was_killed_is_told_of_and_replaced(guarded: Guarded, tmp_p
     assert run(guarded, "true").code == 0
 
 
-def test_a_guard_that_was_killed_between_commands_is_replaced(guarded: Guarded) -> None:
+def test_a_guard_that_was_killed_between_commands_is_replaced(guarded: GuardClient) -> None:
     run(guarded, "true")
     os.kill(guard_of(guarded), signal.SIGKILL)
     wait_until(lambda: guarded._process is not None and guarded._process.poll() is not None)
@@ -212,7 +212,7 @@ def test_a_guard_that_was_killed_between_commands_is_replaced(guarded: Guarded) 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_guard_does_not_hear_what_is_meant_for_its_worker(guarded: Guarded, number: signal.Signals) -> None:
+def test_a_guard_does_not_hear_what_is_meant_for_its_worker(guarded: GuardClient, number: signal.Signals) -> None:
     run(guarded, "true")
     first = guard_of(guarded)
     os.kill(first, number)
@@ -220,7 +220,7 @@ def test_a_guard_does_not_hear_what_is_meant_for_its_worker(guarded: Guarded, nu
     assert guard_of(guarded) == first
 
 
-def test_a_stop_where_nothing_runs_stops_nothing_later(guarded: Guarded) -> None:
+def test_a_stop_where_nothing_runs_stops_nothing_later(guarded: GuardClient) -> None:
     guarded.stop(0)
     run(guarded, "true")
     guarded.stop(0)
@@ -228,7 +228,7 @@ def test_a_stop_where_nothing_runs_stops_nothing_later(guarded: Guarded) -> None
 
 
 def test_a_closed_guard_stops_what_runs(tmp_path: Path) -> None:
-    one = Guarded(None)
+    one = GuardClient(None)
     wait = beside(lambda: run(one, sys.executable, "-c", DAEMON, str(tmp_path), "stay", grace=0.1))
     wait_until((tmp_path / "daemon").exists)
     pid, socket = guard_of(one), one._socket
@@ -239,7 +239,7 @@ def test_a_closed_guard_stops_what_runs(tmp_path: Path) -> None:
     assert not is_alive(int((tmp_path / "daemon").read_text()))
 
 
-def test_a_stop_before_the_command_was_begun_stops_it_all_the_same(guarded: Guarded, held: Claim) -> None:
+def test_a_stop_before_the_command_was_begun_stops_it_all_the_same(guarded: GuardClient, held: Claim) -> None:
     """A claim may be lost, or the worker told to stop, at any moment; a lost one is not looked at again."""
     job = Job(held)
     job.stop(5, lost=True)
@@ -265,7 +265,7 @@ def test_a_stop_is_told_before_the_next_command_is_begun(held: Claim) -> None:
     finisher.join()
 
 
-def test_what_a_killed_guard_left_is_killed_wherever_it_went(guarded: Guarded, held: Claim, tmp_path: Path) -> None:
+def test_what_a_killed_guard_left_is_killed_wherever_it_went(guarded: GuardClient, held: Claim, tmp_path: Path) -> None:
     job = Job(held)
     command = Command([sys.executable, "-c", DAEMON, str(tmp_path), "stay"])
     thread = threading.Thread(target=lambda: endings.append(command.perform(job, guarded).ending))

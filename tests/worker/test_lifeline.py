@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard.worker import lifeline
+from taskyard.worker import supervisor_pipe
 from tests.conftest import is_alive, is_listening, wait_until
 from tests.processes import tools
 
@@ -50,9 +50,9 @@ def test_a_worker_ends_when_its_supervisor_is_killed_even_if_it_stands_still(tmp
 
 @pytest.mark.parametrize("named", ["", "x", "-1", "999999", "0x1"])
 def test_what_names_no_pipe_is_no_lifeline_and_goes_no_further(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(lifeline.VARIABLE, named)
-    assert not lifeline.hold(lambda: None)
-    assert lifeline.VARIABLE not in os.environ
+    monkeypatch.setenv(supervisor_pipe.VARIABLE, named)
+    assert not supervisor_pipe.hold(lambda: None)
+    assert supervisor_pipe.VARIABLE not in os.environ
 
 
 def test_the_environment_of_a_compose_file_and_a_yard_are_all_that_a_worker_needs(tmp_path: Path) -> None:

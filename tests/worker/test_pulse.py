@@ -12,10 +12,10 @@ import pytest
 
 import taskyard
 from taskyard import Unavailable
-from taskyard.times import ticks
-from taskyard.worker import Job, companion
-from taskyard.worker.companion import CompanionBeats
-from taskyard.worker.pulse import Pulse, ThreadBeats
+from taskyard.core.times import ticks
+from taskyard.worker import Job, heartbeat_process
+from taskyard.worker.heartbeat_process import ProcessBeats
+from taskyard.worker.heartbeats import Heartbeats, ThreadBeats
 from tests.conftest import taken, wait_until
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
 
 @pytest.mark.parametrize("kind", ["thread", "companion"])
 def test_a_claim_outlives_its_lease_while_it_is_held_and_no_longer(yard: Yard, kind: str) -> None:
-    beats = ThreadBeats() if kind == "thread" else CompanionBeats(yard.url, "ada")
+    beats = ThreadBeats() if kind == "thread" else ProcessBeats(yard.url, "ada")
     job = Job(taken(yard.claim(lease=LEASE)))
     try:
         beats.hold([job])
@@ -53,7 +53,7 @@ def test_a_claim_outlives_its_lease_while_it_is_held_and_no_longer(yard: Yard, k
 
 @pytest.mark.parametrize("kind", ["thread", "companion"])
 def test_a_claim_that_is_gone_is_told_and_one_that_its_holder_ended_is_not(yard: Yard, kind: str) -> None:
-    beats = ThreadBeats() if kind == "thread" else CompanionBeats(yard.url, "ada")
+    beats = ThreadBeats() if kind == "thread" else ProcessBeats(yard.url, "ada")
     yard.add("build")
     ended, cancelled = (Job(taken(yard.claim(lease=LEASE))) for _ in range(2))
     try:
@@ -70,7 +70,7 @@ def test_a_claim_that_is_gone_is_told_and_one_that_its_holder_ended_is_not(yard:
 
 def test_a_worker_that_does_not_run_is_not_beaten_for(yard: Yard) -> None:
     runs = False
-    pulse = Pulse(yard.held, lambda _: None, lambda: runs)
+    pulse = Heartbeats(yard.held, lambda _: None, lambda: runs)
     claim = taken(yard.claim(lease=0.2))
     pulse.add(claim.handle, 0.2)
     with taskyard.open(yard.url) as other:
@@ -94,7 +94,7 @@ def test_a_worker_that_does_not_run_is_not_beaten_for(yard: Yard) -> None:
 
 def test_a_store_that_is_away_loses_no_claim(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     lost: list[str] = []
-    pulse = Pulse(yard.held, lost.append)
+    pulse = Heartbeats(yard.held, lost.append)
     claim = taken(yard.claim(lease=0.05))
     pulse.add(claim.handle, 0.05)
     asked: list[int] = []
@@ -118,7 +118,7 @@ def test_a_store_that_is_away_loses_no_claim(yard: Yard, monkeypatch: pytest.Mon
 def test_a_companion_that_finds_no_yard_waits_for_it_in_silence(
     yard: Yard, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    beats = CompanionBeats(yard.url, "ada")
+    beats = ProcessBeats(yard.url, "ada")
     job = Job(taken(yard.claim(lease=60)))
     (tmp_path / "yard").rename(tmp_path / "away")
     try:
@@ -142,13 +142,13 @@ def test_a_worker_that_goes_while_its_companion_looks_at_it_does_not_run(monkeyp
         def read(self, *_: object) -> bytes:
             raise ProcessLookupError
 
-    assert companion._runs(os.getpid())
-    monkeypatch.setattr(companion, "open", lambda *_: Gone(), raising=False)
-    assert not companion._runs(os.getpid())
+    assert heartbeat_process._runs(os.getpid())
+    monkeypatch.setattr(heartbeat_process, "open", lambda *_: Gone(), raising=False)
+    assert not heartbeat_process._runs(os.getpid())
 
 
 def test_a_companion_that_waits_for_its_yard_does_not_keep_the_worker(yard: Yard, tmp_path: Path) -> None:
-    beats = CompanionBeats(yard.url, "ada")
+    beats = ProcessBeats(yard.url, "ada")
     job = Job(taken(yard.claim(lease=60)))
     (tmp_path / "yard").rename(tmp_path / "away")
     beats.hold([job])
@@ -159,12 +159,12 @@ def test_a_companion_that_waits_for_its_yard_does_not_keep_the_worker(yard: Yard
 def test_a_worker_beats_at_once_when_its_machine_wakes_up(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     beats: list[str] = []
     monkeypatch.setattr(taskyard.Claim, "heartbeat", lambda claim: beats.append(claim.handle))
-    pulse = Pulse(yard.held, lambda _: None)
+    pulse = Heartbeats(yard.held, lambda _: None)
     handle = taken(yard.claim(lease=1800)).handle
     pulse.add(handle, 1800)
     pulse.turn()
     assert beats == []
     woken = ticks() + 3600
-    monkeypatch.setattr("taskyard.worker.pulse.ticks", lambda: woken)
+    monkeypatch.setattr("taskyard.worker.heartbeats.ticks", lambda: woken)
     pulse.turn()
     assert beats == [handle]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taskyard.worker.command import REASON_MOST, Command, _filled, last_object
-from taskyard.worker.guarded import Ended
+from taskyard.worker.guard_client import Ended
 from taskyard.worker.outcome import Ending
 
 if TYPE_CHECKING:

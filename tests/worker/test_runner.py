@@ -9,10 +9,10 @@ import pytest
 import taskyard
 from taskyard import ClaimLost, Conflict, NotFound, State, Unavailable
 from taskyard.worker import Job, outcome
-from taskyard.worker.guarded import Guarded
+from taskyard.worker.guard_client import GuardClient
+from taskyard.worker.outage import FIRST_PAUSE, LONGEST_PAUSE, Trouble
 from taskyard.worker.outcome import Ending, Outcome
 from taskyard.worker.runner import Runner
-from taskyard.worker.trouble import FIRST_PAUSE, LONGEST_PAUSE, Trouble
 from tests.conftest import taken
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Says:
     def __init__(self, ended: Outcome | Exception) -> None:
         self._ended = ended
 
-    def perform(self, job: Job, guarded: Guarded) -> Outcome:  # noqa: ARG002  a handler is given both
+    def perform(self, job: Job, guarded: GuardClient) -> Outcome:  # noqa: ARG002  a handler is given both
         if isinstance(self._ended, Exception):
             raise self._ended
         return self._ended
@@ -43,7 +43,7 @@ class Says:
 
 def ran(job: Job, ended: Outcome | Exception, patience: Callable[[Unavailable], bool] = lambda _: False) -> Ending:
     """How the run of a handler that says this ended."""
-    runner = Runner(lambda _: Says(ended), {}, Guarded(None), patience)
+    runner = Runner(lambda _: Says(ended), {}, GuardClient(None), patience)
     return runner.conclude(job, runner.perform(job)).ending
 
 

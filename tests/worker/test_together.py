@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard import State, settling
+from taskyard import State
 from taskyard.worker import Job, Worker
+from taskyard.yard import settling
 from tests.conftest import wait_until
 from tests.servers import postgres
 

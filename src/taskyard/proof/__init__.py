@@ -4,10 +4,10 @@ It knows the words of the contract and no store. A history is a folder with one 
 """
 
 from taskyard.proof.checker import check
+from taskyard.proof.final_state import FinalState
 from taskyard.proof.history import History
-from taskyard.proof.picture import Picture
-from taskyard.proof.scribe import Scribe
+from taskyard.proof.recorded_yard import RecordedYard
+from taskyard.proof.recorder import HistoryWriter
 from taskyard.proof.verdict import Verdict, Violation
-from taskyard.proof.witness import Witness
 
-__all__ = ["History", "Picture", "Scribe", "Verdict", "Violation", "Witness", "check"]
+__all__ = ["FinalState", "History", "HistoryWriter", "RecordedYard", "Verdict", "Violation", "check"]

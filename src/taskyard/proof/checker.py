@@ -10,45 +10,45 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from taskyard.proof import adds, endings, holds, keys, logbook, untold
-from taskyard.proof.story import TAKINGS, stories
+from taskyard.proof.rules import adds, claims, endings, keys, log, unreported_claims
+from taskyard.proof.task_history import TAKINGS, stories
 from taskyard.proof.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from taskyard.proof.final_state import FinalState
     from taskyard.proof.history import History
-    from taskyard.proof.picture import Picture
-    from taskyard.proof.story import Story
+    from taskyard.proof.task_history import Story
     from taskyard.proof.verdict import Violation
 
 
-def check(history: History, picture: Picture) -> Verdict:
+def check(history: History, picture: FinalState) -> Verdict:
     """Whether all of it together is legal, for any store."""
     found = stories(history, picture.tasks)
     violations = [*_overall(history, picture, found)]
-    moves = None if picture.events is None else logbook.by_task(picture.events)
+    moves = None if picture.events is None else log.by_task(picture.events)
     for story in found.values():
         violations += _of(story, picture, found)
         if moves is not None:
-            violations += logbook.whole(story, moves.get(story.id, []))
-            violations += logbook.agrees(story, moves.get(story.id, []))
+            violations += log.whole(story, moves.get(story.id, []))
+            violations += log.agrees(story, moves.get(story.id, []))
     return Verdict(violations, _figures(history, picture))
 
 
-def _overall(history: History, picture: Picture, found: dict[str, Story]) -> Iterator[Violation]:
+def _overall(history: History, picture: FinalState, found: dict[str, Story]) -> Iterator[Violation]:
     yield from adds.asked(history, picture, found)
     yield from keys.unique(history, picture)
-    yield from untold.claimed(history, found)
-    yield from holds.exclusive(found)
+    yield from unreported_claims.claimed(history, found)
+    yield from claims.exclusive(found)
 
 
-def _of(story: Story, picture: Picture, found: dict[str, Story]) -> Iterator[Violation]:
+def _of(story: Story, picture: FinalState, found: dict[str, Story]) -> Iterator[Violation]:
     yield from adds.there(story, picture)
     yield from adds.as_asked(story)
-    yield from holds.fenced(story)
-    yield from holds.served(story, found)
-    yield from holds.kept(story)
+    yield from claims.fenced(story)
+    yield from claims.served(story, found)
+    yield from claims.kept(story)
     yield from endings.published(story)
     yield from endings.there(story)
     yield from endings.settled(story)
@@ -57,7 +57,7 @@ def _of(story: Story, picture: Picture, found: dict[str, Story]) -> Iterator[Vio
     yield from endings.finished(story, picture)
 
 
-def _figures(history: History, picture: Picture) -> dict[str, int]:
+def _figures(history: History, picture: FinalState) -> dict[str, int]:
     verbs = Counter(op.verb for op in history if op.told is not None)
     states = Counter(final.state for final in picture.tasks.values())
     return {

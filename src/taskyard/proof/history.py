@@ -6,8 +6,8 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from taskyard.errors import Invalid
-from taskyard.proof.scribe import SUFFIX, VERSION
+from taskyard.core.errors import Invalid
+from taskyard.proof.recorder import SUFFIX, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,21 +5,21 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from taskyard.errors import Invalid
-from taskyard.words import kind as legal_kind
+from taskyard.core.errors import Invalid
+from taskyard.core.words import kind as legal_kind
 from taskyard.worker.command import Command
+from taskyard.worker.heartbeats import ThreadBeats
 from taskyard.worker.job import Job
 from taskyard.worker.options import OPTIONS, Options, Tally
 from taskyard.worker.outcome import Fail, Outcome, Retry
-from taskyard.worker.pulse import ThreadBeats
 from taskyard.worker.run import Run
-from taskyard.worker.signals import Signals
+from taskyard.worker.stop_signals import Signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from logging import Logger
 
-    from taskyard.worker.pulse import Beats
+    from taskyard.worker.heartbeats import Beats
     from taskyard.worker.runner import Performer
     from taskyard.yard import Yard
 
@@ -132,9 +132,9 @@ class Worker:
     def _beats(self) -> Beats:
         if self._runs_commands_only() or self._yard.url.startswith("memory:"):
             return ThreadBeats()
-        from taskyard.worker.companion import CompanionBeats
+        from taskyard.worker.heartbeat_process import ProcessBeats
 
-        return CompanionBeats(self._yard.url, self._yard.worker)
+        return ProcessBeats(self._yard.url, self._yard.worker)
 
     def _runs_commands_only(self) -> bool:
         return all(isinstance(one, Command) for one in (*self._handlers.values(), *filter(None, [self._any])))

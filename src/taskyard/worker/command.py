@@ -9,16 +9,16 @@ import signal
 import stat
 from typing import TYPE_CHECKING, Any
 
-from taskyard import draft
-from taskyard.errors import Invalid
-from taskyard.words import encoded
+from taskyard.core import draft
+from taskyard.core.errors import Invalid
+from taskyard.core.words import encoded
 from taskyard.worker import outcome
-from taskyard.worker.guarded import GuardLost, stop_strays
+from taskyard.worker.guard_client import GuardLost, stop_strays
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from taskyard.worker.guarded import Ended, Guarded
+    from taskyard.worker.guard_client import Ended, GuardClient
     from taskyard.worker.job import Job
     from taskyard.worker.outcome import Outcome
 
@@ -43,7 +43,7 @@ class Command:
         self.timeout = timeout
         self.grace = grace
 
-    def perform(self, job: Job, guarded: Guarded) -> Outcome:
+    def perform(self, job: Job, guarded: GuardClient) -> Outcome:
         """Run it for this task, and tell what its ending means."""
         workdir = job.workdir
         ended = self._run(job, guarded, workdir)
@@ -55,7 +55,7 @@ class Command:
             return outcome.RELEASED
         return self._meaning(ended, workdir)
 
-    def check(self, job: Job, guarded: Guarded, name: str, result: Any) -> Outcome | None:
+    def check(self, job: Job, guarded: GuardClient, name: str, result: Any) -> Outcome | None:
         """Run it as the check of this name on what the task has come to; None if it is content."""
         ended = self._run(job, guarded, job.workdir, result, f"{encoded(name)}.")
         if isinstance(ended, outcome.Outcome):
@@ -67,7 +67,7 @@ class Command:
         return outcome.error(f"the check {name!r} did not pass: {_complaint(ended, self.timeout)}")
 
     def _run(
-        self, job: Job, guarded: Guarded, workdir: str | None, result: Any = None, name: str = ""
+        self, job: Job, guarded: GuardClient, workdir: str | None, result: Any = None, name: str = ""
     ) -> Ended | Outcome:
         task = {**job.task.as_dict(), "result": result}
         text = draft.compact(task)

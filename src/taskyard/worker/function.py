@@ -7,14 +7,14 @@ import inspect
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from taskyard.errors import ClaimLost
+from taskyard.core.errors import ClaimLost
 from taskyard.worker import outcome
 from taskyard.worker.outcome import Fail, Retry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.worker.guarded import Guarded
+    from taskyard.worker.guard_client import GuardClient
     from taskyard.worker.job import Job
     from taskyard.worker.outcome import Outcome
 
@@ -28,7 +28,7 @@ class Function:
             getattr(call, "__call__", None)  # noqa: B004  an object whose call is async, not whether it can be called
         )
 
-    def perform(self, job: Job, guarded: Guarded) -> Outcome:  # noqa: ARG002  commands need the guard
+    def perform(self, job: Job, guarded: GuardClient) -> Outcome:  # noqa: ARG002  commands need the guard
         """Call it with this job, and tell what came of it."""
         try:
             result = asyncio.run(self._awaited(job)) if self._is_async else self._call(job)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from taskyard.errors import ClaimLost, Unavailable
+from taskyard.core.errors import ClaimLost, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.claim import Claim
-    from taskyard.task import Task
+    from taskyard.core.task import Task
+    from taskyard.yard.claim import Claim
 
 
 class Job:

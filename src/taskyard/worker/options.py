@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from taskyard import asking, draft, times
-from taskyard.errors import Invalid
+from taskyard.core import draft, times
+from taskyard.core.errors import Invalid
+from taskyard.yard import arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Options:
         idle_exit: float | None = None,
         grace: float = 10.0,
     ) -> None:
-        self.kinds = None if kinds is None else asking.kinds(kinds)
+        self.kinds = None if kinds is None else arguments.kinds(kinds)
         self.concurrency = draft.integer(concurrency, "concurrency", 1, CONCURRENCY_MOST)
         self.processes = processes
         self.drain = drain

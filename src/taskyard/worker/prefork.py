@@ -12,10 +12,10 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from taskyard.errors import Invalid
-from taskyard.signals import stops
-from taskyard.worker.news import News
+from taskyard.core.errors import Invalid
+from taskyard.core.signals import stops
 from taskyard.worker.options import Tally
+from taskyard.worker.wakeup import MainThreadWakeup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +101,7 @@ class Crew:
         self._tally = Tally()
         self._stops: list[int] = []
         self._passed_on = 0
-        self._news = News()
+        self._news = MainThreadWakeup()
 
     def run(self) -> Tally:
         """Keep them going until each has done what was asked, or all are told to stop."""

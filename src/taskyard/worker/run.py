@@ -11,31 +11,31 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from taskyard import janitor
-from taskyard.errors import Conflict, NotFound, TaskyardError, Unavailable
-from taskyard.patience import Patience
+from taskyard.core.errors import Conflict, NotFound, TaskyardError, Unavailable
+from taskyard.core.task import State
 from taskyard.store import Query, Trail
-from taskyard.task import State
 from taskyard.worker import outcome
-from taskyard.worker.guarded import Guarded
+from taskyard.worker.batched_dones import BatchedDones
+from taskyard.worker.guard_client import GuardClient
 from taskyard.worker.job import Job
-from taskyard.worker.news import News
 from taskyard.worker.options import Tally
-from taskyard.worker.outbox import Outbox
-from taskyard.worker.pauses import Pauses
+from taskyard.worker.outage import Trouble
+from taskyard.worker.pause_notice import Pauses
 from taskyard.worker.runner import Runner
-from taskyard.worker.trouble import Trouble
+from taskyard.worker.wakeup import MainThreadWakeup
+from taskyard.yard import janitor
+from taskyard.yard.waiter import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from taskyard.claim import Claim
     from taskyard.worker.command import Command
+    from taskyard.worker.heartbeats import Beats
     from taskyard.worker.options import Options
     from taskyard.worker.outcome import Outcome
-    from taskyard.worker.pulse import Beats
     from taskyard.worker.runner import Performer
     from taskyard.yard import Yard
+    from taskyard.yard.claim import Claim
 
 LAST_GRACE = 2.0  # seconds between TERM and KILL for what the worker's own grace did not see finished
 UNHEARD = 1.0  # seconds that a Python handler has to notice `cancelled` before its task is handed back over its head
@@ -72,7 +72,7 @@ class Run:
         self.tally = Tally()
         self._stopping = threading.Event()
         self._given_up = threading.Event()
-        self.news = News()
+        self.news = MainThreadWakeup()
         self._stops = 0
         self._door = threading.Lock()
         self._held: dict[str, Job] = {}
@@ -80,7 +80,7 @@ class Run:
         self._ready: deque[Job] = deque()
         """The part of it that no slot has taken yet."""
         self._publishes_together = self._store.batch > 1
-        self._outbox = Outbox(yard, self._over_with, self._wait_out)
+        self._outbox = BatchedDones(yard, self._over_with, self._wait_out)
         self._claimed = 0
         self._busy_until = time.monotonic()
         self._idle_for_good = False
@@ -100,7 +100,7 @@ class Run:
         self._beats = self._make_beats()
         self._take_over()
         for number in range(1, self._options.concurrency + 1):
-            threading.Thread(target=self._work, args=(Guarded(lock),), name=f"slot {number}", daemon=True).start()
+            threading.Thread(target=self._work, args=(GuardClient(lock),), name=f"slot {number}", daemon=True).start()
         if self._publishes_together:
             threading.Thread(target=self._publish, name="outbox", daemon=True).start()
         try:
@@ -170,7 +170,7 @@ class Run:
 
     # Slots
 
-    def _work(self, guarded: Guarded) -> None:
+    def _work(self, guarded: GuardClient) -> None:
         runner = Runner(self._performer, self._checks, guarded, self._wait_out)
         try:
             if self._runs_commands:
@@ -199,7 +199,7 @@ class Run:
         job.began = time.monotonic()
         ended = outcome.LOST
         try:
-            if self._stopping.is_set():
+            if self._stops:
                 job.released = True  # claimed in the moment of the stop, and not begun
                 ended = runner.give_back(job)
             else:
@@ -250,7 +250,7 @@ class Run:
                     elif self._is_idle_for_good():
                         self._idle_for_good = True
                     elif patience is None:
-                        patience = Patience(self._store, None, self._stopping.is_set)
+                        patience = Waiting(self._store, None, lambda: bool(self._stops))
                     else:
                         self._pauses.look()
                         patience.nap(self._soonest())
@@ -292,7 +292,7 @@ class Run:
 
     def _is_over(self) -> bool:
         most = self._options.max_tasks
-        return self._stopping.is_set() or self._idle_for_good or (most is not None and self._claimed >= most)
+        return bool(self._stops) or self._idle_for_good or (most is not None and self._claimed >= most)
 
     def _is_idle_for_good(self) -> bool:
         """Nothing is ready: whether that is the end."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from taskyard import draft, retry
-from taskyard.errors import ClaimLost, Conflict, Invalid, NotFound, Unavailable
-from taskyard.task import State
+from taskyard.core import draft, retry
+from taskyard.core.errors import ClaimLost, Conflict, Invalid, NotFound, Unavailable
+from taskyard.core.task import State
 from taskyard.worker import outcome
 from taskyard.worker.outcome import Ending
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from taskyard.worker.command import Command
-    from taskyard.worker.guarded import Guarded
+    from taskyard.worker.guard_client import GuardClient
     from taskyard.worker.job import Job
     from taskyard.worker.outcome import Outcome
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Performer(Protocol):
     """Whatever can do a task: a command, or a Python function."""
 
-    def perform(self, job: Job, guarded: Guarded) -> Outcome:
+    def perform(self, job: Job, guarded: GuardClient) -> Outcome:
         """Do it, and tell how that went; nothing is raised."""
 
 
@@ -33,7 +33,7 @@ class Runner:
         self,
         performer: Callable[[str], Performer | None],
         checks: Mapping[str, Command],
-        guarded: Guarded,
+        guarded: GuardClient,
         patience: Callable[[Unavailable], bool],
     ) -> None:
         self._performer = performer

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import psycopg
 
 import taskyard
-from taskyard.proof import History, Picture, Scribe, Witness, check
+from taskyard.proof import FinalState, History, HistoryWriter, RecordedYard, check
 from taskyard.stores.postgres.address import Address
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Run:
         return self
 
     def _add(self, numbers: range) -> None:
-        with Witness(taskyard.open(self.url, "owner"), Scribe(self.history, "owner")) as yard:
+        with RecordedYard(taskyard.open(self.url, "owner"), HistoryWriter(self.history, "owner")) as yard:
             for first in range(0, len(numbers), _BATCH):
                 batch = numbers[first : first + _BATCH]
                 yard.add_many([{"kind": "build", "data": {"n": n, "pause": self._pause(n)}} for n in batch])
@@ -142,7 +142,7 @@ class Run:
             process.send_signal(signal.SIGTERM)
         codes = {worker: process.wait(30) for worker, process in self._hands.items()}
         with taskyard.open(self.url, "judge") as yard:
-            picture = Picture.of(yard, drained=True)
+            picture = FinalState.of(yard, drained=True)
         history = History.load(self.history)
         verdict = check(history, picture)
         told = {**self._figures(history, verdict), "codes": codes, "verdict": verdict}

@@ -14,16 +14,16 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import taskyard
-from taskyard.proof import Scribe, Witness
+from taskyard.proof import HistoryWriter, RecordedYard
 
 if TYPE_CHECKING:
-    from taskyard.proof.witness import Held
+    from taskyard.proof.recorded_yard import Held
     from taskyard.worker import Job
 
 told_to_end = threading.Event()
 
 
-def handlers(yard: Witness, concurrency: int) -> None:
+def handlers(yard: RecordedYard, concurrency: int) -> None:
     """A worker with a handler in Python, and several slots."""
     stand_in: Any = yard
     worker = taskyard.Worker(stand_in)
@@ -36,7 +36,7 @@ def handlers(yard: Witness, concurrency: int) -> None:
     worker.run(concurrency=concurrency, tell=logging.getLogger("taskyard").warning)
 
 
-def loop(yard: Witness, lease: float) -> None:
+def loop(yard: RecordedYard, lease: float) -> None:
     """The same by hand: claim, work, done; no heartbeats, and what cannot be said now is said later."""
     signal.signal(signal.SIGTERM, lambda *_: told_to_end.set())
     pause = 0.1
@@ -67,7 +67,9 @@ def _publish(claim: Held) -> None:
 
 def main(given: dict[str, Any]) -> None:
     """Be one."""
-    with Witness(taskyard.open(given["url"], given["worker"]), Scribe(given["history"], given["worker"])) as yard:
+    with RecordedYard(
+        taskyard.open(given["url"], given["worker"]), HistoryWriter(given["history"], given["worker"])
+    ) as yard:
         if given["slots"]:
             handlers(yard, given["slots"])
         else:

@@ -10,13 +10,13 @@ import random
 import sys
 
 import taskyard
-from taskyard.proof import Scribe, Witness
+from taskyard.proof import HistoryWriter, RecordedYard
 from taskyard.stores.postgres import schema
 
 
 def main(url: str, history: str, worker: str, rounds: str, seed: str) -> None:
     chance = random.Random(seed)
-    with Witness(taskyard.open(url, worker=worker), Scribe(history, worker)) as yard:
+    with RecordedYard(taskyard.open(url, worker=worker), HistoryWriter(history, worker)) as yard:
         sys.stdout.write(f"{schema.CLIENT}\n")
         sys.stdout.flush()
         sys.stdin.readline()
@@ -28,7 +28,7 @@ def main(url: str, history: str, worker: str, rounds: str, seed: str) -> None:
             pass
 
 
-def _add(yard: Witness, chance: random.Random, number: int, known: list[str]) -> str:
+def _add(yard: RecordedYard, chance: random.Random, number: int, known: list[str]) -> str:
     options: dict[str, object] = {}
     if known and chance.random() < 0.2:
         options["after"] = [chance.choice(known[-5:])]
@@ -42,7 +42,7 @@ def _add(yard: Witness, chance: random.Random, number: int, known: list[str]) ->
     return yard.add("build", data, priority=chance.randrange(4, 7), **options).id
 
 
-def _work(yard: Witness, chance: random.Random, wait: float) -> bool:
+def _work(yard: RecordedYard, chance: random.Random, wait: float) -> bool:
     claim = yard.claim(wait=wait)
     if claim is None:
         return False

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sys
 
+from taskyard.core.errors import Invalid, TaskyardError
+from taskyard.core.signals import INTERRUPTED
 from taskyard.doors.cli import replies
-from taskyard.errors import Invalid, TaskyardError
-from taskyard.signals import INTERRUPTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ def _answered(words: list[str], as_json: bool) -> int:
 
 
 def _run(words: list[str], as_json: bool) -> int:
-    from taskyard.doors.cli import grammar, verbs
+    from taskyard.doors.cli import parser, verbs
 
     _all_utf8(words)
-    before, name, after = grammar.split(words)
+    before, name, after = parser.split(words)
     if name is None:
         return _without_verb(before, as_json)
     command = verbs.command(name)
-    given = grammar.parse(verbs.called(name), command, [*before, *after])
+    given = parser.parse(verbs.called(name), command, [*before, *after])
     if given.wants_help or given.wants_version:
         return _about(given.wants_version, name, as_json)
     call = replies.Call(given, as_json, None if command.takes_over("--worker") else given.text("worker"))
@@ -70,20 +70,20 @@ def _run(words: list[str], as_json: bool) -> int:
 
 
 def _without_verb(before: list[str], as_json: bool) -> int:
-    from taskyard.doors.cli import grammar
+    from taskyard.doors.cli import parser
 
-    given = grammar.parse("taskyard", grammar.NOTHING, before)
+    given = parser.parse("taskyard", parser.NOTHING, before)
     if given.wants_help or given.wants_version:
         return _about(given.wants_version, None, as_json)
     raise Invalid("no verb was given", hint="try 'taskyard ready', or see 'taskyard --help'")
 
 
 def _about(version: bool, name: str | None, as_json: bool) -> int:
-    from taskyard.doors.cli import manual
+    from taskyard.doors.cli import help
 
     if version:
-        return replies.answer(manual.version(), as_json)
-    text = manual.program() if name is None else manual.verb(name)
+        return replies.answer(help.version(), as_json)
+    text = help.program() if name is None else help.verb(name)
     return replies.answer(replies.Reply({"help": text}, lambda: text), as_json)
 
 

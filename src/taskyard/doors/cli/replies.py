@@ -6,17 +6,18 @@ import json
 import os
 import sys
 
-from taskyard import opening, words
-from taskyard.errors import Invalid, TaskyardError
-from taskyard.task import Handle
+from taskyard import opening
+from taskyard.core import words
+from taskyard.core.errors import Invalid, TaskyardError
+from taskyard.core.task import Handle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from taskyard.doors.cli.grammar import Given
-    from taskyard.task import Task
+    from taskyard.core.task import Task
+    from taskyard.doors.cli.parser import Given
     from taskyard.yard import Yard
 
 # What to do next where the error itself has nothing better to say.

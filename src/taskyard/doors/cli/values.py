@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import sys
 
-from taskyard.draft import PAYLOAD_MOST
-from taskyard.errors import Invalid
+from taskyard.core.draft import PAYLOAD_MOST
+from taskyard.core.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO
 
-    from taskyard.doors.cli.grammar import Given
-    from taskyard.errors import TaskyardError
+    from taskyard.core.errors import TaskyardError
+    from taskyard.doors.cli.parser import Given
 
 TEXT_MOST = 16 * PAYLOAD_MOST  # bytes that one value is read from: blanks do not count, but a device has no end
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -2,59 +2,59 @@
 
 from __future__ import annotations
 
-from taskyard.errors import Invalid
+from taskyard.core.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.doors.cli.grammar import Command
+    from taskyard.doors.cli.parser import Command
 
 # The agent's six come first: what a worker needs, and in most sessions all that it needs.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "For a worker": {
-        "ready": ("listing", "what could be claimed now"),
-        "claim": ("claiming", "take one task; prints the handle that the other verbs need"),
-        "note": ("holding", "leave a word for whoever works on the task next"),
-        "done": ("holding", "end the task, with a result if there is one"),
-        "fail": ("holding", "give up with a reason; tried again while attempts are left"),
-        "release": ("holding", "hand the task back untouched"),
+        "ready": ("list_tasks", "what could be claimed now"),
+        "claim": ("claim", "take one task; prints the handle that the other verbs need"),
+        "note": ("heartbeat", "leave a word for whoever works on the task next"),
+        "done": ("done", "end the task, with a result if there is one"),
+        "fail": ("done", "give up with a reason; tried again while attempts are left"),
+        "release": ("done", "hand the task back untouched"),
     },
     "Put work in": {
-        "init": ("making", "make a yard"),
-        "add": ("adding", "add a task, or many from a file"),
+        "init": ("init", "make a yard"),
+        "add": ("add", "add a task, or many from a file"),
     },
     "Look": {
-        "list": ("listing", "tasks by state, kind, mission or worker"),
-        "show": ("showing", "everything about one task"),
-        "stats": ("counting", "how many tasks of each kind are in each state"),
-        "log": ("telling", "what happened, and with --follow what happens"),
-        "wait": ("steering", "wait until tasks have ended"),
-        "watch": ("telling", "wait for the next thing that happens"),
+        "list": ("list_tasks", "tasks by state, kind, mission or worker"),
+        "show": ("show", "everything about one task"),
+        "stats": ("stats", "how many tasks of each kind are in each state"),
+        "log": ("log", "what happened, and with --follow what happens"),
+        "wait": ("wait", "wait until tasks have ended"),
+        "watch": ("log", "wait for the next thing that happens"),
     },
     "Steer": {
-        "cancel": ("steering", "call a task off"),
-        "retry": ("steering", "have a failed, cancelled or waiting task tried now"),
-        "edit": ("editing", "change a task that nobody holds"),
-        "pause": ("pausing", "hand out nothing more, of one kind or at all"),
-        "unpause": ("pausing", "hand out again"),
+        "cancel": ("cancel", "call a task off"),
+        "retry": ("cancel", "have a failed, cancelled or waiting task tried now"),
+        "edit": ("edit", "change a task that nobody holds"),
+        "pause": ("pause", "hand out nothing more, of one kind or at all"),
+        "unpause": ("pause", "hand out again"),
     },
     "Keep it going": {
-        "work": ("working", "run a command once for each task"),
-        "crew": ("crewing", "run several workers as a file names them, and watch them"),
-        "sh": ("shelling", "print the shell client, for places without Python"),
-        "demo": ("touring", "watch a crew at work; one is killed, one is stopped, nothing is lost"),
-        "heartbeat": ("holding", "renew the lease of a claim"),
-        "resume": ("claiming", "take my claims again after a restart"),
-        "prune": ("pruning", "let ended tasks go to the archive"),
-        "copy": ("copying", "copy a paused yard to another store"),
-        "doctor": ("examining", "is this place safe for a yard?"),
-        "torture": ("torturing", "prove it here: kill and stop workers in a scratch yard, and check every answer"),
-        "migrate": ("migrating", "bring the schema of a yard in PostgreSQL up to date"),
-        "janitor": ("tending", "take in, give back what dead workers left, wake what is due"),
-        "fsck": ("auditing", "prove that every task is in one legal state; with --repair heal what is not"),
+        "work": ("work", "run a command once for each task"),
+        "crew": ("crew", "run several workers as a file names them, and watch them"),
+        "sh": ("sh", "print the shell client, for places without Python"),
+        "demo": ("demo", "watch a crew at work; one is killed, one is stopped, nothing is lost"),
+        "heartbeat": ("heartbeat", "renew the lease of a claim"),
+        "resume": ("claim", "take my claims again after a restart"),
+        "prune": ("prune", "let ended tasks go to the archive"),
+        "copy": ("copy", "copy a paused yard to another store"),
+        "doctor": ("doctor", "is this place safe for a yard?"),
+        "torture": ("torture", "prove it here: kill and stop workers in a scratch yard, and check every answer"),
+        "migrate": ("migrate", "bring the schema of a yard in PostgreSQL up to date"),
+        "janitor": ("janitor", "take in, give back what dead workers left, wake what is due"),
+        "fsck": ("fsck", "prove that every task is in one legal state; with --repair heal what is not"),
     },
     "About this program": {
-        "help": ("manual", "show this, or all about one verb"),
-        "version": ("manual", "show the version"),
+        "help": ("help", "show this, or all about one verb"),
+        "version": ("help", "show the version"),
     },
 }
 ALIASES = {"create": "add", "next": "claim", "start": "claim", "complete": "done", "close": "done"}

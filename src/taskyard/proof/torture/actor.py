@@ -17,18 +17,18 @@ if __name__ == "__main__":
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)))
 
 from taskyard import opening
-from taskyard.errors import Ambiguous, ClaimLost, Conflict, NotFound, Unavailable
-from taskyard.proof.scribe import Scribe
+from taskyard.core.errors import Ambiguous, ClaimLost, Conflict, NotFound, Unavailable
+from taskyard.proof.recorded_yard import RecordedYard
+from taskyard.proof.recorder import HistoryWriter
 from taskyard.proof.torture.plan import ADDING, LEASE, Plan
-from taskyard.proof.witness import Witness
-from taskyard.worker import lifeline
+from taskyard.worker import supervisor_pipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from taskyard.proof.recorded_yard import Held
     from taskyard.proof.torture.plan import Act
-    from taskyard.proof.witness import Held
 
 _REMEMBERED = 40
 _NAP = 0.01  # seconds, where there is nothing to do
@@ -37,7 +37,7 @@ _NAP = 0.01  # seconds, where there is nothing to do
 class Actor:
     """Plays the acts of its plan on one yard."""
 
-    def __init__(self, witness: Witness, quota: int | None, dropbox: str | None) -> None:
+    def __init__(self, witness: RecordedYard, quota: int | None, dropbox: str | None) -> None:
         self._yard = witness
         self._left = quota
         """How many tasks it may still add; None is any number."""
@@ -171,11 +171,11 @@ class Actor:
 
 def main(given: dict[str, Any]) -> None:
     """Play until told to end, or until whoever started this is gone."""
-    lifeline.hold(lambda: os._exit(1))
+    supervisor_pipe.hold(lambda: os._exit(1))
     plan = Plan(given["seed"], given["workers"])
     slot, life = given["slot"], given["life"]
     name = plan.name(slot)
-    with Witness(opening.open(given["url"], name), Scribe(given["history"], name)) as witness:
+    with RecordedYard(opening.open(given["url"], name), HistoryWriter(given["history"], name)) as witness:
         actor = Actor(witness, given["quota"], given["dropbox"])
         signal.signal(signal.SIGTERM, lambda *_: actor.told_to_end.set())
         if slot % 2 == 0:

@@ -6,11 +6,11 @@ import json
 import os
 import stat
 
-from taskyard import ids
-from taskyard.errors import Invalid, Unavailable
-from taskyard.settings import DURABILITY, GROUP, Settings, parse
-from taskyard.stores.directory.disk import Disk
-from taskyard.stores.directory.sharing import SharedDisk, give, group_number, place_is_shared
+from taskyard.core import ids
+from taskyard.core.errors import Invalid, Unavailable
+from taskyard.core.settings import DURABILITY, GROUP, Settings, parse
+from taskyard.stores.directory.filesystem.disk import Disk
+from taskyard.stores.directory.filesystem.sharing import SharedDisk, give, group_number, place_is_shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

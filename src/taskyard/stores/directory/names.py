@@ -19,14 +19,14 @@ import errno
 import re
 import time
 
-from taskyard import ids
-from taskyard.task import Standing, State
-from taskyard.words import ENCODED_MOST, decoded, encoded
+from taskyard.core import ids
+from taskyard.core.task import Standing, State
+from taskyard.core.words import ENCODED_MOST, decoded, encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.draft import Draft
-    from taskyard.retry import Policy
+    from taskyard.core.draft import Draft
+    from taskyard.core.retry import Policy
     from taskyard.store import Terms
 
 SUFFIX = ".json"

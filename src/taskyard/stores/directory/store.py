@@ -9,35 +9,35 @@ from __future__ import annotations
 import functools
 import os
 
-from taskyard.settings import refuse_unfinished
+from taskyard.core.settings import refuse_unfinished
+from taskyard.core.task import State
 from taskyard.store import OneByOne, Outside
 from taskyard.stores.directory import names
-from taskyard.stores.directory.claims import Claims
-from taskyard.stores.directory.ground import Ground
-from taskyard.stores.directory.shifts import Shifts
-from taskyard.stores.directory.sweeps import Sweeps
-from taskyard.stores.directory.trouble import told, unavailable
-from taskyard.task import State
+from taskyard.stores.directory.context import Context
+from taskyard.stores.directory.filesystem.errors import told, unavailable
+from taskyard.stores.directory.recovery.overdue import Overdue
+from taskyard.stores.directory.tasks.claims import Claims
+from taskyard.stores.directory.tasks.shifts import Shifts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from taskyard.draft import Draft
-    from taskyard.moves import Move
+    from taskyard.core.draft import Draft
+    from taskyard.core.moves import Move
+    from taskyard.core.task import Handle, Standing, Task
     from taskyard.store import Grant, Heard, Query, Report, Store, Trail, Want
-    from taskyard.stores.bell import Bell
-    from taskyard.stores.directory.adding import Adder
-    from taskyard.stores.directory.aside import Aside
-    from taskyard.stores.directory.disk import Disk
-    from taskyard.stores.directory.guests import Guests
-    from taskyard.stores.directory.ingest import Ingest
-    from taskyard.stores.directory.listing import Listing
-    from taskyard.stores.directory.looking import Looking
-    from taskyard.stores.directory.mending import Mending
-    from taskyard.stores.directory.pruning import Pruning
-    from taskyard.task import Handle, Standing, Task
+    from taskyard.stores.directory.dropbox.guests import Guests
+    from taskyard.stores.directory.dropbox.intake import Intake
+    from taskyard.stores.directory.dropbox.rejected import Rejected
+    from taskyard.stores.directory.filesystem.disk import Disk
+    from taskyard.stores.directory.recovery.crashes import CrashRecovery
+    from taskyard.stores.directory.retention.prune import Pruner
+    from taskyard.stores.directory.tasks.add import Adder
+    from taskyard.stores.directory.tasks.listing import Listing
+    from taskyard.stores.directory.tasks.show import Reader
+    from taskyard.stores.wakeup import Wakeup
 
 
 class DirectoryStore(OneByOne):
@@ -46,65 +46,65 @@ class DirectoryStore(OneByOne):
     def __init__(
         self, root: str, durability: str | None = None, disk: Disk | None = None, *, links: bool = False
     ) -> None:
-        self._ground = ground = Ground(root, durability, disk, links)
-        refuse_unfinished(ground.copy_of, root)
+        self._context = context = Context(root, durability, disk, links)
+        refuse_unfinished(context.copy_of, root)
         self.url = self.label = root
-        self.policy = ground.policy
-        self.durability = ground.durability
-        self.checks = ground.checks
-        self._shifts = Shifts(ground)
-        self._claims = Claims(ground, self._shifts)
-        self._sweeps = Sweeps(ground)
+        self.policy = context.policy
+        self.durability = context.durability
+        self.checks = context.checks
+        self._shifts = Shifts(context)
+        self._claims = Claims(context, self._shifts)
+        self._overdue = Overdue(context)
 
     # Parts that a claim does without are loaded when they are first asked for.
 
     @functools.cached_property
     def _adder(self) -> Adder:
-        from taskyard.stores.directory.adding import Adder
+        from taskyard.stores.directory.tasks.add import Adder
 
-        return Adder(self._ground, self._shifts)
-
-    @functools.cached_property
-    def _aside(self) -> Aside:
-        from taskyard.stores.directory.aside import Aside
-
-        return Aside(self._ground)
+        return Adder(self._context, self._shifts)
 
     @functools.cached_property
-    def _ingest(self) -> Ingest:
-        from taskyard.stores.directory.ingest import Ingest
+    def _rejected(self) -> Rejected:
+        from taskyard.stores.directory.dropbox.rejected import Rejected
 
-        return Ingest(self._ground, self._adder, self._aside)
+        return Rejected(self._context)
+
+    @functools.cached_property
+    def _intake(self) -> Intake:
+        from taskyard.stores.directory.dropbox.intake import Intake
+
+        return Intake(self._context, self._adder, self._rejected)
 
     @functools.cached_property
     def _guests(self) -> Guests:
-        from taskyard.stores.directory.guests import Guests
+        from taskyard.stores.directory.dropbox.guests import Guests
 
-        return Guests(self._ground, self._shifts, self._aside)
+        return Guests(self._context, self._shifts, self._rejected)
 
     @functools.cached_property
     def _listing(self) -> Listing:
-        from taskyard.stores.directory.listing import Listing
+        from taskyard.stores.directory.tasks.listing import Listing
 
-        return Listing(self._ground)
-
-    @functools.cached_property
-    def _looking(self) -> Looking:
-        from taskyard.stores.directory.looking import Looking
-
-        return Looking(self._ground, self._listing)
+        return Listing(self._context)
 
     @functools.cached_property
-    def _mending(self) -> Mending:
-        from taskyard.stores.directory.mending import Mending
+    def _reader(self) -> Reader:
+        from taskyard.stores.directory.tasks.show import Reader
 
-        return Mending(self._ground, self._adder, self._ingest, self._aside, self._pruning, self._shifts.edges)
+        return Reader(self._context, self._listing)
 
     @functools.cached_property
-    def _pruning(self) -> Pruning:
-        from taskyard.stores.directory.pruning import Pruning
+    def _crash_recovery(self) -> CrashRecovery:
+        from taskyard.stores.directory.recovery.crashes import CrashRecovery
 
-        return Pruning(self._ground, self._looking, self._adder, self._shifts.edges)
+        return CrashRecovery(self._context, self._adder, self._intake, self._rejected, self._pruner, self._shifts.edges)
+
+    @functools.cached_property
+    def _pruner(self) -> Pruner:
+        from taskyard.stores.directory.retention.prune import Pruner
+
+        return Pruner(self._context, self._reader, self._adder, self._shifts.edges)
 
     def within(self, connection: Any) -> Store:  # noqa: ARG002  the seam's words
         """There is no such thing here."""
@@ -117,53 +117,53 @@ class DirectoryStore(OneByOne):
     @told
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Keep new tasks, in this order; at the return all of them are there."""
-        with self._ground.adding:
+        with self._context.adding:
             added = self._adder.add(drafts, by)
-        return [self._looking.known(new) if isinstance(new, str) else new.task(self.policy) for new in added]
+        return [self._reader.known(new) if isinstance(new, str) else new.task(self.policy) for new in added]
 
     @told
     def intake(self, by: str, limit: int | None = None) -> int:
         """Take in what lies in the drop box, or so many files of it."""
         if self._has_guests():
-            with self._ground.adding:
-                self._guests.tidy(self._ground.clock.exact(), by, deep=False)
-        if not any(map(names.is_dropped, self._ground.disk.listdir(f"{self.url}/todo"))):
+            with self._context.adding:
+                self._guests.tidy(self._context.clock.exact(), by, deep=False)
+        if not any(map(names.is_dropped, self._context.disk.listdir(f"{self.url}/todo"))):
             return 0
-        with self._ground.adding:
-            return self._ingest.take(by, limit)
+        with self._context.adding:
+            return self._intake.take(by, limit)
 
     def _has_guests(self) -> bool:
         """Whether the folders that other programs move files in hold what only they put there."""
-        listdir, ground = self._ground.disk.listdir, self._ground
+        listdir, context = self._context.disk.listdir, self._context
         return (
             any(not names.is_known_in_todo(name) for name in listdir(f"{self.url}/todo"))
-            or not all(map(names.begins_with_id, listdir(ground.processing)))
+            or not all(map(names.begins_with_id, listdir(context.processing)))
             or any(not names.is_known_in_failed(name) for name in listdir(f"{self.url}/failed"))
         )
 
     @told
     def outside(self) -> Outside:
         """What other programs hold or have done here, and what lies in the drop box and is no task."""
-        from taskyard.stores.directory import dropbox
+        from taskyard.stores.directory.dropbox import not_tasks
 
-        return Outside(self._guests.list(), dropbox.others(self._ground))
+        return Outside(self._guests.list(), not_tasks.others(self._context))
 
     @told
     def dropped_under(self, name: str) -> list[str]:
         """The ids of the tasks that were dropped under this name."""
-        from taskyard.stores.directory import dropped_names
+        from taskyard.stores.directory.dropbox import dropped_names
 
-        return dropped_names.find(self._ground, name)
+        return dropped_names.find(self._context, name)
 
     @told
     def set_aside(self) -> list[dict[str, str | None]]:
         """The files that were refused, each with its name and the reason."""
-        return self._aside.list()
+        return self._rejected.list()
 
     @told
     def give_back(self, name: str) -> None:
         """Put a file that was set aside back into the drop box."""
-        self._aside.give_back(name)
+        self._rejected.give_back(name)
 
     # Claims; `claim` and `shift` are the hot path, and do without the wrapper
 
@@ -182,7 +182,7 @@ class DirectoryStore(OneByOne):
     @told
     def vouch(self, worker: str, incarnation: str) -> int | None:
         """Have others see at once when this process is dead; None where nobody could tell."""
-        return self._ground.liveness.vouch(worker, incarnation)
+        return self._context.liveness.vouch(worker, incarnation)
 
     @told
     def held(self, worker: str) -> list[Standing]:
@@ -197,14 +197,14 @@ class DirectoryStore(OneByOne):
     @told
     def workdir(self, handle: Handle) -> str:
         """The claim's own folder, made if need be."""
-        return self._ground.records.folder(handle)
+        return self._context.records.folder(handle)
 
     @told
     def tidy(self, handle: Handle) -> None:
         """Remove the claim's folder if nothing was put there."""
-        folder = self._ground.records.path(handle)
-        self._ground.mover.drop(folder)
-        self._ground.mover.drop(os.path.dirname(folder))
+        folder = self._context.records.path(handle)
+        self._context.mover.drop(folder)
+        self._context.mover.drop(os.path.dirname(folder))
 
     @told
     def pause(self, kind: str | None, on: bool) -> None:
@@ -221,7 +221,7 @@ class DirectoryStore(OneByOne):
     @told
     def stand(self, id: str) -> Standing:
         """Where the one task that fits this pattern stands now."""
-        found = self._ground.lookup.find(id)
+        found = self._context.locator.find(id)
         standing = found.token.standing(found.state, found.place, self.policy)
         if found.state in (State.BLOCKED, State.CANCELLED, State.FAILED):
             standing.unmet = tuple(self._shifts.edges.needs(standing.id))
@@ -237,7 +237,7 @@ class DirectoryStore(OneByOne):
     @told
     def confirm(self, standing: Standing) -> None:
         """Have the move that led to this standing survive a power cut, whoever made it."""
-        self._ground.sync_again(*standing.place)
+        self._context.sync_again(*standing.place)
 
     @told
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
@@ -259,34 +259,34 @@ class DirectoryStore(OneByOne):
     @told
     def tallies(self) -> dict[str, int]:
         """Races for a task that were lost, and files in the drop box."""
-        dropped = sum(map(names.is_dropped, self._ground.disk.listdir(f"{self.url}/todo")))
+        dropped = sum(map(names.is_dropped, self._context.disk.listdir(f"{self.url}/todo")))
         return {"lost_races": self._claims.lost_races(), "dropped": dropped}
 
     def unusable(self) -> list[str]:
         """Lanes and segments that the last claims passed over because the system refuses them, each with the reason."""
-        return [f"{folder}: {reason}" for folder, reason in sorted(self._ground.heads.closed.items())]
+        return [f"{folder}: {reason}" for folder, reason in sorted(self._context.ready_cache.closed.items())]
 
     @told
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
-        return self._sweeps.overdue(limit)
+        return self._overdue.overdue(limit)
 
     @told
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep."""
-        return self._sweeps.turn(every)
+        return self._overdue.turn(every)
 
     @told
     def mend(self, by: str) -> int:
         """Put right what processes that died in mid-move have left."""
-        with self._ground.adding:
+        with self._context.adding:
             # Before anything is judged by whether its task is there.
-            return self._guests.tidy(self._ground.clock.exact(), by, deep=True) + self._mending.mend(by)
+            return self._guests.tidy(self._context.clock.exact(), by, deep=True) + self._crash_recovery.mend(by)
 
     @told
     def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:
         """Let ended tasks that are too old or too many go to the archive, or tell what would."""
-        return self._pruning.plan(age, count, apply, by)
+        return self._pruner.plan(age, count, apply, by)
 
     @told
     def audit(
@@ -296,20 +296,20 @@ class DirectoryStore(OneByOne):
         progress: Callable[[str], object] | None = None,
     ) -> dict[str, Any]:
         """Prove that every task is in one legal state; with a sweep, after healing what can be healed without loss."""
-        from taskyard.stores.directory.fsck.proof import Proof
-        from taskyard.stores.directory.missing import Missing
-        from taskyard.stores.directory.patrol import Patrol
+        from taskyard.stores.directory.fsck.verdict import Proof
+        from taskyard.stores.directory.recovery.missing import Missing
+        from taskyard.stores.directory.recovery.segments import SegmentRecovery
 
-        patrol = Patrol(self._ground, Missing(self._ground))
-        proof = Proof(self._ground, self._shifts, self._adder, self._aside, patrol, by)
+        patrol = SegmentRecovery(self._context, Missing(self._context))
+        proof = Proof(self._context, self._shifts, self._adder, self._rejected, patrol, by)
         return proof.prove(sweep, progress)
 
-    # Looking
+    # Reader
 
     @told
     def get(self, id: str) -> Report:
         """All about the one task that fits this pattern."""
-        return self._looking.report(id)
+        return self._reader.report(id)
 
     @told
     def find(self, query: Query) -> tuple[list[Task], str | None]:
@@ -317,7 +317,7 @@ class DirectoryStore(OneByOne):
         everything, some = self.paused() if query.taker is not None else (False, frozenset())
         if everything:
             return [], None
-        return self._looking.page(query, some, self._claims.in_use if query.taker is not None else None)
+        return self._reader.page(query, some, self._claims.in_use if query.taker is not None else None)
 
     @told
     def shorten(self, ids: Sequence[str]) -> list[str]:
@@ -332,55 +332,57 @@ class DirectoryStore(OneByOne):
     @told
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """What happened, merged from all files of the log."""
-        from taskyard.stores.directory.trails import Trails
+        from taskyard.stores.directory.log.reader import LogReader
 
-        return Trails(self._ground.disk, f"{self.url}/events").read(trail)
+        return LogReader(self._context.disk, f"{self.url}/events").read(trail)
 
     @told
     def latest(self) -> str:
         """The cursor of the log's end."""
-        from taskyard.stores.directory.trails import Trails
+        from taskyard.stores.directory.log.reader import LogReader
 
-        return Trails(self._ground.disk, f"{self.url}/events").latest()
+        return LogReader(self._context.disk, f"{self.url}/events").latest()
 
     # Waiting
 
     @functools.cached_property
-    def _bell(self) -> Bell:
-        from taskyard.stores.bell import Bell
-        from taskyard.stores.directory.watch import Watch
+    def _wakeup(self) -> Wakeup:
+        from taskyard.stores.directory.log.watch import Watch
+        from taskyard.stores.wakeup import Wakeup
 
         # Two threads may come here at once, and must share one.
-        bell: Bell = self.__dict__.setdefault("_bell", Bell(Watch(self._ground.disk, self.url, self._ground.local)))
-        return bell
+        wakeup: Wakeup = self.__dict__.setdefault(
+            "_wakeup", Wakeup(Watch(self._context.disk, self.url, self._context.local))
+        )
+        return wakeup
 
     @told
     def listen(self) -> Heard:
-        """What the bell has rung so far."""
-        return self._bell.listen()
+        """What the wakeup has rung so far."""
+        return self._wakeup.listen()
 
     @told
     def wait(self, seconds: float, heard: Heard) -> Heard:
         """Return when something may have changed since then, or after so many seconds."""
-        return self._bell.wait(seconds, heard)
+        return self._wakeup.wait(seconds, heard)
 
     def wake(self) -> None:
         """End every wait in this process."""
-        bell: Bell | None = self.__dict__.get("_bell")
-        if bell is not None:
-            bell.wake()
+        wakeup: Wakeup | None = self.__dict__.get("_wakeup")
+        if wakeup is not None:
+            wakeup.wake()
 
     def alarm(self) -> float | None:
         """Seconds until the next lease ends or the next task is due, as far as the last look could see."""
-        return self._sweeps.alarm()
+        return self._overdue.alarm()
 
     def close(self) -> None:
         """Let go of the log, and take down the note of what was intended."""
-        bell: Bell | None = self.__dict__.get("_bell")
-        if bell is not None:
-            bell.close()
-        ground = self._ground
-        for let_go in (self._claims.flush, ground.liveness.close, ground.journal.close, ground.writer.close):
+        wakeup: Wakeup | None = self.__dict__.get("_wakeup")
+        if wakeup is not None:
+            wakeup.close()
+        context = self._context
+        for let_go in (self._claims.flush, context.liveness.close, context.log.close, context.writer.close):
             try:
                 let_go()
             except OSError:

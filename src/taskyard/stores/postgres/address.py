@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote
 
-from taskyard import words
-from taskyard.errors import Invalid
+from taskyard.core import words
+from taskyard.core.errors import Invalid
 
 SCHEMES = ("postgresql", "postgres")
 PROJECT = "default"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from taskyard import draft, ids, moves
-from taskyard.errors import Conflict, Unavailable
+from taskyard.core import draft, ids, moves
+from taskyard.core.errors import Conflict, Unavailable
 from taskyard.stores.postgres import driver, queries, rows
-from taskyard.stores.postgres.combining import BATCH, Combiner
-from taskyard.stores.postgres.ground import place
+from taskyard.stores.postgres.batching import BATCH, Combiner
+from taskyard.stores.postgres.context import place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from taskyard.moves import Move
+    from taskyard.core.moves import Move
+    from taskyard.core.task import Handle, Standing
     from taskyard.store import Grant, Want
-    from taskyard.stores.postgres.ground import Ground
-    from taskyard.stores.postgres.looking import Looking
+    from taskyard.stores.postgres.context import Context
     from taskyard.stores.postgres.pool import Rows
-    from taskyard.task import Handle, Standing
+    from taskyard.stores.postgres.read import Reader
 
 _TRIES = 50
 _PAUSE = 0.02  # seconds before another look at a task that somebody has locked
@@ -32,9 +32,9 @@ _WISHES = 64  # different sorts of claims that are remembered
 class Claims:
     """Claims of one store."""
 
-    def __init__(self, ground: Ground, looking: Looking) -> None:
-        self._ground = ground
-        self._looking = looking
+    def __init__(self, context: Context, reader: Reader) -> None:
+        self._context = context
+        self._reader = reader
         self._combiners: dict[Any, Combiner] = {}
         self.lost_races = 0
 
@@ -75,16 +75,16 @@ class Claims:
     def _serve(self, values: dict[str, Any]) -> list[Grant]:
         def mine(connection: Connection[Any]) -> Rows | None:
             held = {"worker": values["worker"], "nonces": values["nonces"]}
-            return self._ground.on(connection, "claims", "mine", held) or None
+            return self._context.on(connection, "claims", "mine", held) or None
 
-        claimed = self._ground.pool.run(queries.load("claims")["claim"], values, mine)
-        return [rows.Won(row, self._ground.policy) for row in claimed]
+        claimed = self._context.pool.run(queries.load("claims")["claim"], values, mine)
+        return [rows.Won(row, self._context.policy) for row in claimed]
 
     def _values(self, want: Want, nonces: Sequence[str]) -> dict[str, Any]:
         worker, lease, usual, _ = want.terms
         return {
-            "project": self._ground.project, "worker": worker, "kinds": None if want.kinds is None else driver.array(sorted(want.kinds)),
-            "age": None, "fence": None, "nonces": driver.words(nonces), "lease": lease, "usual": usual, "default": self._ground.policy.lease,
+            "project": self._context.project, "worker": worker, "kinds": None if want.kinds is None else driver.array(sorted(want.kinds)),
+            "age": None, "fence": None, "nonces": driver.words(nonces), "lease": lease, "usual": usual, "default": self._context.policy.lease,
         }  # fmt: skip
 
     def _named(self, want: Want, nonce: str) -> Grant:
@@ -92,18 +92,18 @@ class Claims:
         assert want.id is not None
         values = self._values(want, [nonce])
         for _ in range(_TRIES):
-            standing = self._looking.stand(want.id)
+            standing = self._reader.stand(want.id)
             moves.claimed(standing, want.worker)
             values |= {"age": ids.age_key(standing.id), "fence": standing.fence}
             grants = self._serve(values)
             if grants:
                 return grants[0]
-            [(everything, kinds)] = self._ground.run("tending", "paused")
+            [(everything, kinds)] = self._context.run("upkeep", "paused")
             if everything or standing.kind in kinds:
                 raise moves.paused(standing, whole=everything)
-            uses = self._looking.get(standing.id).task.uses
-            for resource, id, _ in self._ground.run("claims", "holder", {"uses": uses}) if uses else ():
-                raise moves.in_use(standing, resource, self._looking.stand(id))
+            uses = self._reader.get(standing.id).task.uses
+            for resource, id, _ in self._context.run("claims", "holder", {"uses": uses}) if uses else ():
+                raise moves.in_use(standing, resource, self._reader.stand(id))
             self.lost_races += 1
             time.sleep(_PAUSE)  # locked for a moment, or moved: look again
         raise Conflict(
@@ -118,13 +118,13 @@ class Claims:
             "outcome": move.outcome, "reason": None if move.reason is None else draft.compact(move.reason), "event": move.event, "by": by,
         }  # fmt: skip
         mine = {"worker": standing.worker, "nonces": [nonce]}
-        found = self._ground.run(
+        found = self._context.run(
             "claims",
             "take_over",
             values,
-            lambda connection: self._ground.on(connection, "claims", "mine", mine) or None,
+            lambda connection: self._context.on(connection, "claims", "mine", mine) or None,
         )
-        return rows.Won(found[0], self._ground.policy) if found else None
+        return rows.Won(found[0], self._context.policy) if found else None
 
     def renew(self, standing: Standing, progress: float | None, note: str | None) -> int | None:
         """Begin the lease anew and give its end, or None if the claim is over."""
@@ -139,21 +139,21 @@ class Claims:
             return self._noted(connection, values, said)
 
         try:
-            found = self._ground.run("claims", "renew", values, None if note is None else noted, urgent=True)
+            found = self._context.run("claims", "renew", values, None if note is None else noted, urgent=True)
         except driver.module().errors.UniqueViolation as error:
             if not driver.was_said(error):
                 raise
-            found = self._ground.pool.attempt(noted, urgent=True)
+            found = self._context.pool.attempt(noted, urgent=True)
         return found[0][0] if found else None
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
         """Which of these claims still hold their tasks."""
         ages = driver.words(ids.age_key(handle.id) for handle in handles)
-        held = set(self._ground.run("claims", "holding", {"ages": ages}, urgent=True))
+        held = set(self._context.run("claims", "holding", {"ages": ages}, urgent=True))
         return [(handle.id, handle.fence, handle.nonce) in held for handle in handles]
 
     def _noted(self, connection: Connection[Any], values: dict[str, Any], said: float) -> Rows | None:
         """The renewed lease of a note whose answer was lost, if it is there: these words of this claim, since they were said."""
-        [(now,)] = self._ground.on(connection, "outages", "now")
+        [(now,)] = self._context.on(connection, "outages", "now")
         since = now - round((time.monotonic() - said) * 1000) - 1
-        return self._ground.on(connection, "outages", "noted", {**values, "since": since}) or None
+        return self._context.on(connection, "outages", "noted", {**values, "since": since}) or None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import select
 import time
 
-from taskyard import ids
-from taskyard.errors import Invalid, TaskyardError, Unavailable
+from taskyard.core import ids
+from taskyard.core.errors import Invalid, TaskyardError, Unavailable
 from taskyard.stores.postgres import queries
 from taskyard.stores.postgres.address import HINT
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from taskyard.stores.postgres.address import Address
-    from taskyard.stores.postgres.silence import Line
+    from taskyard.stores.postgres.watched_connection import WatchedConnection
 
 OLDEST = 140000
 ENCODING = "UTF8"
@@ -39,10 +39,10 @@ class Lost(Exception):
         self.pid = pid
 
 
-def connect(address: Address, conninfo: str | None = None, *, again: bool = False) -> Line:
+def connect(address: Address, conninfo: str | None = None, *, again: bool = False) -> WatchedConnection:
     """A new connection, on which each statement is a transaction of its own unless told otherwise."""
     psycopg = module()
-    from taskyard.stores.postgres import silence
+    from taskyard.stores.postgres import watched_connection
 
     target = conninfo or address.conninfo
     try:
@@ -59,7 +59,7 @@ def connect(address: Address, conninfo: str | None = None, *, again: bool = Fals
     )
     first = {} if again or "connect_timeout" in given else {"connect_timeout": FIRST_TIMEOUT}
     try:
-        opened = silence.Line.connect(target, autocommit=True, **{**options, **first})
+        opened = watched_connection.WatchedConnection.connect(target, autocommit=True, **{**options, **first})
     except psycopg.OperationalError as error:
         raise unreachable(address, error) from None
     except psycopg.ProgrammingError as error:
@@ -94,14 +94,14 @@ def _patience(given: dict[str, Any], again: bool) -> float:
     return float(said if said > 0 else CONNECT_TIMEOUT if again else FIRST_TIMEOUT)
 
 
-def _settle(opened: Line, is_session: bool, patience: float) -> bool:
+def _settle(opened: WatchedConnection, is_session: bool, patience: float) -> bool:
     """Set what statements mean, if the connection is all its own; which server process it has, if libpq knows that one.
 
     A pooler tells libpq a number that is no process. One that pools transactions would give the settings to other applications:
     so what is not known to pool sessions is taken for one of those, before anything is set.
     """
     told = opened.info.backend_pid
-    statement = queries.load("connecting")["settle"].format(pid=told, always=is_session)
+    statement = queries.load("connect")["settle"].format(pid=told, always=is_session)
     [[is_told, settled]] = asked(opened, statement, patience)
     if is_told == "t":
         opened.pid = told

@@ -10,11 +10,11 @@ from __future__ import annotations
 import threading
 import time
 
-from taskyard import forks, ids
-from taskyard.errors import Invalid, Unavailable
+from taskyard.core import forks, ids
+from taskyard.core.errors import Invalid, Unavailable
 from taskyard.stores.postgres import driver, queries
+from taskyard.stores.postgres.checkout import Busy, Checkout
 from taskyard.stores.postgres.driver import Lost
-from taskyard.stores.postgres.room import Busy, Room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from taskyard.stores.postgres.address import Address
-    from taskyard.stores.postgres.silence import Line
+    from taskyard.stores.postgres.watched_connection import WatchedConnection
 
     Rows = list[tuple[Any, ...]]
 
@@ -53,7 +53,7 @@ class Pool:
         forks.renew_in_child(self)
 
     def _begin(self) -> None:
-        self.room = Room(self.connected)
+        self.room = Checkout(self.connected)
         self._lock = threading.Lock()
         self._away_since: float | None = None
         self._asked: dict[Trouble, float] = {}
@@ -76,7 +76,7 @@ class Pool:
     ) -> Rows:
         """The statement's rows; it is said once more where it met a deadlock, or a connection that broke."""
 
-        def once(connection: Line) -> Rows:
+        def once(connection: WatchedConnection) -> Rows:
             if connection.pooled and self.isolation != "read committed":
                 with connection.transaction():
                     return _rows(connection, statement, values, prepare)
@@ -87,8 +87,8 @@ class Pool:
 
     def attempt(
         self,
-        once: Callable[[Line], Any],
-        recover: Callable[[Line], Any] | None = None,
+        once: Callable[[WatchedConnection], Any],
+        recover: Callable[[WatchedConnection], Any] | None = None,
         *,
         urgent: bool = False,
     ) -> Any:
@@ -140,7 +140,7 @@ class Pool:
         with self._lock:
             self._told_at, self._away_since = now, None
 
-    def _end_lost(self, connection: Line, pids: list[int]) -> None:
+    def _end_lost(self, connection: WatchedConnection, pids: list[int]) -> None:
         """See to it that what was lost is not done later; behind a pooler nobody can tell who would do it."""
         if not pids:
             return
@@ -154,7 +154,7 @@ class Pool:
                 )
             time.sleep(_FIRST_PAUSE)
 
-    def connected(self) -> Line:
+    def connected(self) -> WatchedConnection:
         """A new connection, told what this store wants of it."""
         connection = driver.connect(self.address, again=self._met)
         words = []
@@ -207,7 +207,7 @@ class _Held:
         self._pool = pool
         self._urgent = urgent
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> WatchedConnection:
         self._connection = self._pool.room.take(urgent=self._urgent)
         return self._connection
 

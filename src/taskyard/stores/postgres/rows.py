@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 
-from taskyard import times
+from taskyard.core import times
+from taskyard.core.task import Standing, State, Task
 from taskyard.store import Grant, Report
-from taskyard.task import Standing, State, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from taskyard.retry import Policy
+    from taskyard.core.retry import Policy
 
     Row = tuple[Any, ...]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from taskyard import ids
-from taskyard.errors import Unavailable
+from taskyard.core import ids
+from taskyard.core.errors import Unavailable
 from taskyard.stores.postgres import driver, queries
 from taskyard.stores.postgres.address import Address
 

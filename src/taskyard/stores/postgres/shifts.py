@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from taskyard import draft as drafts
-from taskyard import ids
+from taskyard.core import draft as drafts
+from taskyard.core import ids
+from taskyard.core.task import State
 from taskyard.store import STALE_MOST
 from taskyard.stores.postgres import driver, queries
-from taskyard.stores.postgres.combining import BATCH, Combiner
-from taskyard.stores.postgres.ground import place
-from taskyard.task import State
+from taskyard.stores.postgres.batching import BATCH, Combiner
+from taskyard.stores.postgres.context import place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from taskyard.draft import Draft
-    from taskyard.moves import Move
-    from taskyard.stores.postgres.ground import Ground
-    from taskyard.stores.postgres.looking import Looking
+    from taskyard.core.draft import Draft
+    from taskyard.core.moves import Move
+    from taskyard.core.task import Handle, Standing
+    from taskyard.stores.postgres.context import Context
     from taskyard.stores.postgres.pool import Rows
-    from taskyard.task import Handle, Standing
+    from taskyard.stores.postgres.read import Reader
 
 
 class Shifts:
     """Moves in one store."""
 
-    def __init__(self, ground: Ground, looking: Looking) -> None:
-        self._ground = ground
-        self._looking = looking
+    def __init__(self, context: Context, reader: Reader) -> None:
+        self._context = context
+        self._reader = reader
         self._dones = Combiner(self._end_several)
         text = queries.load("moves")
         self._statements = {name: text[name] for name in ("revive", "edit")}
@@ -96,23 +96,23 @@ class Shifts:
                 if self._came_true(connection, self._values(*shift)) is not None:
                     before.add(shift[0].id)
 
-        made = {row[0] for row in self._ground.run("moves", name, values, look)} | before
+        made = {row[0] for row in self._context.run("moves", name, values, look)} | before
         return [standing.id in made for standing, _, _ in shifts]
 
     def _run(self, name: str, values: dict[str, Any]) -> Rows:
-        return self._ground.pool.run(
+        return self._context.pool.run(
             self._statements[name], values, lambda connection: self._came_true(connection, values)
         )
 
     def _came_true(self, connection: Connection[Any], values: dict[str, Any]) -> Rows | None:
         """Whether a move whose answer was lost was made."""
-        found = self._ground.on(connection, "moves", "came_true", values)
+        found = self._context.on(connection, "moves", "came_true", values)
         return [()] if found[0][0] else None
 
     def _values(self, standing: Standing, move: Move, by: str) -> dict[str, Any]:
         return {
             **place(standing.id),
-            "project": self._ground.project,
+            "project": self._context.project,
             "state": standing.state,
             "fence": standing.fence,
             "nonce": standing.nonce,
@@ -141,10 +141,10 @@ class Shifts:
                 if not driver.say(connection, self._statements["end"], values).fetchall():
                     return False
                 told = {"id": standing.id, "by": by, "more": drafts.compact({"freed_by": standing.id})}
-                self._ground.on(connection, "moves", "free_followers", told)
+                self._context.on(connection, "moves", "free_followers", told)
                 return True
 
-        made: bool = self._ground.pool.attempt(
+        made: bool = self._context.pool.attempt(
             once, lambda connection: True if self._came_true(connection, values) is not None else None
         )
         return made
@@ -155,15 +155,15 @@ class Shifts:
             return bool(self._run("revive", values))
 
         def once(connection: Connection[Any]) -> bool:
-            ground = self._ground
+            context = self._context
             with connection.transaction():
                 if not driver.say(connection, self._statements["revive"], values).fetchall():
                     return False
                 unmet = list(standing.unmet)
                 marks = {"ids": unmet, "ages": [ids.age_key(id) for id in unmet]}
-                ground.on(connection, "moves", "lock_open", marks)
-                ground.on(connection, "moves", "mark_followed", marks)
-                left = [row[0] for row in ground.on(connection, "moves", "needs", {"id": standing.id})]
+                context.on(connection, "moves", "lock_open", marks)
+                context.on(connection, "moves", "mark_followed", marks)
+                left = [row[0] for row in context.on(connection, "moves", "needs", {"id": standing.id})]
                 told = {
                     "id": standing.id,
                     "kind": standing.kind,
@@ -172,20 +172,22 @@ class Shifts:
                     "by": values["by"],
                 }
                 more = drafts.compact({"after": left or unmet})
-                ground.on(connection, "moves", "tell", {**told, "event": "blocked", "more": more})
+                context.on(connection, "moves", "tell", {**told, "event": "blocked", "more": more})
                 if not left:
                     freed = drafts.compact({"freed_by": unmet[-1]})
-                    ground.on(connection, "moves", "unblock", {"ids": [standing.id], "by": values["by"], "more": freed})
+                    context.on(
+                        connection, "moves", "unblock", {"ids": [standing.id], "by": values["by"], "more": freed}
+                    )
                 return True
 
-        made: bool = self._ground.pool.attempt(
+        made: bool = self._context.pool.attempt(
             once, lambda connection: True if self._came_true(connection, values) is not None else None
         )
         return made
 
     def drafted(self, standing: Standing) -> Draft | None:
         """What was asked for when the task was added or last edited; None if it has moved on."""
-        report = self._looking.get(standing.id)
+        report = self._reader.get(standing.id)
         task = report.task
         if (task.state, task.fence) != (standing.state, standing.fence):
             return None
@@ -194,7 +196,7 @@ class Shifts:
             task.kind, task.data, {name: value for name, value in options.items() if value is not None}
         )
         draft.after, draft.uses = tuple(task.after), tuple(task.uses)
-        found = self._ground.run("looking", "stand", place(standing.id))
+        found = self._context.run("read", "stand", place(standing.id))
         if not found:
             return None
         draft.max_attempts, draft.lease = found[0][8], found[0][9]
@@ -229,7 +231,7 @@ class Shifts:
             "reason": None if move is None or move.reason is None else drafts.compact(move.reason),
             "result": None if move is None else drafts.payload(move.result, "result"),
         }
-        self._ground.run("moves", "refuse", values)
+        self._context.run("moves", "refuse", values)
 
 
 def _details(move: Move) -> str | None:

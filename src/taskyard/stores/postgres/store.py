@@ -5,29 +5,29 @@
 
 from __future__ import annotations
 
-from taskyard.errors import NotFound
+from taskyard.core.errors import NotFound
 from taskyard.store import Outside
-from taskyard.stores.bell import Bell
-from taskyard.stores.postgres.adding import Adder
+from taskyard.stores.postgres.add import Adder
 from taskyard.stores.postgres.address import Address
+from taskyard.stores.postgres.batching import BATCH
 from taskyard.stores.postgres.claims import Claims
-from taskyard.stores.postgres.combining import BATCH
-from taskyard.stores.postgres.ground import Ground
-from taskyard.stores.postgres.line import Line
-from taskyard.stores.postgres.looking import Looking
+from taskyard.stores.postgres.context import Context
+from taskyard.stores.postgres.listener import Listener
+from taskyard.stores.postgres.log import LogReader
+from taskyard.stores.postgres.read import Reader
 from taskyard.stores.postgres.shifts import Shifts
-from taskyard.stores.postgres.tending import Tending
-from taskyard.stores.postgres.trails import Trails
+from taskyard.stores.postgres.upkeep import Upkeep
+from taskyard.stores.wakeup import Wakeup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from taskyard.draft import Draft
-    from taskyard.moves import Move
+    from taskyard.core.draft import Draft
+    from taskyard.core.moves import Move
+    from taskyard.core.task import Handle, Standing, Task
     from taskyard.store import Grant, Heard, Query, Report, Trail, Want
-    from taskyard.task import Handle, Standing, Task
 
 
 class PostgresStore:
@@ -36,27 +36,27 @@ class PostgresStore:
     batch = BATCH
 
     def __init__(self, url: str, durability: str | None = None) -> None:
-        self._put_together(Ground(Address(url), durability))
-        self._line = Line(self._ground)
-        self._bell = Bell(self._line)
+        self._put_together(Context(Address(url), durability))
+        self._line = Listener(self._context)
+        self._wakeup = Wakeup(self._line)
 
-    def _put_together(self, ground: Ground) -> None:
-        self._ground = ground
-        self.url = ground.address.url
-        self.label = ground.address.label
-        self.policy = ground.policy
-        self.checks = ground.checks
-        self._looking = Looking(ground)
-        self._claims = Claims(ground, self._looking)
-        self._shifts = Shifts(ground, self._looking)
-        self._adder = Adder(ground, self._looking)
-        self._trails = Trails(ground)
-        self._tending = Tending(ground)
+    def _put_together(self, context: Context) -> None:
+        self._context = context
+        self.url = context.address.url
+        self.label = context.address.label
+        self.policy = context.policy
+        self.checks = context.checks
+        self._reader = Reader(context)
+        self._claims = Claims(context, self._reader)
+        self._shifts = Shifts(context, self._reader)
+        self._adder = Adder(context, self._reader)
+        self._log_reader = LogReader(context)
+        self._upkeep = Upkeep(context)
 
     def within(self, connection: Any) -> PostgresStore:
         """The same project, on a connection of the caller's own: all of it happens when that commits, or none of it."""
         bound = PostgresStore.__new__(PostgresStore)
-        bound._put_together(self._ground.within(connection))
+        bound._put_together(self._context.within(connection))
         return bound
 
     # Putting work in
@@ -83,7 +83,7 @@ class PostgresStore:
 
     def dropped_under(self, name: str) -> list[str]:
         """The ids of the tasks that were dropped under this name, in a directory that was copied here."""
-        return self._looking.dropped_under(name)
+        return self._reader.dropped_under(name)
 
     # Handing it out
 
@@ -119,20 +119,20 @@ class PostgresStore:
     def pause(self, kind: str | None, on: bool) -> None:
         """Hand out no more tasks of this kind, or of any; or do so again."""
         if kind is None:
-            self._ground.run("tending", "pause_all", {"on": on})
+            self._context.run("upkeep", "pause_all", {"on": on})
         else:
-            self._ground.run("tending", "pause_kind", {"on": on, "kind": kind})
+            self._context.run("upkeep", "pause_kind", {"on": on, "kind": kind})
 
     def paused(self) -> tuple[bool, frozenset[str]]:
         """Whether the whole yard is paused, and which kinds are."""
-        [(everything, kinds)] = self._ground.run("tending", "paused")
+        [(everything, kinds)] = self._context.run("upkeep", "paused")
         return everything, frozenset(kinds)
 
     # Moving it
 
     def stand(self, id: str) -> Standing:
         """Where the one task that fits this pattern stands now."""
-        return self._looking.stand(id)
+        return self._reader.stand(id)
 
     def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:
         """Make the move if the task still stands exactly there."""
@@ -157,27 +157,27 @@ class PostgresStore:
         """Make the task what the draft says, if it still stands exactly there."""
         return self._shifts.rewrite(standing, draft, move, by, due_anew=due_anew)
 
-    # Looking
+    # Reader
 
     def held(self, worker: str) -> list[Standing]:
         """Every claim that a worker of this name holds, oldest task first."""
-        return self._looking.held(worker)
+        return self._reader.held(worker)
 
     def get(self, id: str) -> Report:
         """All about the one task that fits this pattern."""
-        return self._looking.get(id)
+        return self._reader.get(id)
 
     def find(self, query: Query) -> tuple[list[Task], str | None]:
         """One page of tasks, oldest first, and the cursor of the next."""
-        return self._looking.find(query)
+        return self._reader.find(query)
 
     def shorten(self, ids: Sequence[str]) -> list[str]:
         """For each id the shortest beginning that names no other task."""
-        return self._looking.shorten(ids)
+        return self._reader.shorten(ids)
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Tasks by kind and state."""
-        return self._looking.counts()
+        return self._reader.counts()
 
     def tallies(self) -> dict[str, int]:
         """Races for a task that this store has lost; a database has no drop box."""
@@ -189,35 +189,35 @@ class PostgresStore:
 
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """What happened, in order, and the cursor to go on from."""
-        return self._trails.events(trail)
+        return self._log_reader.events(trail)
 
     def latest(self) -> str:
         """The cursor of the log's end."""
-        return self._trails.latest()
+        return self._log_reader.latest()
 
     # Keeping it going
 
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
-        return self._tending.overdue(limit)
+        return self._upkeep.overdue(limit)
 
     def alarm(self) -> float | None:
         """Seconds until the next lease ends or the next task is due, as far as the last `overdue` saw."""
-        return self._tending.alarm()
+        return self._upkeep.alarm()
 
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep."""
         if self._line.is_idle():
-            self._bell.rest()  # nobody has waited for a while
-        return self._tending.turn(every)
+            self._wakeup.rest()  # nobody has waited for a while
+        return self._upkeep.turn(every)
 
     def mend(self, by: str) -> int:  # noqa: ARG002  a transaction leaves nothing half done; there are only partitions
         """Let go what the settings say is kept no longer; make partitions ahead, and drop those that are empty."""
-        return self._tending.mend()
+        return self._upkeep.mend()
 
     def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:  # noqa: ARG002
         """Let ended tasks go that are too old or too many, or tell how many that would be."""
-        return self._tending.prune(age, count, apply=apply)
+        return self._upkeep.prune(age, count, apply=apply)
 
     def audit(
         self,
@@ -226,27 +226,27 @@ class PostgresStore:
         progress: Callable[[str], object] | None = None,  # noqa: ARG002  one statement knows of none
     ) -> dict[str, Any]:
         """Prove that every task is in one legal state; a sweep is all that could heal anything."""
-        from taskyard.stores.postgres import auditing
+        from taskyard.stores.postgres import fsck
 
         if sweep is not None:
             sweep()
-        return auditing.audit(self._ground)
+        return fsck.audit(self._context)
 
     # Waiting
 
     def listen(self) -> Heard:
         """What has been heard so far."""
-        return self._bell.listen()
+        return self._wakeup.listen()
 
     def wait(self, seconds: float, heard: Heard) -> Heard:
         """Return when something may have changed since `heard`, or after so many seconds."""
-        return self._bell.wait(seconds, heard)
+        return self._wakeup.wait(seconds, heard)
 
     def wake(self) -> None:
         """End every wait of this process on this store."""
-        self._bell.wake()
+        self._wakeup.wake()
 
     def close(self) -> None:
         """Let go of all connections."""
-        self._bell.close()
-        self._ground.pool.close()
+        self._wakeup.close()
+        self._context.pool.close()

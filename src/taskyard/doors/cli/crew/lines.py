@@ -10,8 +10,8 @@ from taskyard.doors.cli.crew import view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from taskyard.doors.cli.crew.hand import Hand
-    from taskyard.doors.cli.crew.ledger import Happening
+    from taskyard.doors.cli.crew.activity import Happening
+    from taskyard.doors.cli.crew.process import CrewProcess
 
 TICK = 1.0
 
@@ -21,9 +21,9 @@ class Lines:
 
     looks_up_titles = True
 
-    def __init__(self, hands: Sequence[Hand], as_json: bool) -> None:
+    def __init__(self, processes: Sequence[CrewProcess], as_json: bool) -> None:
         self._as_json = as_json
-        self._names = max(len(hand.name) for hand in hands)
+        self._names = max(len(process.name) for process in processes)
 
     def tell(self, happening: Happening) -> None:
         """Print it."""

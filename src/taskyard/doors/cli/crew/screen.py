@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from taskyard.doors.cli import replies
 
 if TYPE_CHECKING:
-    from taskyard.doors.cli.crew.ledger import Happening
+    from taskyard.doors.cli.crew.activity import Happening
     from taskyard.doors.cli.crew.view import View
 
 FRAME = 0.25  # seconds between two frames, at the least

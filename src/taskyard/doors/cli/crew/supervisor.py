@@ -13,14 +13,14 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from taskyard.doors.cli import replies
-from taskyard.doors.cli.crew.ledger import Happening, Ledger, moment
-from taskyard.doors.cli.crew.news import News
+from taskyard.doors.cli.crew.activity import Activity, Happening, moment
+from taskyard.doors.cli.crew.events import EventFeed
 from taskyard.worker import guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.doors.cli.crew.hand import Hand
+    from taskyard.doors.cli.crew.process import CrewProcess
     from taskyard.yard import Yard
 
 LOOK = 1.0  # seconds between two looks at whether a worker stands still or hangs
@@ -75,10 +75,10 @@ class Silence:
 class Supervisor:
     """Looks after all workers of one crew."""
 
-    def __init__(self, yard: Yard, hands: list[Hand], ledger: Ledger, *, drain: bool) -> None:
+    def __init__(self, yard: Yard, processes: list[CrewProcess], activity: Activity, *, drain: bool) -> None:
         self._url = yard.url
-        self._hands = hands
-        self._ledger = ledger
+        self._processes = processes
+        self._activity = activity
         self._drain = drain
         self._display: Display = Silence()
         self._lost: replies.OutputLost | None = None
@@ -99,10 +99,10 @@ class Supervisor:
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
             before[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: self._end())
         woken = signal.set_wakeup_fd(self._told, warn_on_full_buffer=False)  # whichever thread the kernel gives it to
-        news = News(self._url, self._ring)
+        news = EventFeed(self._url, self._ring)
         try:
             self._display = display()
-            while not all(hand.is_over for hand in self._hands):
+            while not all(process.is_over for process in self._processes):
                 self._turn(news)
             self._wait_for_all()
             news.finish()
@@ -118,9 +118,9 @@ class Supervisor:
                 os.close(descriptor)
         if self._lost is not None:
             raise self._lost
-        return 1 if any(hand.failed for hand in self._hands) else 0
+        return 1 if any(process.failed for process in self._processes) else 0
 
-    def _turn(self, news: News) -> None:
+    def _turn(self, news: EventFeed) -> None:
         now = time.monotonic()
         self._pass_on_stops(now)
         self._start_due(now)
@@ -130,7 +130,7 @@ class Supervisor:
         self._look(now)
         if self._display.is_due(now):
             self._draw(now)
-        if not all(hand.is_over for hand in self._hands):
+        if not all(process.is_over for process in self._processes):
             self._sleep(now)
 
     # Signals
@@ -153,31 +153,31 @@ class Supervisor:
     def _pass_on_stops(self, now: float) -> None:
         while self._passed_on < self._stops:
             self._passed_on += 1
-            for hand in self._hands:
-                if not hand.is_over:
-                    hand.stop(now)
+            for process in self._processes:
+                if not process.is_over:
+                    process.stop(now)
 
     # Processes
 
     def _start_due(self, now: float) -> None:
-        for hand in self._hands:
-            if hand.again_at is None or now < hand.again_at:
+        for process in self._processes:
+            if process.again_at is None or now < process.again_at:
                 continue
-            again = hand.reason is not None
+            again = process.reason is not None
             try:
-                hand.start(self._url, self._drain, self._held, now)
+                process.start(self._url, self._drain, self._held, now)
             except OSError as error:
-                hand.reason = f"it cannot be started: {error.strerror or error}"
-                self._tell("exited", hand, hand.reason)
-                hand.plan(now, give_up=hand.member.restart == "never")
+                process.reason = f"it cannot be started: {error.strerror or error}"
+                self._tell("exited", process, process.reason)
+                process.plan(now, give_up=process.member.restart == "never")
                 continue
             if again:
-                hand.restarts += 1
-                hand.restarted, hand.restart_reason = now, hand.reason
-            self._tell("restarted" if again else "started", hand, hand.reason, pid=hand.pid)
+                process.restarts += 1
+                process.restarted, process.restart_reason = now, process.reason
+            self._tell("restarted" if again else "started", process, process.reason, pid=process.pid)
 
     def _bury(self, now: float) -> None:
-        by_pid = {hand.pid: hand for hand in self._hands if hand.pid}
+        by_pid = {process.pid: process for process in self._processes if process.pid}
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -188,18 +188,18 @@ class Supervisor:
             if pid in by_pid:
                 self._ended(by_pid[pid], status, now)
 
-    def _ended(self, hand: Hand, status: int, now: float) -> None:
-        hand.ended(status, now, stopping=bool(self._stops), drain=self._drain)
-        if hand.again_at is not None:
-            self._tell("exited", hand, hand.reason, again_in=round(hand.pause, 2))
+    def _ended(self, process: CrewProcess, status: int, now: float) -> None:
+        process.ended(status, now, stopping=bool(self._stops), drain=self._drain)
+        if process.again_at is not None:
+            self._tell("exited", process, process.reason, again_in=round(process.pause, 2))
         else:
-            self._tell("gave_up" if hand.failed else "ended", hand, hand.reason)
+            self._tell("gave_up" if process.failed else "ended", process, process.reason)
 
     def _kill_overdue(self, now: float) -> None:
-        for hand in self._hands:
-            if hand.kill_at is not None and now >= hand.kill_at:
-                hand.kill_at = None
-                hand.signal(signal.SIGKILL)
+        for process in self._processes:
+            if process.kill_at is not None and now >= process.kill_at:
+                process.kill_at = None
+                process.signal(signal.SIGKILL)
 
     def _wait_for_all(self) -> None:
         """Wait for every process that is ours by now; what does not end is killed."""
@@ -221,9 +221,9 @@ class Supervisor:
 
     # What is known, and told
 
-    def _take(self, news: News, now: float) -> None:
+    def _take(self, news: EventFeed, now: float) -> None:
         for event in news.take():
-            happening = self._ledger.take(event, now, look=self._display.looks_up_titles)
+            happening = self._activity.take(event, now, look=self._display.looks_up_titles)
             if happening is not None:
                 self._say(happening)
 
@@ -231,17 +231,17 @@ class Supervisor:
         if now < self._look_at:
             return
         self._look_at = now + LOOK
-        for hand in self._hands:
-            if hand.look(now):
-                self._tell("stopped" if hand.stopped else "continued", hand, None, pid=hand.pid)
-            if hand.stopped or not hand.pid:
+        for process in self._processes:
+            if process.look(now):
+                self._tell("stopped" if process.stopped else "continued", process, None, pid=process.pid)
+            if process.stopped or not process.pid:
                 continue
-            for held in self._ledger.hanging(hand.name, hand.member.hangs_after, now):
-                self._say(Happening(moment(), "hangs", hand.name, held))
+            for held in self._activity.hanging(process.name, process.member.hangs_after, now):
+                self._say(Happening(moment(), "hangs", process.name, held))
 
     def _draw(self, now: float) -> None:
-        self._ledger.refresh(now)
-        self._ledger.count(now)
+        self._activity.refresh(now)
+        self._activity.count(now)
         try:
             self._display.draw(self._footer(), now)
         except replies.OutputLost as lost:
@@ -251,11 +251,11 @@ class Supervisor:
         if not self._stops:
             ends = "ends when nothing is left; " if self._drain else ""
             return f"{ends}Ctrl-C lets what runs finish, twice stops at once"
-        left = sum(bool(hand.pid) for hand in self._hands)
+        left = sum(bool(process.pid) for process in self._processes)
         return f"stopping: {left} still there" + ("; Ctrl-C again stops at once" if self._stops == 1 else "")
 
-    def _tell(self, event: str, hand: Hand, reason: str | None, **more: Any) -> None:
-        self._say(Happening(moment(), event, hand.name, None, reason, more))
+    def _tell(self, event: str, process: CrewProcess, reason: str | None, **more: Any) -> None:
+        self._say(Happening(moment(), event, process.name, None, reason, more))
 
     def _say(self, happening: Happening) -> None:
         try:
@@ -271,9 +271,9 @@ class Supervisor:
         self._end()
 
     def _sleep(self, now: float) -> None:
-        ats = [at for hand in self._hands for at in (hand.again_at, hand.kill_at) if at is not None]
+        ats = [at for process in self._processes for at in (process.again_at, process.kill_at) if at is not None]
         ats += [self._look_at, now + self._display.delay(now)]
-        streams = {hand.stderr: hand for hand in self._hands if hand.stderr != -1}
+        streams = {process.stderr: process for process in self._processes if process.stderr != -1}
         poll = select.poll()
         for descriptor in (self._heard, *streams):
             poll.register(descriptor, select.POLLIN)

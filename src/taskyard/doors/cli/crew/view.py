@@ -8,13 +8,13 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from taskyard.doors.cli import paper, pausing
+from taskyard.doors.cli import output, pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from taskyard.doors.cli.crew.hand import Hand
-    from taskyard.doors.cli.crew.ledger import Happening, Held, Ledger
+    from taskyard.doors.cli.crew.activity import Activity, Happening, Held
+    from taskyard.doors.cli.crew.process import CrewProcess
 
 COUNTED = ("todo", "waiting", "blocked", "processing", "done", "failed")
 COLOURS = {
@@ -58,13 +58,13 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600}h{whole % 3600 // 60:02d}" if whole < 86_400 else f"{whole // 86_400}d"
 
 
-def state(hand: Hand, held: Held | None) -> str:
+def state(process: CrewProcess, held: Held | None) -> str:
     """What a worker is at, in one word."""
-    if not hand.pid:
-        return "pauses" if hand.again_at is not None else "gave up" if hand.failed else "ended"
-    if hand.stopped:
+    if not process.pid:
+        return "pauses" if process.again_at is not None else "gave up" if process.failed else "ended"
+    if process.stopped:
         return "stopped"
-    if hand.told:
+    if process.told:
         return "ending"
     return "idle" if held is None else "hangs" if held.hangs else "works"
 
@@ -72,15 +72,17 @@ def state(hand: Hand, held: Held | None) -> str:
 class View:
     """What there is to see."""
 
-    def __init__(self, title: str, yard: str, hands: Sequence[Hand], ledger: Ledger, began: float) -> None:
+    def __init__(
+        self, title: str, yard: str, processes: Sequence[CrewProcess], activity: Activity, began: float
+    ) -> None:
         self._title = title
         self._yard = yard
-        self._hands = hands
-        self._ledger = ledger
+        self._processes = processes
+        self._activity = activity
         self._began = began
         self._lost: deque[Happening] = deque(maxlen=_LOST)
-        self._rows_most = sum(hand.member.concurrency for hand in hands)
-        self._names = max(len(_HEADS[0]), *(min(paper.width(hand.name), _NAME_MOST) for hand in hands))
+        self._rows_most = sum(process.member.concurrency for process in processes)
+        self._names = max(len(_HEADS[0]), *(min(output.width(process.name), _NAME_MOST) for process in processes))
 
     def keep(self, happening: Happening) -> None:
         """Remember what must not scroll away: a task that has failed for good, and why."""
@@ -95,37 +97,37 @@ class View:
         table = self._table(width, room, now)
         notes = self._notes(width, now)
         if len(table) > room:
-            table = [*table[: room - 1], paper.cut(f"... and {len(table) - room + 1} more lines", width)]
+            table = [*table[: room - 1], output.cut(f"... and {len(table) - room + 1} more lines", width)]
         lines = [*top, *table]
         spare = height - len(lines) - 2
         if notes and spare > 0:
             lines += ["", *notes[-spare:]]
         left = height - len(lines) - 1
         if left > 3:
-            lines += ["", paper.paint(paper.cut("LATEST", width), "heading"), *self._latest(latest, left - 2, width)]
+            lines += ["", output.paint(output.cut("LATEST", width), "heading"), *self._latest(latest, left - 2, width)]
         lines += [""] * (height - 1 - len(lines))
-        lines = [*lines[: height - 1], paper.paint(paper.cut(footer, width), "noted")]
+        lines = [*lines[: height - 1], output.paint(output.cut(footer, width), "noted")]
         return [_fitted(line, width) for line in lines]
 
     def _head(self, width: int, now: float) -> list[str]:
         up = f"up {clock(now - self._began)}"
-        where = paper.cut(paper.plain(f"{self._title}  {self._yard}"), width - len(up) - 2)
-        first = paper.paint(where, "heading") + " " * (width - paper.width(where) - len(up)) + up
-        trouble = self._ledger.trouble
+        where = output.cut(output.plain(f"{self._title}  {self._yard}"), width - len(up) - 2)
+        first = output.paint(where, "heading") + " " * (width - output.width(where) - len(up)) + up
+        trouble = self._activity.trouble
         if trouble is not None:
-            return [first, paper.paint(paper.cut(paper.plain(f"the yard is away: {trouble}"), width), "failed")]
-        counts = self._ledger.counts
-        rate = f"{sum(record.rate(now) for record in self._ledger.records.values())} /min"
+            return [first, output.paint(output.cut(output.plain(f"the yard is away: {trouble}"), width), "failed")]
+        counts = self._activity.counts
+        rate = f"{sum(record.rate(now) for record in self._activity.records.values())} /min"
         cells = [(name, f"{name} {counts.get(name, 0)}") for name in COUNTED]
-        text = paper.GAP.join(cell for _, cell in cells)
+        text = output.GAP.join(cell for _, cell in cells)
         if len(text) + len(rate) + 2 > width:
-            return [first, paper.cut(text, width)]
-        painted = paper.GAP.join(paper.paint(cell, name) if counts.get(name) else cell for name, cell in cells)
+            return [first, output.cut(text, width)]
+        painted = output.GAP.join(output.paint(cell, name) if counts.get(name) else cell for name, cell in cells)
         return [first, painted + " " * (width - len(text) - len(rate)) + rate]
 
     def _pause(self, width: int) -> list[str]:
-        told = pausing.told(self._ledger.paused)
-        return [paper.paint(paper.cut(paper.plain(told), width), "error")] if told else []
+        told = pause.told(self._activity.paused)
+        return [output.paint(output.cut(output.plain(told), width), "error")] if told else []
 
     def _table(self, width: int, room: int, now: float) -> list[str]:
         """A line for each task; on a narrow screen two, the second for the task itself, where there is room for all."""
@@ -138,63 +140,67 @@ class View:
             if shown[7] >= _TASK_LEAST or column is None:
                 break
             del shown[column]
-        lines = [paper.paint(_row(_HEADS, shown), "heading")]
-        for hand in self._in_order(room, now):
-            lines += [_row(cells, shown, word) for word, cells in self._rows(hand, now, width >= _WIDE)]
+        lines = [output.paint(_row(_HEADS, shown), "heading")]
+        for process in self._in_order(room, now):
+            lines += [_row(cells, shown, word) for word, cells in self._rows(process, now, width >= _WIDE)]
         return lines
 
-    def _in_order(self, room: int, now: float) -> list[Hand]:
+    def _in_order(self, room: int, now: float) -> list[CrewProcess]:
         """As the file has them; where there is no room for all, those first that somebody should look at."""
-        hands = list(self._hands)
-        if 1 + sum(max(1, len(self._ledger.records[hand.name].shown(now))) for hand in hands) > room:
-            hands.sort(key=lambda hand: not self._in_trouble(hand))
-        return hands
+        processes = list(self._processes)
+        if 1 + sum(max(1, len(self._activity.records[process.name].shown(now))) for process in processes) > room:
+            processes.sort(key=lambda process: not self._in_trouble(process))
+        return processes
 
-    def _in_trouble(self, hand: Hand) -> bool:
-        held = self._ledger.records[hand.name].held.values()
-        return hand.stopped or hand.failed or hand.again_at is not None or any(one.hangs for one in held)
+    def _in_trouble(self, process: CrewProcess) -> bool:
+        held = self._activity.records[process.name].held.values()
+        return process.stopped or process.failed or process.again_at is not None or any(one.hangs for one in held)
 
     def _tall_table(self, width: int, now: float) -> list[str]:
         shown = {0: self._names + 1, **{column: wide for column, wide in enumerate(_WIDTHS) if wide}, 7: 0}
-        lines = [paper.paint(_row((*_HEADS[:-1], ""), shown), "heading")]
+        lines = [output.paint(_row((*_HEADS[:-1], ""), shown), "heading")]
         indent = " " * (self._names + 2)
-        for hand in self._hands:
-            for word, cells in self._rows(hand, now):
-                task = paper.cut(paper.plain(cells[-1]).replace("\n", " "), max(width - len(indent), 3))
+        for process in self._processes:
+            for word, cells in self._rows(process, now):
+                task = output.cut(output.plain(cells[-1]).replace("\n", " "), max(width - len(indent), 3))
                 lines += [_row((*cells[:-1], ""), shown, word), f"{indent}{task}".rstrip()]
         return lines
 
-    def _rows(self, hand: Hand, now: float, wide: bool = False) -> list[tuple[str, tuple[str, ...]]]:
-        record = self._ledger.records[hand.name]
+    def _rows(self, process: CrewProcess, now: float, wide: bool = False) -> list[tuple[str, tuple[str, ...]]]:
+        record = self._activity.records[process.name]
         counts = (str(record.done), str(record.failed), str(record.rate(now)))
-        held = record.shown(now) if hand.pid else []
-        word = state(hand, held[0] if held else None)
+        held = record.shown(now) if process.pid else []
+        word = state(process, held[0] if held else None)
         if not held:
-            since = clock(now - hand.stopped_at) if hand.stopped else ""
-            return [(word, (hand.name, word, since, "", *counts, self._aside(hand, now)))]
+            since = clock(now - process.stopped_at) if process.stopped else ""
+            return [(word, (process.name, word, since, "", *counts, self._aside(process, now)))]
         rows: list[tuple[str, tuple[str, ...]]] = []
         for number, one in enumerate(held):
-            word = state(hand, one)
-            first = (hand.name, counts) if number == 0 else ("", ("", "", ""))
+            word = state(process, one)
+            first = (process.name, counts) if number == 0 else ("", ("", "", ""))
             lease = "" if one.lease_until is None else one.lease_until - time.time()
             left = lease if isinstance(lease, str) else clock(lease) if lease > 0 else "over"
             rows.append((word, (first[0], word, clock(now - one.since), left, *first[1], _task(one, wide))))
         return rows
 
-    def _aside(self, hand: Hand, now: float) -> str:
-        if hand.again_at is not None:
-            return f"again in {clock(hand.again_at - now + 0.99)}: {hand.reason}" if hand.reason else "starts"
-        return (hand.reason or "") if not hand.pid else f"kill -CONT {hand.pid} lets it go on" if hand.stopped else ""
+    def _aside(self, process: CrewProcess, now: float) -> str:
+        if process.again_at is not None:
+            return f"again in {clock(process.again_at - now + 0.99)}: {process.reason}" if process.reason else "starts"
+        return (
+            (process.reason or "")
+            if not process.pid
+            else f"kill -CONT {process.pid} lets it go on"
+            if process.stopped
+            else ""
+        )
 
     def _notes(self, width: int, now: float) -> list[str]:
         notes = []
-        for hand in self._hands:
-            if hand.restarts:
-                times = "once" if hand.restarts == 1 else f"{hand.restarts} times"
-                told = (
-                    f"{hand.name} was restarted {times}, last {clock(now - hand.restarted)} ago: {hand.restart_reason}"
-                )
-                notes.append(paper.paint(paper.cut(paper.plain(told), width), "error"))
+        for process in self._processes:
+            if process.restarts:
+                times = "once" if process.restarts == 1 else f"{process.restarts} times"
+                told = f"{process.name} was restarted {times}, last {clock(now - process.restarted)} ago: {process.restart_reason}"
+                notes.append(output.paint(output.cut(output.plain(told), width), "error"))
         return notes + [line(happening, self._names, width) for happening in self._lost]
 
     def _latest(self, latest: Iterable[Happening], most: int, width: int) -> list[str]:
@@ -204,9 +210,9 @@ class View:
 def _row(cells: Sequence[str], shown: dict[int, int], word: str | None = None) -> str:
     padded = []
     for column in sorted(shown):
-        text = paper.cut(paper.plain(cells[column]).replace("\n", " "), shown[column])
-        space = " " * (shown[column] - paper.width(text))
-        painted = paper.paint(text, COLOURS[word]) if column == 1 and word is not None else text
+        text = output.cut(output.plain(cells[column]).replace("\n", " "), shown[column])
+        space = " " * (shown[column] - output.width(text))
+        painted = output.paint(text, COLOURS[word]) if column == 1 and word is not None else text
         padded.append(space + painted if column in _RIGHT else painted + space)
     return f"{' '.join(padded[:-1])}  {padded[-1]}".rstrip()
 
@@ -214,7 +220,7 @@ def _row(cells: Sequence[str], shown: dict[int, int], word: str | None = None) -
 def _fitted(line: str, width: int) -> str:
     """The line as it is, if it is not too wide for a very small screen."""
     plain = _PAINT.sub("", line)
-    return line if paper.width(plain) <= width else paper.cut(plain, width)
+    return line if output.width(plain) <= width else output.cut(plain, width)
 
 
 def _task(held: Held, wide: bool) -> str:
@@ -231,13 +237,13 @@ def line(happening: Happening, names: int, width: int | None) -> str:
     reason = f"for good: {happening.reason}" if happening.more.get("final") else happening.reason
     again = f"again in {happening.more['again_in']:g} s" if "again_in" in happening.more else None
     text = "  ".join(filter(None, (told, reason, again, happening.more.get("text"))))
-    name = paper.cut(paper.plain(happening.worker), max(names, 1))
-    start = f"{_local(happening.at)}  {name}{' ' * (names - paper.width(name))}  "
+    name = output.cut(output.plain(happening.worker), max(names, 1))
+    start = f"{_local(happening.at)}  {name}{' ' * (names - output.width(name))}  "
     event = happening.event.replace("_", " ").ljust(9)
-    rest = paper.plain(text).replace("\n", " ")
+    rest = output.plain(text).replace("\n", " ")
     if width is not None:
-        rest = paper.cut(rest, max(width - paper.width(start) - len(event) - 2, 3))
-    return f"{start}{paper.paint(event, COLOURS.get(happening.event, happening.event))}  {rest}".rstrip()
+        rest = output.cut(rest, max(width - output.width(start) - len(event) - 2, 3))
+    return f"{start}{output.paint(event, COLOURS.get(happening.event, happening.event))}  {rest}".rstrip()
 
 
 def _local(at: str) -> str:

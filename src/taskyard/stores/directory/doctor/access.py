@@ -6,7 +6,7 @@ import os
 import stat
 from shlex import quote
 
-from taskyard.diagnosis import Finding, green, refuse, warn
+from taskyard.core.diagnosis import Finding, green, refuse, warn
 from taskyard.stores.directory.doctor.place import may_write
 
 TYPE_CHECKING = False

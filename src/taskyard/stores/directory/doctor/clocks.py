@@ -6,7 +6,7 @@ import os
 import select
 import time
 
-from taskyard.diagnosis import Finding, green, warn
+from taskyard.core.diagnosis import Finding, green, warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

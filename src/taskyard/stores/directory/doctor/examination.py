@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from taskyard.diagnosis import Diagnosis, Finding, Verdict, refuse
-from taskyard.errors import Unavailable
-from taskyard.stores.directory import trouble
-from taskyard.stores.directory.doctor import access, clocks, keeping, looks, naming, renames, room
+from taskyard.core.diagnosis import Diagnosis, Finding, Verdict, refuse
+from taskyard.core.errors import Unavailable
+from taskyard.stores.directory.doctor import access, clocks, durability, inspection, names, renames, space
 from taskyard.stores.directory.doctor.place import Corner, Place, look
+from taskyard.stores.directory.filesystem import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,36 +16,36 @@ if TYPE_CHECKING:
     S = TypeVar("S")
 
 _LOOKS = (
-    ("yard", looks.yard),
-    ("filesystem", looks.filesystem),
-    ("mounts", looks.mounts),
-    ("folders", looks.folders),
+    ("yard", inspection.yard),
+    ("filesystem", inspection.filesystem),
+    ("mounts", inspection.mounts),
+    ("folders", inspection.folders),
     ("permissions", access.permissions),
     ("sharing", access.sharing),
-    ("space", room.space),
-    ("inodes", room.inodes),
+    ("space", space.space),
+    ("inodes", space.inodes),
 )
 _TRIALS = (
-    ("writing", room.writing),
+    ("writing", space.writing),
     ("rename", renames.across),
     ("descriptor", renames.descriptor),
     ("cost", renames.cost),
     ("times", renames.times),
-    ("sync", keeping.syncing),
-    ("links", keeping.links),
-    ("case", naming.case),
-    ("letters", naming.letters),
-    ("length", naming.length),
+    ("sync", durability.syncing),
+    ("links", durability.links),
+    ("case", names.case),
+    ("letters", names.letters),
+    ("length", names.length),
     ("clock", clocks.skew),
     ("granularity", clocks.granularity),
 )
 # What `init` asks before it makes a yard: milliseconds, and no other process.
-_QUICK_LOOKS = (("mounts", looks.mounts), ("filesystem", looks.filesystem))
+_QUICK_LOOKS = (("mounts", inspection.mounts), ("filesystem", inspection.filesystem))
 _QUICK_TRIALS = (
     ("rename", renames.across),
     ("descriptor", renames.descriptor),
-    ("links", keeping.links),
-    ("case", naming.case),
+    ("links", durability.links),
+    ("case", names.case),
 )
 
 
@@ -58,11 +58,11 @@ def examine(path: str, processes: int, wait: float | None, tell: Callable[[str],
             findings += [_tried(name, check, corner) for name, check in _TRIALS]
             findings += _with_others(corner, processes)
             if wait is not None:
-                from taskyard.stores.directory.doctor import peering
+                from taskyard.stores.directory.doctor import peers
 
-                findings += peering.examine(corner, wait, tell)
+                findings += peers.examine(corner, wait, tell)
     except OSError as error:
-        findings.append(room.unwritable(error))
+        findings.append(space.unwritable(error))
     return Diagnosis(place.root, findings)
 
 
@@ -80,10 +80,10 @@ def quick(path: str) -> list[str]:
 
 
 def _with_others(corner: Corner, processes: int) -> Iterator[Finding]:
-    from taskyard.stores.directory.doctor import racing  # brings subprocess, which init has no use for
+    from taskyard.stores.directory.doctor import races  # brings subprocess, which init has no use for
 
-    yield from racing.race(corner, processes)
-    yield _tried("locks", racing.locks, corner)
+    yield from races.race(corner, processes)
+    yield _tried("locks", races.locks, corner)
 
 
 def _tried(name: str, check: Callable[[S], Finding], subject: S) -> Finding:
@@ -92,4 +92,4 @@ def _tried(name: str, check: Callable[[S], Finding], subject: S) -> Finding:
         return check(subject)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        return refuse(name, f"it could not be tried: {error.strerror or error}{where}", trouble.hint(error))
+        return refuse(name, f"it could not be tried: {error.strerror or error}{where}", errors.hint(error))

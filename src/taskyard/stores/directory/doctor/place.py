@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 
-from taskyard import ids, settings
-from taskyard.errors import Invalid, TaskyardError, Unavailable
-from taskyard.stores.directory import layout, mounts, safety
-from taskyard.stores.directory.liveness import BOOT
+from taskyard.core import ids, settings
+from taskyard.core.errors import Invalid, TaskyardError, Unavailable
+from taskyard.stores.directory import layout
+from taskyard.stores.directory.filesystem import mounts, safety
+from taskyard.stores.directory.recovery.liveness import BOOT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from taskyard.stores.directory.mounts import Mount
+    from taskyard.stores.directory.filesystem.mounts import Mount
 
 MARK = layout.DOCTORS
 _ALIVE = "alive"

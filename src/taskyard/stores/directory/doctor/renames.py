@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from taskyard.diagnosis import Finding, green, refuse, warn
+from taskyard.core.diagnosis import Finding, green, refuse, warn
 from taskyard.stores.directory.doctor import clocks
-from taskyard.stores.directory.doctor.looks import ELSEWHERE
+from taskyard.stores.directory.doctor.inspection import ELSEWHERE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

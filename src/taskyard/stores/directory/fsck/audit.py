@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import time
 
-from taskyard import ids
-from taskyard.stores.directory.fsck.chronicle import Chronicle
-from taskyard.stores.directory.fsck.corners import Corners
-from taskyard.stores.directory.fsck.keyring import Keyring
-from taskyard.stores.directory.fsck.papers import Papers
-from taskyard.stores.directory.fsck.scene import Scene
+from taskyard.core import ids
+from taskyard.stores.directory.fsck.context import Scene
+from taskyard.stores.directory.fsck.edges import Ties
+from taskyard.stores.directory.fsck.folders import Folders
+from taskyard.stores.directory.fsck.keys import Keyring
+from taskyard.stores.directory.fsck.leftovers import Corners
+from taskyard.stores.directory.fsck.log import LogAudit
+from taskyard.stores.directory.fsck.records import RecordAudit
 from taskyard.stores.directory.fsck.tasks import Tasks
-from taskyard.stores.directory.fsck.terrain import Terrain
-from taskyard.stores.directory.fsck.ties import Ties
 from taskyard.stores.directory.names import begins_with_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from taskyard.stores.directory.edges import Edges
-    from taskyard.stores.directory.fsck.chronicle import Story
+    from taskyard.stores.directory.context import Context
     from taskyard.stores.directory.fsck.findings import Suspect
-    from taskyard.stores.directory.ground import Ground
-    from taskyard.stores.directory.keys import Keys
+    from taskyard.stores.directory.fsck.log import Story
+    from taskyard.stores.directory.tasks.edges import Edges
+    from taskyard.stores.directory.tasks.keys import Keys
 
 ROUND = 256  # segments, about 262,000 tasks, whose stories are in memory at a time; the log is read once for each round
 _LOOKS = 2  # more at whatever looked wrong
@@ -35,13 +35,13 @@ class Audit:
     """Looks at everything once, and at what looked wrong again and again."""
 
     def __init__(
-        self, ground: Ground, keys: Keys, edges: Edges, progress: Callable[[str], object] | None = None
+        self, context: Context, keys: Keys, edges: Edges, progress: Callable[[str], object] | None = None
     ) -> None:
-        self.scene = Scene(ground, progress)
-        self._root = ground.root
-        self._terrain = Terrain(self.scene)
-        self.chronicle = Chronicle(self.scene)
-        self._papers = Papers(self.scene, self.chronicle)
+        self.scene = Scene(context, progress)
+        self._root = context.root
+        self._terrain = Folders(self.scene)
+        self.chronicle = LogAudit(self.scene)
+        self._papers = RecordAudit(self.scene, self.chronicle)
         self._tasks = Tasks(self.scene, self._papers, self.chronicle, keys)
         self._ties = Ties(self.scene, edges)
         self._keyring = Keyring(self.scene, keys)
@@ -131,7 +131,7 @@ class Audit:
             return True
         return any(name.startswith(id) for name in self.scene.names(f"{self._root}/dead"))
 
-    # Looking again
+    # Reader again
 
     def _guarded(self, check: Callable[..., object], *args: object) -> None:
         """What the filesystem refuses in the midst of a check is a finding, and no reason to stop."""

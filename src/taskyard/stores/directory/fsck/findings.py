@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.stores.directory.fsck.meanings import ALONE, MEANINGS
+from taskyard.stores.directory.fsck.codes import ALONE, MEANINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from taskyard import ids
-from taskyard.errors import Invalid
-from taskyard.stores.directory import body, dropped
-from taskyard.stores.directory.fsck import grammar, moments
-from taskyard.stores.directory.ingest import FILE_MOST
-from taskyard.stores.directory.lookup import Found
+from taskyard.core import ids
+from taskyard.core.errors import Invalid
+from taskyard.core.task import State
+from taskyard.stores.directory.dropbox import file_format
+from taskyard.stores.directory.dropbox.intake import FILE_MOST
+from taskyard.stores.directory.fsck import legal_names, times
+from taskyard.stores.directory.log.intents import UNSEEN
 from taskyard.stores.directory.names import Token
-from taskyard.stores.directory.writers import UNSEEN
-from taskyard.task import State
+from taskyard.stores.directory.tasks import task_file
+from taskyard.stores.directory.tasks.locate import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from taskyard.stores.directory.fsck.chronicle import Chronicle
-    from taskyard.stores.directory.fsck.papers import Papers
-    from taskyard.stores.directory.fsck.scene import Scene
-    from taskyard.stores.directory.fsck.terrain import Place
-    from taskyard.stores.directory.keys import Keys
+    from taskyard.stores.directory.fsck.context import Scene
+    from taskyard.stores.directory.fsck.folders import Place
+    from taskyard.stores.directory.fsck.log import LogAudit
+    from taskyard.stores.directory.fsck.records import RecordAudit
+    from taskyard.stores.directory.tasks.keys import Keys
 
     Problem = tuple[str, str]
 
@@ -31,7 +32,7 @@ _FLOW = (State.BLOCKED, State.TODO, State.WAITING)
 class Tasks:
     """Looks at all tasks of one segment after the other."""
 
-    def __init__(self, scene: Scene, papers: Papers, chronicle: Chronicle, keys: Keys) -> None:
+    def __init__(self, scene: Scene, papers: RecordAudit, chronicle: LogAudit, keys: Keys) -> None:
         self._scene = scene
         self._disk = scene.disk
         self._root = scene.root
@@ -74,7 +75,7 @@ class Tasks:
         lane = None if place is None else place.lane
         self._scene.count(str(state), len(names))
         for name in names:
-            token = grammar.parse(state, name, lane)
+            token = legal_names.parse(state, name, lane)
             if token is None:
                 token = self._misnamed(state, folder, name, lane)
                 if token is None:
@@ -150,7 +151,7 @@ class Tasks:
                 self._scene.inspected(folder, name, FILE_MOST, found.token.id)
             return []
         problems = [*self._said(found, status.st_ino, status.st_ctime_ns // 1_000_000, content)]
-        problems += moments.judged(self._scene, found, status.st_ctime_ns // 1_000_000)
+        problems += times.judged(self._scene, found, status.st_ctime_ns // 1_000_000)
         problems += self._papers.judged(found)
         problems += self._told(found, status.st_ctime_ns // 1_000_000)
         # What is missing beside a task that has moved on meanwhile is not missing.
@@ -159,7 +160,7 @@ class Tasks:
     def _said(self, found: Found, inode: int, moved_at: int, content: bytes) -> Iterator[Problem]:
         """What is wrong with the task's file, its edit, and its key."""
         token = found.token
-        if not content.startswith(body.MARK):
+        if not content.startswith(task_file.MARK):
             if token.dropped:
                 yield from self._dropped(found, moved_at, content)
             elif token.body is None:
@@ -181,14 +182,14 @@ class Tasks:
     def _dropped(self, found: Found, moved_at: int, content: bytes) -> Iterator[Problem]:
         """A file that came through the drop box may be in somebody's editor, for a moment."""
         try:
-            dropped.draft(dropped.parse(content))
+            file_format.draft(file_format.parse(content))
         except Invalid as error:
-            if self._scene.now - moved_at > self._scene.ground.settle:
+            if self._scene.now - moved_at > self._scene.context.settle:
                 yield from _broken(found, error.message)
 
     def _edited(self, found: Found) -> Iterator[Problem]:
         token = found.token
-        path = self._scene.ground.bodies.path(token.id, token.body or "")
+        path = self._scene.context.edits.path(token.id, token.body or "")
         try:
             fields = _whole(self._disk.inspect(path, FILE_MOST)[1])
         except FileNotFoundError:
@@ -231,7 +232,7 @@ class Tasks:
 
     def _told(self, found: Found, moved_at: int) -> Iterator[Problem]:
         """Where the log and the name don't agree; the log was read before this name was seen."""
-        from taskyard.stores.directory.fsck.chronicle import LEADS
+        from taskyard.stores.directory.fsck.log import LEADS
 
         token, story = found.token, self._chronicle.stories.get(found.token.id)
         if story is not None and story.fence > token.fence:
@@ -261,7 +262,7 @@ class Tasks:
 
     def _is_unseen(self, moved_at: int) -> bool:
         """Whether the move's event may be in the cache of another machine, which writes it out in its own time."""
-        return not self._scene.ground.local and self._scene.now - moved_at < 2 * UNSEEN
+        return not self._scene.context.local and self._scene.now - moved_at < 2 * UNSEEN
 
 
 def _broken(found: Found, why: str) -> Iterator[Problem]:
@@ -283,9 +284,9 @@ def _lane(found: Found, fields: dict[str, Any]) -> Iterator[Problem]:
 
 def _whole(content: bytes) -> dict[str, Any]:
     """The fields of a task's own file, or `Invalid` if it is not one from its first to its last byte."""
-    if not content.startswith(body.MARK):
+    if not content.startswith(task_file.MARK):
         raise Invalid("not written by Taskyard" if content else "empty")
-    fields = body.decode(content)
+    fields = task_file.decode(content)
     if not content.endswith(b"}\n") or not {"id", "kind", "priority", "data"} <= fields.keys():
         raise Invalid("the task's file is not whole: its end or its beginning is not that of a task")
     return fields

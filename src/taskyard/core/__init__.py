@@ -1,0 +1,1 @@
+"""Records and pure functions: tasks, moves, retries, settings, errors. No I/O."""

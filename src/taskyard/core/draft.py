@@ -1,0 +1,196 @@
+"""A new task, checked: what `add` accepts, with Taskyard's limits. Every store takes drafts, so all accept the same."""
+
+from __future__ import annotations
+
+import json
+
+from taskyard.core import task_names, times, words
+from taskyard.core.errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+PAYLOAD_MOST = 1 << 20
+NESTING_MOST = 200  # a reader deep in its own stack must still be able to parse what was accepted
+PRIORITY = 5
+LEASE_MOST = 30 * 86400.0
+LEASE_LEAST = 0.001
+AFTER_MOST = 100  # tasks that one waits for: what it takes to add one stays within a command's patience
+USES_MOST = 16
+
+compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_CAMEL = {"maxAttempts": "max_attempts", "notBefore": "not_before"}
+
+
+class Draft:
+    """One task that is about to be added."""
+
+    __slots__ = (
+        "after", "assignee", "data", "delay", "key", "kind", "lease", "max_attempts", "mission", "not_before", "payload",
+        "priority", "title", "uses", "verify",
+    )  # fmt: skip
+
+    def __init__(self, kind: object, data: Any = None, options: Mapping[str, Any] | None = None) -> None:
+        self.kind = words.kind(kind)
+        self.data = data
+        self.payload = payload(data, "data")
+        self.title: str | None = None
+        self.priority = PRIORITY
+        self.max_attempts: int | None = None
+        self.lease: float | None = None
+        self.assignee: str | None = None
+        self.mission: str | None = None
+        self.key: str | None = None
+        self.verify: str | None = None
+        self.delay = 0.0
+        self.not_before: int | None = None
+        self.after: tuple[str, ...] = ()
+        """Ids of the tasks that must be done first, or what stands for them (`ids.pattern`) until a store has looked them up."""
+        self.uses: tuple[str, ...] = ()
+        for name, value in (options or {}).items():
+            option = _CAMEL.get(name, name)
+            if option != name and option in (options or {}):
+                raise Invalid(f"{name} and {option} are the same option", hint="give one of them")
+            if option not in OPTIONS:
+                raise Invalid(f"not an option of a task: {words.shown(name)}", hint=f"known are {', '.join(OPTIONS)}")
+            if value is not None:
+                setattr(self, option, OPTIONS[option](value))
+        if self.delay and self.not_before is not None:
+            raise Invalid("delay and not_before exclude each other", hint="give one of them")
+
+    @classmethod
+    def of(cls, fields: object) -> Draft:
+        """A draft from one JSON object: kind, data, and options by name."""
+        if not isinstance(fields, dict):
+            raise Invalid(
+                f"a task must be a JSON object, not {type(fields).__name__}", hint='write {"kind": "build", "data": {}}'
+            )
+        rest = dict(fields)
+        if "kind" not in rest:
+            raise Invalid("a task needs a kind", hint='write {"kind": "build", "data": {}}')
+        return cls(rest.pop("kind"), rest.pop("data", None), rest)
+
+    def changed(self, changes: Mapping[str, Any]) -> Draft:
+        """A copy with these options set anew, None for a default; `data` may be among them."""
+        twin = Draft(self.kind, changes.get("data", self.data))
+        for name in OPTIONS:
+            setattr(twin, name, getattr(self, name))
+        if "delay" in changes or "not_before" in changes:
+            twin.delay, twin.not_before = 0.0, None
+        for name, value in changes.items():
+            if name not in EDITABLE:
+                raise Invalid(f"not to be edited: {words.shown(name)}", hint=f"what can be is {', '.join(EDITABLE)}")
+            if name != "data":
+                setattr(twin, name, _DEFAULTS.get(name) if value is None else OPTIONS[name](value))
+        if twin.delay and twin.not_before is not None:
+            raise Invalid("delay and not_before exclude each other", hint="give one of them")
+        return twin
+
+    def due(self, now: int) -> int | None:
+        """When the task is due, in milliseconds since 1970, or None if it is now."""
+        if self.not_before is not None:
+            return self.not_before if self.not_before > now else None
+        return now + round(self.delay * 1000) if self.delay > 0 else None
+
+
+def payload(value: Any, name: str) -> str:
+    """The value as compact JSON, refused where it is none or larger than a yard takes."""
+    try:
+        text = compact(value)
+        size = len(text.encode())
+    except RecursionError:
+        raise Invalid(f"{name} is nested too deeply") from None
+    except (TypeError, ValueError) as error:  # also lone surrogates, which no UTF-8 can carry
+        raise Invalid(f"{name} is not JSON: {error}") from None
+    if _depth(text) > NESTING_MOST:
+        raise Invalid(f"{name} is nested more than {NESTING_MOST} levels deep")
+    if size > PAYLOAD_MOST:
+        raise Invalid(
+            f"{name} is {size} bytes as JSON, and the most is {PAYLOAD_MOST}",
+            hint="keep the bulk in a file and put its path into the task",
+        )
+    return text
+
+
+def digest(payload: str) -> str:
+    """What stands for data where only its sameness counts, whatever the order of its keys."""
+    from hashlib import sha256
+
+    return sha256(json.dumps(json.loads(payload), sort_keys=True).encode()).hexdigest()
+
+
+def kept(value: Any) -> Any:
+    """The value as it comes back out of any store: tuples are lists then, and keys are texts."""
+    return json.loads(payload(value, "result"))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same as JSON, whatever the order and the Python type of their keys."""
+    first, second = (json.dumps(json.loads(json.dumps(value)), sort_keys=True) for value in (one, other))
+    return first == second
+
+
+def _depth(text: str) -> int:
+    """How deep the JSON is nested; exact only where it could matter, because counting is cheap and walking is not."""
+    if text.count("[") + text.count("{") <= NESTING_MOST:
+        return 0
+    depth = deepest = 0
+    quoted = escaped = False
+    for letter in text:
+        if escaped:
+            escaped = False
+        elif letter == "\\":
+            escaped = True
+        elif letter == '"':
+            quoted = not quoted
+        elif not quoted and letter in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif not quoted and letter in "]}":
+            depth -= 1
+    return deepest
+
+
+def integer(value: object, name: str, least: int, most: int) -> int:
+    """A whole number within its range."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Invalid(f"{name} must be a whole number, not {words.shown(value)}")
+    if not least <= value <= most:
+        raise Invalid(f"{name} must be between {least} and {most}, not {words.shown(value)}")
+    return value
+
+
+def lease(value: object) -> float:
+    """A legal lease in seconds, to the millisecond."""
+    return round(times.seconds(value, "lease", least=LEASE_LEAST, most=LEASE_MOST), 3)
+
+
+def _several(value: object, name: str, most: int, check: Callable[[object], str]) -> tuple[str, ...]:
+    """One text or several, each once."""
+    given = [value] if isinstance(value, str) or hasattr(value, "id") else value
+    if not isinstance(given, list | tuple | set | frozenset):
+        raise Invalid(f"{name} must be a text or a list of texts, not {type(value).__name__}")
+    kept = tuple(dict.fromkeys(map(check, given)))
+    if len(kept) > most:
+        raise Invalid(f"{name} has {len(kept)} entries, and the most is {most}")
+    return kept
+
+
+OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "title": lambda value: words.text(value, "title", words.TITLE_MOST),
+    "priority": lambda value: integer(value, "priority", 0, 9),
+    "delay": lambda value: times.seconds(value, "delay"),
+    "not_before": lambda value: times.moment(value, "not_before"),
+    "max_attempts": lambda value: integer(value, "max_attempts", 1, 999),
+    "lease": lease,
+    "assignee": lambda value: words.worker(value, "assignee"),
+    "mission": lambda value: words.text(value, "mission"),
+    "key": lambda value: words.text(value, "key"),
+    "verify": lambda value: words.text(value, "verify"),
+    "after": lambda value: _several(value, "after", AFTER_MOST, task_names.task_id),
+    "uses": lambda value: _several(value, "uses", USES_MOST, lambda name: words.text(name, "uses")),
+}
+EDITABLE = ("title", "data", "priority", "assignee", "delay", "not_before", "max_attempts")
+_DEFAULTS: dict[str, Any] = {"priority": PRIORITY, "delay": 0.0}

@@ -1,0 +1,226 @@
+"""The records that everything speaks of: State, Task, Handle, Standing. No I/O, and no dataclasses (they cost 4 ms)."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from taskyard.core import ids
+from taskyard.core.errors import Invalid
+from taskyard.core.times import rfc3339
+from taskyard.core.words import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class State(StrEnum):
+    """Where a task is; always exactly one of these."""
+
+    WAITING = "waiting"
+    BLOCKED = "blocked"
+    TODO = "todo"
+    PROCESSING = "processing"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more happens to the task by itself."""
+        return self in _ENDED
+
+
+_ENDED = frozenset((State.DONE, State.FAILED, State.CANCELLED))
+
+
+class Task:
+    """A task as users see it; its fields are the same in JSON."""
+
+    FIELDS = (
+        "id", "short", "kind", "title", "state", "priority", "data", "created_at", "not_before", "after", "key", "mission",
+        "assignee", "uses", "parent", "attempts", "max_attempts", "fence", "worker", "lease_until", "progress",
+        "result", "error",
+    )  # fmt: skip
+    COMPACT = ("id", "short", "kind", "title", "state", "priority", "worker", "mission")
+
+    id: str
+    kind: str
+    state: State
+    fence: int
+    max_attempts: int
+    title: str | None = None
+    priority: int = 5
+    data: Any = None
+    not_before: str | None = None
+    key: str | None = None
+    mission: str | None = None
+    assignee: str | None = None
+    parent: str | None = None
+    verify: str | None = None
+    """The name of the check that must pass before the task is done; in the JSON only where it is set."""
+    attempts: int = 0
+    worker: str | None = None
+    lease_ends: int | None = None
+    """When the lease of the claim that holds the task ends, in milliseconds since 1970."""
+    progress: float | None = None
+    result: Any = None
+    error: str | None = None
+    dropped_as: str | None = None
+    """The name under which the task's file was dropped, without its suffix; in the JSON only where it is set."""
+    created: bool = True
+    """False where an `add` found the task already there; not part of the JSON."""
+
+    def __init__(self, **fields: Any) -> None:
+        # Defaults stand in the class, so that a claim pays for the fields that are set and no others.
+        self.__dict__ = fields
+
+    @property
+    def short(self) -> str:
+        """A name for people: `0-kf12`. It is longer where a look has shown another task of the segment that ends alike."""
+        return self.__dict__.get("short") or ids.short(self.id)
+
+    @short.setter
+    def short(self, name: str) -> None:
+        self.__dict__["short"] = name
+
+    @property
+    def after(self) -> list[str]:
+        """The tasks that must be done before this one."""
+        return list(self.__dict__.get("after", ()))
+
+    @property
+    def uses(self) -> list[str]:
+        """What the task must have to itself while it runs."""
+        return list(self.__dict__.get("uses", ()))
+
+    # Times are kept as numbers and written out when they are asked for: a claim seldom needs either text.
+
+    @property
+    def lease_until(self) -> str | None:
+        """When the lease of the claim that holds the task ends."""
+        return None if self.lease_ends is None else rfc3339(self.lease_ends)
+
+    @property
+    def created_at(self) -> str:
+        """When the task was added."""
+        return rfc3339(ids.created(self.id))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every field, as the JSON shows it."""
+        fields = {name: getattr(self, name) for name in self.FIELDS}
+        more = {name: getattr(self, name) for name in ("verify", "dropped_as")}
+        return fields | {name: value for name, value in more.items() if value is not None}
+
+    def as_line(self) -> dict[str, Any]:
+        """The few fields that a list shows."""
+        return {name: getattr(self, name) for name in self.COMPACT}
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id} {self.kind} {self.state} fence={self.fence}>"
+
+
+_HANDLE = re.compile(r"([0-9a-hjkmnp-tv-z]{21})\.([1-9][0-9]{0,8})\.([0-9a-hjkmnp-tv-z]{8,24})")
+
+
+class Handle:
+    """Names one claim of one task: `id.fence.nonce`. A fence number alone may come again after a power cut; a nonce never."""
+
+    __slots__ = ("fence", "id", "nonce")
+
+    def __init__(self, id: str, fence: int, nonce: str) -> None:
+        self.id = id
+        self.fence = fence
+        self.nonce = nonce
+
+    @classmethod
+    def parse(cls, text: object) -> Handle:
+        """The handle in this text; a task id gets its own hint, because that mix-up is the common one."""
+        match = _HANDLE.fullmatch(text) if isinstance(text, str) else None
+        if match:
+            return cls(match[1], int(match[2]), match[3])
+        if isinstance(text, str) and ids.pattern(text):
+            raise Invalid(
+                f"{text} is a task id, and this needs the handle of a claim",
+                hint="use the handle that 'taskyard claim' printed (id.fence.nonce), or set TASKYARD_CLAIM to it",
+            )
+        raise Invalid(
+            f"not a claim's handle: {shown(text, 80)}",
+            hint="a handle looks like id.fence.nonce, as 'taskyard claim' prints it",
+        )
+
+    def __str__(self) -> str:
+        return f"{self.id}.{self.fence}.{self.nonce}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Handle) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+class Standing:
+    """Where a task stands at one moment: what a move is decided on, and what it is a compare-and-swap against.
+
+    `place` is the store's own reference to exactly this standing (a file's path, a row's version); it means nothing to
+    anybody else. `nonce` and `worker` are set while a claim holds the task, or where that claim ended it.
+    """
+
+    __slots__ = (
+        "assignee", "crashes", "dead", "errors", "fence", "id", "kind", "lease", "max_attempts", "nonce", "place", "priority",
+        "returned", "state", "unmet", "worker",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        id: str,
+        kind: str,
+        priority: int,
+        assignee: str | None,
+        state: State,
+        fence: int,
+        errors: int,
+        crashes: int,
+        max_attempts: int,
+        lease: float,
+        worker: str | None = None,
+        nonce: str | None = None,
+        place: Any = None,
+        unmet: tuple[str, ...] = (),
+    ) -> None:
+        self.id = id
+        self.kind = kind
+        self.priority = priority
+        self.assignee = assignee
+        self.state = state
+        self.fence = fence
+        self.errors = errors
+        self.crashes = crashes
+        self.max_attempts = max_attempts
+        self.lease = lease
+        self.worker = worker
+        self.nonce = nonce
+        self.place = place
+        self.dead = False
+        """Whether it is known that the process which holds the task is gone."""
+        self.returned = False
+        """Whether another program has given the claim back before its lease was over."""
+        self.unmet = unmet
+        """The tasks that must be done before this one and are not, as far as a blocked or cancelled one was asked for them."""
+
+    @property
+    def short(self) -> str:
+        """The task's name in messages for people."""
+        return ids.short(self.id)
+
+    def copy(self) -> Standing:
+        """The same standing, to be changed."""
+        twin = Standing.__new__(Standing)
+        for name in self.__slots__:
+            setattr(twin, name, getattr(self, name))
+        return twin
+
+    def is_under(self, handle: Handle) -> bool:
+        """Whether the claim of this handle holds the task, or has ended it."""
+        return self.nonce == handle.nonce and self.fence == handle.fence and self.id == handle.id

@@ -1,0 +1,104 @@
+"""Words that users choose (kind, worker, assignee, mission, title): what is legal, and how a word fits a file name.
+
+In a file name a word keeps ASCII letters, digits, `_` and `-`; every other byte of its UTF-8 form becomes `%XX`. No
+word can hold a dot, a slash or a NUL after that, so none can break a name or leave the yard, and decoding gives back
+exactly what was given. Every store has the same limits, so that a task can move between stores.
+"""
+
+from __future__ import annotations
+
+from taskyard.core.errors import Invalid
+
+ENCODED_MOST = 60  # bytes; a claimed name must stay under the 255 bytes that filesystems allow
+TEXT_MOST = 256  # characters of a mission, key or resource
+TITLE_MOST = 500
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_KIND_MARKS = frozenset("_-.:")
+
+
+def encoded(word: str) -> str:
+    """The word as a part of a file name."""
+    if _PLAIN.issuperset(word):
+        return word
+    return "".join(chr(byte) if chr(byte) in _PLAIN else f"%{byte:02X}" for byte in word.encode())
+
+
+def decoded(part: str) -> str:
+    """The word that `encoded` made this part from."""
+    if "%" not in part:
+        return part
+    first, *rest = part.split("%")
+    return (first.encode() + b"".join(bytes.fromhex(piece[:2]) + piece[2:].encode() for piece in rest)).decode()
+
+
+def kind(value: object) -> str:
+    """A legal kind: letters or digits of any script and `_ - . :`, the first a letter or digit."""
+    word = _word(value, "kind")
+    if not word[0].isalnum() or not all(
+        letter.isalnum() or letter in _KIND_MARKS or _is_mark(letter) for letter in word
+    ):
+        raise Invalid(
+            f"kind {_shown(word)} is not allowed",
+            hint="use letters, digits, and _ - . : after the first character",
+        )
+    return word
+
+
+def _is_mark(letter: str) -> bool:
+    """Whether this is a part of the letter before it, as vowel signs and accents are in many scripts."""
+    from unicodedata import category  # only asked where a letter is none by itself
+
+    return category(letter).startswith("M")
+
+
+def worker(value: object, name: str = "worker") -> str:
+    """A legal worker or assignee: anything printable that fits."""
+    return _word(value, name)
+
+
+def text(value: object, name: str, most: int = TEXT_MOST) -> str:
+    """A mission, title or other free text of one line."""
+    if not isinstance(value, str):
+        raise Invalid(f"{name} must be a text, not {type(value).__name__}")
+    if not 1 <= len(value) <= most:
+        raise Invalid(f"{name} must have 1 to {most} characters, not {len(value)}")
+    _printable(value, name)
+    return value
+
+
+def _word(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise Invalid(f"{name} must be a text, not {type(value).__name__}")
+    if not value:
+        raise Invalid(f"{name} is empty")
+    _printable(value, name)
+    if len(value) > ENCODED_MOST or len(encoded(value)) > ENCODED_MOST:
+        raise Invalid(
+            f"{name} {_shown(value)} is too long",
+            hint=f"at most {ENCODED_MOST} bytes, where all but ASCII letters, digits, _ and - count as %XX for each byte",
+        )
+    return value
+
+
+def _printable(value: str, name: str) -> None:
+    if _PLAIN.issuperset(value):
+        return
+    for letter in value:
+        code = ord(letter)
+        # Control characters (C0, DEL, C1), line and paragraph separators; lone surrogates are bytes that were not UTF-8.
+        if code < 32 or 127 <= code < 160 or code in (0x2028, 0x2029) or 0xD800 <= code < 0xE000:
+            raise Invalid(f"{name} {_shown(value)} has a character that is not allowed: U+{code:04X}")
+
+
+def shown(value: object, most: int = 40) -> str:
+    """Whatever was given, as a message can hold it."""
+    try:
+        text = ascii(value)
+    except ValueError:
+        return "a number of too many digits"  # more than Python writes out
+    return text if len(text) <= most else text[:most] + "..."
+
+
+def _shown(value: str) -> str:
+    return ascii(value if len(value) <= 40 else value[:40] + "...")

@@ -1,0 +1,147 @@
+"""`add`: one task, or many from JSON Lines."""
+
+from __future__ import annotations
+
+from taskyard.core.errors import Invalid, NotFound
+from taskyard.core.signals import Interrupted, Stopping
+from taskyard.doors.cli import values
+from taskyard.doors.cli.parser import Command, Option
+from taskyard.doors.cli.replies import Call, Reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.core.task import Task
+    from taskyard.yard.arguments import Added
+
+
+def add(call: Call) -> Reply:
+    """Keep a new task, or every task of a file."""
+    given = call.given
+    if given.flag("from"):
+        return _add_many(call)
+    kind = given.word(0)
+    if kind is None:
+        raise Invalid("add needs a KIND", hint="taskyard add build --title 'Build the docs', or --from FILE for many")
+    if " " in kind.strip():
+        raise _titled(kind)
+    options = {
+        "title": given.text("title"),
+        "priority": given.integer("priority"),
+        "delay": given.seconds("delay"),
+        "not_before": given.text("not-before"),
+        "max_attempts": given.integer("max-attempts"),
+        "lease": given.seconds("lease"),
+        "assignee": given.text("assignee"),
+        "mission": given.text("mission"),
+        "key": given.text("key"),
+        "verify": given.text("verify"),
+        "after": given.texts("after"),
+        "uses": given.texts("uses"),
+    }
+    data = values.json_option(given, "data")
+    task = call.yard.add(kind, data, **{name: value for name, value in options.items() if value is not None})
+    call.name(task)
+    stands = f"the task {task.id} was added all the same" if task.created else ""
+    return Reply({"task": task.as_dict(), "created": task.created}, lambda: _line(task), stands=stands)
+
+
+def _line(task: Task) -> str:
+    """Its id, which scripts keep; and for people the name that can be said."""
+    from taskyard.doors.cli import output
+
+    return f"{task.id}  ({task.short} for short)" if output.on_terminal() else task.id
+
+
+def _titled(text: str) -> Invalid:
+    """The refusal of a title in the place of the kind, as other tools have it."""
+    from shlex import quote
+
+    return Invalid(
+        f"{ascii(text)[:60]} is no KIND, which is one word for the sort of work",
+        hint=f"say what is to be done with --title: taskyard add KIND --title {quote(text)[:80]}",
+    )
+
+
+def _add_many(call: Call) -> Reply:
+    given = call.given
+    others = [option.name for option in _OPTIONS if option.name != "--from" and option.name in given.values]
+    if given.words or others:
+        extra = "KIND" if given.words else others[0]
+        raise Invalid(
+            f"--from and {extra} exclude each other", hint="kind, data and options stand in each line of the file"
+        )
+    files = given.texts("from") or []
+    if len(files) > 1:
+        raise Invalid(
+            "--from was given more than once", hint="add one file after another: cat A B | taskyard add --from -"
+        )
+    lines = values.Lines(files[0])
+    yard = call.yard  # before stdin is read: no yard is an error at once
+    asked: list[int] = []
+
+    def interrupt(number: int) -> None:
+        asked.append(number)
+        if len(asked) == 1:  # later ones would stop the yard while it takes the batch back
+            raise KeyboardInterrupt
+
+    try:
+        with Stopping(interrupt):
+            ids = yard.add_many(lines)
+    except (Invalid, NotFound) as error:
+        raise lines.blamed(error) from None
+    except KeyboardInterrupt as interrupted:
+        told = str(interrupted) or ("'taskyard list' tells whether any of the batch was added" if lines.at_end else "")
+        raise Interrupted(asked[0] if asked else None, told or "nothing of the batch was added") from None
+    stands = f"{_count(ids)} all the same"
+    return Reply({"ids": list(ids), "created": ids.created}, lambda: _count(ids), stands=stands)
+
+
+def _count(ids: Added) -> str:
+    known = len(ids) - ids.created
+    added = f"{ids.created} task{'' if ids.created == 1 else 's'} added"
+    return f"{added}, {known} known already" if known else added
+
+
+_OPTIONS = (
+    Option("--data", "JSON|@FILE|-", "what the worker needs to know: as JSON, from a file, or from stdin"),
+    Option("--title", "TEXT", "one line for people"),
+    Option("--priority", "0..9", "0 is handed out first (default 5)"),
+    Option("--delay", "S", "not due before so long (30, 10m, 2h, 1d)"),
+    Option("--not-before", "TIME", "not due before this moment (2026-01-31T12:00:00Z)"),
+    Option("--max-attempts", "N", "failed at this many errors (default 3)"),
+    Option("--lease", "S", "how long a claim lasts without a heartbeat (default 30m)"),
+    Option("--assignee", "NAME", "hand it to this worker only"),
+    Option("--mission", "TEXT", "what it is a part of"),
+    Option("--key", "TEXT", "add it once only, however often this is said: a known key gives the task that has it"),
+    Option("--verify", "NAME", "have the worker run the check of this name before the task is done"),
+    Option("--after", "ID", "not before this task is done; may be repeated", many=True),
+    Option("--uses", "NAME", "not while another task runs that uses this; may be repeated", many=True),
+    Option("--from", "FILE|-", "add a task for each line of JSON; every line is checked before the first is added"),
+)
+
+COMMANDS = {
+    "add": Command(
+        add,
+        "Add a task and print its id; once it is printed, the task is safe. KIND says what sort of work it is, and workers claim by kind. "
+        "A --key that is known gives its task again, "
+        "if kind and data are the same; else exit 7. A task with --after is blocked until all of those are done; one that fails or is cancelled keeps it blocked until it is retried and done. With --from each line is an object with kind, data, and the options by name; if one line is bad, nothing is added.",
+        (
+            (
+                "taskyard add build --title 'Build the docs' --data '{\"target\": \"html\"}'",
+                "one task, with what its worker needs",
+            ),
+            ("taskyard add deploy --priority 0 --delay 10m", "urgent, but not before ten minutes from now"),
+            ("taskyard add ship --after 0-kf12 --after 1-p3xw", "only when both of these are done"),
+            ("taskyard add migrate --uses database", "never at the same time as another task that uses the database"),
+            ("taskyard add nightly --key nightly-2026-01-31", "safe to repeat: there will be one such task"),
+            (
+                'echo \'{"kind": "build", "data": {"target": "pdf"}}\' | taskyard add --from -',
+                "many tasks, one JSON object a line",
+            ),
+        ),
+        words="[KIND]",
+        most=1,
+        options=_OPTIONS,
+        spare="say what is to be done with --title TEXT",
+    ),
+}

@@ -1,0 +1,206 @@
+"""`claim` and `resume`: take one task, or take again what one of the same name held."""
+
+from __future__ import annotations
+
+from taskyard.core import ids, words
+from taskyard.core.errors import Ambiguous, Invalid, NotFound
+from taskyard.doors.cli.parser import Command, Option
+from taskyard.doors.cli.replies import Call, NothingReady, Reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.doors.cli.keeper import Watched
+    from taskyard.yard.claim import Claim
+
+
+def claim(call: Call) -> Reply:
+    """Take the most urgent and oldest task that serves, or the one that is named."""
+    given = call.given
+    wait = given.seconds("wait") or 0.0
+    lease = given.seconds("lease")
+    keep = given.text("keep")
+    watched = None if keep is None else _watched(call, keep)
+    if wait:
+        _warn_of_pause(call)
+    try:
+        taken = call.yard.claim(given.word(0), kinds=given.texts("kind"), wait=wait, lease=lease)
+    except Ambiguous:
+        raise
+    except NotFound as error:
+        raise NotFound(error.message, hint=_kind_meant(str(given.word(0))) or error.hint) from None
+    if taken is None:
+        raise nothing_ready(call, f"nothing was ready within {wait:g} s" if wait else "nothing is ready")
+    if watched is not None:
+        _start_keeper(call, taken, watched)
+    call.name(taken.task)
+    history = _history(taken)
+    stands = f"the task is claimed all the same: 'taskyard release {taken.handle}' hands it back"
+
+    def text() -> str:
+        return taken.handle if given.flag("handle") else f"{_page(taken, history)}\n\n{_next(taken)}"
+
+    return Reply(_data(taken, history), text, stands=stands)
+
+
+def _warn_of_pause(call: Call) -> None:
+    """Say before a wait that it is in vain as long as all that is asked for is paused."""
+    from taskyard.doors.cli import pause, replies
+
+    now, kinds = call.yard.paused(), call.given.texts("kind")
+    if now["yard"] or (kinds and set(kinds) <= set(now["kinds"])):
+        replies.remark(f"taskyard: warning: {pause.told(pause.concerning(now, kinds) or now)}; waiting all the same")
+
+
+def nothing_ready(call: Call, message: str) -> NothingReady:
+    """The refusal of who asks for a task where there is none, with the pause or the folders that hold them back."""
+    now = call.yard.paused()
+    paused = None
+    if now["yard"] or now["kinds"]:
+        from taskyard.doors.cli import pause
+
+        paused = pause.concerning(now, call.given.texts("kind"))
+    if paused is None:
+        return _passed_over(call.yard.unusable(), message)
+    return NothingReady(f"{message} ({pause.told(paused)})", hint=pause.way_out(paused), why={"paused": paused})
+
+
+def _passed_over(unusable: list[str], message: str) -> NothingReady:
+    """The refusal where nothing is paused, with what the system refuses to this user."""
+    if not unusable:
+        hint = "'taskyard stats' shows what there is; 'claim --wait 60' waits for a task to be ready"
+        return NothingReady(message, hint=hint)
+    others = f" and {len(unusable) - 1} more" if len(unusable) > 1 else ""
+    return NothingReady(
+        f"{message} (passed over: {unusable[0]}{others})",
+        hint="check who owns that folder, and its permissions; 'taskyard fsck' names what cannot be read",
+        why={"unusable": unusable},
+    )
+
+
+def _kind_meant(word: str) -> str | None:
+    """The way to claim by kind, for a word that names no task and could be a kind."""
+    try:
+        kind = words.kind(word)
+    except Invalid:
+        return None
+    return None if ids.is_id(word) else f"if {word} is a kind: taskyard claim --kind {kind}"
+
+
+def resume(call: Call) -> Reply:
+    """Take every claim of this worker's name again."""
+    claims = [(taken, _history(taken)) for taken in call.yard.resume()]
+    for taken, _ in claims:
+        call.name(taken.task)
+
+    def text() -> str:
+        if not claims:
+            from taskyard.doors.cli.replies import remark
+
+            remark(f"{call.yard.worker} holds nothing")
+            return ""
+        return "\n\n".join(_page(*each) for each in claims) + f"\n\n{_next(claims[0][0])}"
+
+    return Reply({"claims": [_data(*each) for each in claims]}, text)
+
+
+def _watched(call: Call, pid: str) -> Watched:
+    """The process that the claim is kept for; whatever is wrong with it is told before anything is claimed."""
+    from taskyard.doors.cli.keeper import Watched
+
+    watched = Watched.named(pid)
+    if call.yard.url.startswith("memory:"):
+        raise Invalid("a keeper is another process, and a memory: yard is for one", hint="leave --keep out")
+    return watched
+
+
+def _start_keeper(call: Call, taken: Claim, watched: Watched) -> None:
+    from taskyard.doors.cli import keeper, replies
+
+    try:
+        keeper.start(call.yard, taken, watched)
+    except OSError as error:  # the task is claimed by now, and its worker must hear of that
+        replies.remark(f"taskyard: warning: no keeper could be started ({error.strerror or error}): send heartbeats")
+
+
+def _history(taken: Claim) -> list[dict[str, Any]]:
+    return taken.history if taken.fence > 1 else []  # before the first claim there is none, and looking costs 1 ms
+
+
+def _data(taken: Claim, history: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "claim": taken.handle,
+        "fence": taken.fence,
+        "task": taken.task.as_dict(),
+        "workdir": taken.workdir,
+        "history": history,
+        "lease_until": taken.lease_until,
+    }
+
+
+def _page(taken: Claim, history: list[dict[str, Any]]) -> str:
+    from taskyard.doors.cli import ages, output
+
+    task = taken.task
+    before = [
+        f"{entry['outcome']} by {entry['worker']}, {ages.ago(entry['at'])}"
+        + (f": {entry['reason']}" if entry["reason"] else "")
+        + "".join(f"\n  noted: {note}" for note in entry["notes"])
+        + (f"\n  left in {entry['workdir']}" if entry["workdir"] else "")
+        for entry in history
+    ]
+    return output.fields(
+        (
+            ("claim", taken.handle),
+            ("task", f"{task.short} ({task.kind}, priority {task.priority})"),
+            ("title", task.title),
+            ("mission", task.mission),
+            ("data", output.json_text(task.data)),
+            ("lease", f"until {ages.moment(taken.lease_until)}" if taken.lease_until else None),
+            ("workdir", taken.workdir),
+            ("before", "\n".join(before) or None),
+        )
+    )
+
+
+def _next(taken: Claim) -> str:
+    return f"When it is finished:  taskyard done {taken.handle}\nIf it cannot be:      taskyard fail {taken.handle} --reason TEXT"
+
+
+COMMANDS = {
+    "claim": Command(
+        claim,
+        "Take one task: the most urgent, then the oldest that serves, or the one that is named. The handle that it prints names this claim in "
+        "note, heartbeat, done, fail and release. The task is yours until the lease ends; heartbeat and note renew it. Nothing ready: exit 3.",
+        (
+            ("taskyard claim", "take the next task, whatever its kind"),
+            (
+                "taskyard claim --kind build --kind test --wait 60 --json",
+                "wait up to a minute for a task of these kinds, and answer as JSON",
+            ),
+            ("taskyard claim 0-kf12 --lease 2h", "take this very task, for two hours"),
+            ("claim=$(taskyard claim --handle)", "in a script: the handle alone, for 'taskyard done $claim'"),
+            ("taskyard claim --keep $$", "take the next task, and have it kept mine while this shell lives"),
+        ),
+        words="[ID]",
+        most=1,
+        options=(
+            Option("--kind", "KIND", "only tasks of this kind", many=True),
+            Option("--wait", "S", "wait so long for a task to be ready (30, 10m, 2h)"),
+            Option("--lease", "S", "how long the task is mine without a heartbeat (default: the task's own, else 30m)"),
+            Option("--handle", None, "print the handle and nothing else"),
+            Option("--keep", "PID", "have the lease renewed as long as this process lives"),
+        ),
+    ),
+    "resume": Command(
+        resume,
+        "Take every claim that a worker of my name holds again, under a new fence: for a worker that was started anew and remembers nothing. "
+        "Whoever held them is shut out, so do this only when that one is gone. It needs a name: --worker, $TASKYARD_WORKER or $AGENT_ID. "
+        "Nothing held: exit 0, and no claims.",
+        (
+            ("taskyard resume --worker ada", "go on with what ada was doing"),
+            ("TASKYARD_WORKER=ada taskyard resume --json", '{"claims": [...]}, each as claim gives it'),
+        ),
+    ),
+}

@@ -1,0 +1,211 @@
+"""What a crew's supervisor knows of its workers' tasks: from the yard's events, and a look at what they hold now and then."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from taskyard.core import ids, times
+from taskyard.core.errors import NotFound, TaskyardError
+from taskyard.core.task import State
+from taskyard.doors.cli import ages
+
+if TYPE_CHECKING:
+    from taskyard.yard import Yard
+
+MINUTE = 60.0
+LINGER = 0.5  # seconds that an ended task stands there yet: between two tasks a worker is not idle
+LOOK_LEAST, LOOK_MOST = 1.0, 5.0  # seconds between two looks at a task that is held
+COUNT_LEAST = 1.0  # seconds between two counts of the yard where something happens,
+COUNT_MOST = 5.0  # and where nothing does: the yard may be away without a word
+COUNT_SHARE = 50  # and so many times what the last one took: 2 % of a core however large the yard is
+# What the log calls it, and what is told of it; all but the first are the end of a claim.
+TOLD = {
+    "claimed": "took",
+    "done": "done",
+    "failed": "failed",
+    "released": "released",
+    "reaped": "lost",
+    "cancelled": "cancelled",
+}
+
+
+@dataclass(slots=True)
+class Held:
+    """A task that a worker of the crew holds."""
+
+    task: str
+    kind: str
+    since: float
+    moved: float
+    """When it was begun, or told of its progress for the last time."""
+    short: str
+    title: str | None = None
+    lease_until: float | None = None
+    progress: float | None = None
+    look_at: float = 0.0
+    hangs: bool = False
+    ended: float | None = None
+
+
+@dataclass(slots=True)
+class Record:
+    """What one worker has done since the crew began."""
+
+    done: int = 0
+    failed: int = 0
+    failed_for_good: int = 0
+    """The part of it after which the task is not tried again."""
+    held: dict[str, Held] = field(default_factory=dict)
+    ends: deque[float] = field(default_factory=deque)
+    places: list[Held] = field(default_factory=list)
+    """What stands in which line of the screen: the next task takes the place of one that has ended."""
+
+    def begin(self, held: Held) -> None:
+        """It has taken this task."""
+        self.end(held.task, held.since)  # a claim that was taken again stands there once
+        self.held[held.task] = held
+        for place, other in enumerate(self.places):
+            if other.ended is not None:
+                self.places[place] = held
+                return
+        self.places.append(held)
+
+    def end(self, task: str, now: float) -> Held | None:
+        """It has this task no more."""
+        held = self.held.pop(task, None)
+        if held is not None:
+            held.ended = now
+        return held
+
+    def shown(self, now: float) -> list[Held]:
+        """What it works on; and what it has just ended, because it is about to have the next."""
+        self.places = [held for held in self.places if held.ended is None or now - held.ended < LINGER]
+        return self.places
+
+    def rate(self, now: float) -> int:
+        """Tasks done within the last minute."""
+        while self.ends and self.ends[0] <= now - MINUTE:
+            self.ends.popleft()
+        return len(self.ends)
+
+
+@dataclass(slots=True)
+class Happening:
+    """Something that is told: of a worker, and often of a task."""
+
+    at: str
+    event: str
+    worker: str
+    held: Held | None = None
+    reason: str | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As one line of JSON has it."""
+        told: dict[str, Any] = {"at": self.at, "event": self.event, "worker": self.worker}
+        if self.held is not None:
+            told |= {"task": self.held.task, "short": self.held.short, "kind": self.held.kind, "title": self.held.title}
+        if self.reason is not None:
+            told["reason"] = self.reason
+        return told | self.more
+
+
+def moment() -> str:
+    """Now, as events have it."""
+    return times.rfc3339(int(time.time() * 1000))
+
+
+class Activity:
+    """The records of all workers, and the yard's counts."""
+
+    def __init__(self, yard: Yard, names: list[str]) -> None:
+        self._yard = yard
+        self.records = {name: Record() for name in names}
+        self.counts: dict[str, int] = {}
+        self.paused: dict[str, Any] = {"yard": False, "kinds": []}
+        self.trouble: str | None = None
+        """What keeps the yard from being read, while it does."""
+        self._count_at = 0.0
+        self._stale = True
+
+    def take(self, event: dict[str, Any], now: float, *, look: bool) -> Happening | None:
+        """Put down an event; what is to be told of it, if it is about one of the crew."""
+        self._stale = True
+        record = self.records.get(event["worker"])
+        told = TOLD.get(event["event"])
+        if record is None or told is None:
+            return None
+        task = event["task"]
+        if told == "took":
+            held = Held(task, event["kind"], now, now, ids.short(task))
+            record.begin(held)
+            if look:
+                self._look(held, now)
+        else:
+            known = record.end(task, now)
+            held = Held(task, event["kind"], now, now, ids.short(task)) if known is None else known
+            self._ended(record, told, now, bool(event.get("final")))
+        more: dict[str, Any] = {name: event[name] for name in ("fence", "final") if name in event}
+        return Happening(event["at"], told, event["worker"], held, event.get("reason"), more)
+
+    def _ended(self, record: Record, told: str, now: float, final: bool) -> None:
+        if told == "done":
+            record.done += 1
+            record.ends.append(now)
+        elif told in ("failed", "lost"):
+            record.failed += 1
+            record.failed_for_good += final
+
+    def refresh(self, now: float) -> None:
+        """Look at what is held, where the last look is long ago."""
+        for name, record in self.records.items():
+            for held in list(record.held.values()):
+                if now >= held.look_at and self._look(held, now) not in (name, None):
+                    record.end(held.task, now)  # its end was not heard of, or is to be heard yet
+
+    def _look(self, held: Held, now: float) -> str | None:
+        """See how it fares; who holds it (nobody: an empty text), or None where that cannot be told."""
+        held.look_at = now + LOOK_MOST
+        try:
+            task = self._yard.get(held.task)
+            self.trouble = None
+        except NotFound:
+            return ""  # pruned
+        except TaskyardError as error:
+            self.trouble = error.message
+            return None
+        held.title, held.short = task.title, task.short
+        if task.progress != held.progress:
+            held.progress, held.moved, held.hangs = task.progress, now, False
+        if task.lease_until is not None:
+            held.lease_until = ages.milliseconds(task.lease_until) / 1000
+            left = held.lease_until - time.time()
+            held.look_at = now + min(max(left / 3, LOOK_LEAST), LOOK_MOST)
+        return (task.worker or "") if task.state is State.PROCESSING else ""
+
+    def count(self, now: float) -> None:
+        """Count the yard's tasks, if anything has happened or may have, and the last count is long enough ago."""
+        if now < self._count_at + (0.0 if self._stale else COUNT_MOST):
+            return
+        began = time.monotonic()
+        try:
+            stats = self._yard.stats()
+            self.counts, self.paused = stats["counts"], stats["paused"]
+            self._stale, self.trouble = False, None
+        except TaskyardError as error:
+            self.trouble, self._stale = error.message, True
+        self._count_at = now + max(COUNT_LEAST, COUNT_SHARE * (time.monotonic() - began))
+
+    def hanging(self, name: str, after: float, now: float) -> list[Held]:
+        """Tasks of this worker that have shown no end and no progress for so long, each told once."""
+        found = []
+        for held in self.records[name].held.values():
+            if not held.hangs and now - held.moved >= after:
+                self._look(held, now)  # it may have told of progress since
+                held.hangs = now - held.moved >= after
+                if held.hangs:
+                    found.append(held)
+        return found

@@ -1,0 +1,74 @@
+"""`janitor`: take in what was dropped, give back what dead workers left, wake what is due."""
+
+from __future__ import annotations
+
+from taskyard.core.errors import Unavailable
+from taskyard.doors.cli import replies
+from taskyard.doors.cli.parser import Command, Option
+from taskyard.doors.cli.replies import Call, Reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from threading import Event
+
+    from taskyard.yard import Yard
+    from taskyard.yard.janitor import Swept
+
+_LEAST_PAUSE = 0.05
+
+
+def janitor(call: Call) -> Reply | None:
+    """Sweep once, or again and again."""
+    every = call.given.seconds("every", least=_LEAST_PAUSE)
+    if every is not None:
+        _sweep_until_told(call, every)
+        return None
+    swept = call.yard.sweep()
+    return _reply(swept, call.yard.outside().others)
+
+
+def _reply(swept: Swept, others: list[dict[str, str | None]]) -> Reply:
+    return Reply({**swept.as_dict(), "not_tasks": others}, lambda: _page(swept, others))
+
+
+def _page(swept: Swept, others: list[dict[str, str | None]]) -> str:
+    from taskyard.doors.cli import stats
+
+    did = f"taken in {swept.taken}, reaped {swept.reaped}, woken {swept.woken}, mended {swept.mended}"
+    return "\n".join(filter(None, (did, stats.not_tasks(others))))
+
+
+def _sweep_until_told(call: Call, every: float) -> None:
+    from threading import Event
+
+    from taskyard.core.signals import Stopping
+
+    told = Event()
+    with Stopping(lambda _: told.set()):  # a sweep that has begun is finished: the signal only ends the pause
+        _rounds(call.yard, call.as_json, every, told)
+
+
+def _rounds(yard: Yard, as_json: bool, every: float, told: Event) -> None:
+    while not told.is_set():
+        try:
+            swept = yard.sweep()
+        except Unavailable as error:  # a disk that is away may come back, and nobody watches a janitor
+            replies.remark(f"taskyard: warning: {error.message}; trying again in {every:g} s")
+        else:
+            if swept or as_json:
+                replies.answer(_reply(swept, yard.outside().others), as_json)
+        told.wait(every)
+
+
+COMMANDS = {
+    "janitor": Command(
+        janitor,
+        "Take in files from the drop box, give back the tasks of workers whose lease is over, wake the tasks that are due, and put right what killed processes have left, now. Every command that adds, claims, lists or ends a task does a share of this by itself; "
+        "a janitor of its own only makes it prompter. With --every it goes on until SIGTERM or Ctrl-C, and prints a line when it did something; with --json a line for each sweep.",
+        (
+            ("taskyard janitor", "one sweep, now"),
+            ("taskyard janitor --every 5", "a sweep every five seconds, until it is told to stop"),
+        ),
+        options=(Option("--every", "S", "sweep again and again, with so long between"),),
+    ),
+}

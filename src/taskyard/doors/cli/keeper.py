@@ -1,0 +1,121 @@
+"""The keeper of `claim --keep PID`: a process of its own that heartbeats while PID lives and the claim holds, then ends.
+
+It says nothing and ends nothing: once PID is gone, the lease runs out and the task comes back by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from taskyard import opening
+from taskyard.core.errors import ClaimLost, Invalid, NotFound, Unavailable
+from taskyard.core.times import ticks
+from taskyard.yard.claim import BEATS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.yard import Yard
+    from taskyard.yard.claim import Claim
+
+_LOOK_EVERY = 3.0  # seconds: a claim that was ended must not leave its keeper behind until the next beat
+_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.doors.cli import keeper; keeper.main()"
+
+
+class Watched:
+    """A process that is known by its number and by when it started, because numbers are given again."""
+
+    __slots__ = ("pid", "started")
+
+    def __init__(self, pid: int, started: str = "") -> None:
+        self.pid = pid
+        self.started = started
+
+    @classmethod
+    def named(cls, text: str) -> Watched:
+        """The living process of this number."""
+        if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
+            raise Invalid(
+                f"--keep needs the number of a process, not {ascii(text)[:40]}", hint="--keep $$ is this shell"
+            )
+        pid = int(text)
+        if not _exists(pid):
+            raise Invalid(f"there is no process {pid} to keep the claim for", hint="--keep $$ is this shell")
+        return cls(pid, _started(pid))
+
+    def lives(self) -> bool:
+        """Whether it is still there, and still the same."""
+        return _exists(self.pid) and _started(self.pid) == self.started
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's, but alive
+    return _stat(pid)[:1] not in (["Z"], ["X"])  # dead, and only not yet buried by its parent
+
+
+def _started(pid: int) -> str:
+    return "".join(_stat(pid)[19:20])
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third (its state) on; none where the system has no such file."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].decode().split()
+    except OSError:
+        return []
+
+
+def start(yard: Yard, claim: Claim, watched: Watched) -> None:
+    """Start the keeper of this claim; it outlives this process."""
+    import subprocess
+
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    words = [root, yard.worker, claim.handle, str(watched.pid), watched.started]
+    keeper = subprocess.Popen(  # noqa: S603  our own code, and arguments that no shell sees
+        [sys.executable, "-c", _START, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={
+            **os.environ,
+            "TASKYARD": yard.url,
+        },  # and no argument, which all on this machine can read: a password may be in it
+        cwd="/",
+        start_new_session=True,
+    )
+    keeper.returncode = 0  # nobody here waits for it, and that is no leak
+
+
+def main() -> None:
+    """Keep the claim that the arguments name."""
+    worker, handle, pid, started = sys.argv[1:]
+    keep(os.environ["TASKYARD"], worker, handle, Watched(int(pid), started))
+
+
+def keep(url: str, worker: str, handle: str, watched: Watched) -> None:
+    """Heartbeat every third of the lease while the process lives and the claim holds."""
+    every: float | None = None
+    beat_at = 0.0
+    with opening.open(url, worker) as yard:
+        held = yard.held(handle)
+        while watched.lives():
+            try:
+                if not held.holds():  # looked at first: an ended claim is no late verb to be logged
+                    return
+                if every is None:
+                    every = held.lease / BEATS
+                if ticks() >= beat_at:
+                    held.heartbeat()
+                    beat_at = ticks() + every
+            except (ClaimLost, NotFound):
+                return
+            except Unavailable:
+                pass  # it may be back before the lease ends
+            time.sleep(max(0.0, min(_LOOK_EVERY, beat_at - ticks())) or _LOOK_EVERY / 10)

@@ -1,0 +1,258 @@
+"""`ready` and `list`: tasks, a page at a time."""
+
+from __future__ import annotations
+
+from taskyard.core import ids
+from taskyard.core.errors import Invalid, TaskyardError
+from taskyard.core.task import State
+from taskyard.doors.cli.parser import Command, Option
+from taskyard.doors.cli.replies import Call, Reply, remark
+from taskyard.yard import arguments
+from taskyard.yard.arguments import Page
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.core.task import Task
+    from taskyard.yard import Yard
+
+    Entry = dict[str, str | None]
+
+LIMIT = 100
+_HEADS = ("ID", "STATE", "P", "KIND", "TITLE", "WORKER", "AGE")
+_FIRST_TO_GO = (2, 6, 5, 3)  # columns that a narrow terminal has no room for: people read titles
+OPEN = frozenset(state for state in State if not state.ended)
+ENDED = frozenset(State) - OPEN
+_REASON_MOST = 60  # columns of a reason, and no more than a quarter of a terminal; 'taskyard show' has all of it
+_ENDED_FROM = "ended."  # a cursor that goes on among the tasks that have ended begins so
+
+
+def ready(call: Call) -> Reply:
+    """What this worker could be handed now."""
+    given = call.given
+    states = _states(call)
+    page = call.yard.ready(given.texts("kind"), given.text("mission"), None, _limit(call), given.text("cursor"))
+    if states is not None and State.TODO not in states:
+        page = Page()  # only what is in todo can be ready
+    from taskyard.doors.cli import pause
+
+    paused = pause.concerning(call.yard.paused(), given.texts("kind"))
+    reply = _reply(call.yard, page, "nothing is ready")
+    if paused is None:
+        return reply
+
+    def text() -> str:
+        shown = reply.text()
+        remark(f"{pause.told(paused)} ({pause.way_out(paused)})")
+        return shown
+
+    return Reply({**reply.data, "why": {"paused": paused}}, text)
+
+
+def listed(call: Call) -> Reply:
+    """Tasks by state, kind, mission and holder; and beside those that failed, the files that never became tasks."""
+    given = call.given
+    states = _states(call)
+
+    def find(states: frozenset[State], limit: int, cursor: str | None) -> Page:
+        return call.yard.find(states, given.texts("kind"), given.text("mission"), given.text("worker"), limit, cursor)
+
+    if states is None:
+        page = _open_first(find, arguments.limit(_limit(call)), given.text("cursor"))
+    else:
+        page = find(states, _limit(call), given.text("cursor"))
+    aside = None
+    if (states is None or State.FAILED in states) and not any(map(given.flag, ("kind", "mission", "worker", "cursor"))):
+        aside = call.yard.set_aside()[: _limit(call)]
+    guests = None
+    if not any(map(given.flag, ("kind", "mission", "cursor"))):
+        guests = [
+            entry
+            for entry in call.yard.outside().guests
+            if (states is None or entry["state"] in states) and given.text("worker") in (None, entry["worker"])
+        ][: _limit(call)]
+    return _reply(call.yard, page, "no such tasks", aside, guests)
+
+
+def _states(call: Call) -> frozenset[State] | None:
+    """The states that were asked for: several by commas or by options, and `open` for all that have not ended."""
+    texts = call.given.texts("state")
+    if texts is None:
+        return None
+    states: set[State] = set()
+    for word in map(str.strip, ",".join(texts).split(",")):
+        if word == "open":
+            states |= OPEN
+        elif word in set(State):
+            states.add(State(word))
+        else:
+            raise Invalid(
+                f"not a state: {word!a}", hint=f"states are {', '.join(State)}, and open: all that have not ended"
+            )
+    return frozenset(states)
+
+
+def _open_first(find: Callable[[frozenset[State], int, str | None], Page], limit: int, cursor: str | None) -> Page:
+    """A page of the tasks that may still be worked on, oldest first, and after them of those that have ended."""
+    page, after = Page(), None
+    if cursor is not None and cursor.startswith(_ENDED_FROM):
+        after = cursor[len(_ENDED_FROM) :] or None
+    else:
+        page = find(OPEN, limit, cursor)
+        if page.next is not None:
+            return page
+    if len(page) == limit:
+        page.next = _ENDED_FROM if find(ENDED, 1, None) else None
+        return page
+    rest = find(ENDED, limit - len(page), after)
+    listed = {task.id for task in page}  # one that ended meanwhile stands there once
+    whole = Page([*page, *(task for task in rest if task.id not in listed)])
+    whole.next = None if rest.next is None else f"{_ENDED_FROM}{rest.next}"
+    return whole
+
+
+def _limit(call: Call) -> int:
+    limit = call.given.integer("limit")
+    return LIMIT if limit is None else limit
+
+
+def _reply(
+    yard: Yard, page: Page, none: str, aside: list[Entry] | None = None, guests: list[Entry] | None = None
+) -> Reply:
+    data = {"tasks": [task.as_line() for task in page], "next": page.next}
+    if aside is not None:
+        data["set_aside"] = aside
+    if guests is not None:
+        data["guests"] = guests
+
+    def text() -> str:
+        if not page and not aside and not guests:
+            remark(none)
+        return "\n\n".join(filter(None, (_table(yard, page), _block(aside or []), _held_elsewhere(guests or []))))
+
+    return Reply(data, text)
+
+
+def _block(aside: list[dict[str, str | None]]) -> str:
+    """The files that were refused, each with its reason."""
+    if not aside:
+        return ""
+    from taskyard.doors.cli import output
+
+    rows = [(f"  {entry['name']}", entry["reason"] or "-") for entry in aside]
+    head = output.paint("Set aside", "heading") + " (put right in failed/, then 'taskyard retry NAME'):"
+    return "\n".join((head, *output.table(("", ""), rows, shrink=1).splitlines()[1:]))
+
+
+def _held_elsewhere(guests: list[Entry]) -> str:
+    """Files that other programs hold or have done, by the folders alone."""
+    if not guests:
+        return ""
+    from taskyard.doors.cli import ages, output
+
+    rows = [
+        (
+            f"  {entry['name']}",
+            entry["state"] or "-",
+            entry["worker"] or "-",
+            ages.ago(entry["at"]) if entry["at"] else "-",
+        )
+        for entry in guests
+    ]
+    head = output.paint("Other programs' files", "heading") + ":"
+    return "\n".join((head, *output.table(("", "", "", ""), rows, shrink=0).splitlines()[1:]))
+
+
+def _table(yard: Yard, page: Page) -> str:
+    from taskyard.doors.cli import ages, output
+
+    if not page:
+        return ""
+    extra, details = _details(yard, page)
+    rows = [
+        (
+            task.short,
+            task.state,
+            str(task.priority),
+            task.kind,
+            task.title or "-",
+            task.worker or "-",
+            ages.age(ids.created(task.id)),
+            *more,
+        )
+        for task, more in zip(page, details, strict=True)
+    ]
+    heads = (*_HEADS, *extra)
+    text = output.table(heads, rows, states=1, shrink=4, right=frozenset((6,)), first_to_go=_FIRST_TO_GO)
+    return text if page.next is None else f"{text}\nmore: --cursor {page.next}"
+
+
+def _details(yard: Yard, page: Page) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Columns that only some tasks fill: how far they are, and why they are where they are. Each takes a look at its task."""
+    told = [_progress_and_reason(yard, task) if len(page) <= LIMIT else ("", "") for task in page]
+    shown = [column for column in (0, 1) if any(row[column] for row in told)]
+    return tuple(("PROGRESS", "REASON")[column] for column in shown), [
+        tuple(row[column] or "-" for column in shown) for row in told
+    ]
+
+
+def _progress_and_reason(yard: Yard, task: Task) -> tuple[str, str]:
+    from taskyard.doors.cli import ages, output
+
+    if task.state in (State.TODO, State.DONE):
+        return "", ""
+    try:
+        whole = yard.get(task.id)
+    except TaskyardError:
+        return "", ""  # pruned since, or the yard is away; what was listed stands
+    progress = "" if whole.progress is None else f"{whole.progress:.0%}"
+    parts = []
+    if whole.state is State.WAITING and whole.not_before is not None:
+        parts.append(f"due {ages.ago(whole.not_before)}")
+    if whole.state is State.BLOCKED:
+        parts.append(f"after {', '.join(map(ids.short, whole.after[:2]))}{', ...' if len(whole.after) > 2 else ''}")
+    if whole.error is not None:
+        parts.append(whole.error.strip().partition("\n")[0])
+    return progress, output.cut(output.plain("; ".join(parts)), min(_REASON_MOST, (output.columns() or 240) // 4))
+
+
+_FILTERS = (
+    Option(
+        "--state",
+        "STATE",
+        "only tasks in this state, or in these (todo,failed); open: all that have not ended",
+        many=True,
+    ),
+    Option("--kind", "KIND", "only tasks of this kind", many=True),
+    Option("--mission", "TEXT", "only tasks of this mission"),
+    Option("--limit", "N", f"at most so many (default {LIMIT})"),
+    Option("--cursor", "CURSOR", "go on after the page that gave this cursor"),
+)
+
+COMMANDS = {
+    "ready": Command(
+        ready,
+        "List what this worker could claim now, oldest first: in todo, and assigned to nobody else. Claiming takes the most urgent first.",
+        (
+            ("taskyard ready", "what there is to do"),
+            ("taskyard ready --kind review --json --limit 5", "the five oldest of one kind, for a program"),
+        ),
+        options=_FILTERS,
+    ),
+    "list": Command(
+        listed,
+        "List tasks in any state: first those that have not ended, oldest first, then those that have. On a page of at most 100 it is told how far "
+        "each is, and why it waits, is blocked or has failed. --worker is the one who holds or ended the task. With those that failed come the files of the "
+        "drop box that could not be tasks and were set aside, with the reason; and at the end what other programs hold or have done by the folders alone.",
+        (
+            ("taskyard list --state processing", "who works on what"),
+            ("taskyard list --state open", "all that is still to be done"),
+            (
+                "taskyard list --state failed,cancelled --kind build --json",
+                "what went wrong with the builds, for a program",
+            ),
+        ),
+        options=(*_FILTERS, Option("--worker", "NAME", "only tasks that this worker holds, or ended")),
+    ),
+}

@@ -1,0 +1,71 @@
+"""`pause` and `unpause`: hand out nothing more, of one kind or at all."""
+
+from __future__ import annotations
+
+from taskyard.doors.cli.parser import Command
+from taskyard.doors.cli.replies import Call, Reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def pause(call: Call) -> Reply:
+    """Hand out nothing more."""
+    call.yard.pause(call.given.word(0))
+    return _reply(call)
+
+
+def unpause(call: Call) -> Reply:
+    """Hand out again."""
+    call.yard.unpause(call.given.word(0))
+    return _reply(call)
+
+
+def _reply(call: Call) -> Reply:
+    now = call.yard.paused()
+    return Reply({"paused": now}, lambda: told(now) or "nothing is paused")
+
+
+def told(paused: dict[str, Any]) -> str:
+    """What is paused, in a line; nothing where nothing is."""
+    if paused["yard"]:
+        return "paused: the whole yard" + (f", and {', '.join(paused['kinds'])}" if paused["kinds"] else "")
+    return f"paused: {', '.join(paused['kinds'])}" if paused["kinds"] else ""
+
+
+def concerning(paused: dict[str, Any], kinds: list[str] | None) -> dict[str, Any] | None:
+    """The part of a pause that keeps tasks of these kinds, or of any, from being handed out; None if nothing does."""
+    some = [kind for kind in paused["kinds"] if kinds is None or kind in kinds]
+    return {"yard": paused["yard"], "kinds": some} if paused["yard"] or some else None
+
+
+def way_out(paused: dict[str, Any]) -> str:
+    """How a pause is ended."""
+    words = ["taskyard unpause"] if paused["yard"] else [f"taskyard unpause {kind}" for kind in paused["kinds"]]
+    return f"'{words[0]}' ends {'the pause' if len(words) == 1 else 'the first of these pauses'}"
+
+
+COMMANDS = {
+    "pause": Command(
+        pause,
+        "Hand out no more tasks of this kind, or without KIND none at all, until 'unpause' of the same words. What is being worked on goes on, "
+        "and tasks can be added; 'ready' and 'claim' do not see what is paused.",
+        (
+            ("taskyard pause deploy", "nobody is handed a deploy from now on"),
+            ("taskyard pause", "nobody is handed anything"),
+        ),
+        words="[KIND]",
+        most=1,
+    ),
+    "unpause": Command(
+        unpause,
+        "Hand out again what 'pause' of the same words held back. A kind that was paused by its name stays paused when the yard is not any more.",
+        (
+            ("taskyard unpause deploy", "deploys are handed out again"),
+            ("taskyard unpause", "the yard is open again, but for kinds that are paused by name"),
+        ),
+        words="[KIND]",
+        most=1,
+    ),
+}

@@ -1,0 +1,100 @@
+"""`show`: everything about one task."""
+
+from __future__ import annotations
+
+import json
+
+from taskyard.core import ids
+from taskyard.doors.cli.parser import Command
+from taskyard.doors.cli.replies import Call, Reply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.core.task import Task
+    from taskyard.store import Report
+
+
+def show(call: Call) -> Reply:
+    """The task, its ended attempts, its notes, and what came too late to count."""
+    report = call.yard.report(call.given.words[0])
+    data = {
+        "task": report.task.as_dict(),
+        "history": report.history,
+        "notes": report.notes,
+        "stale_results": report.stale_results,
+    }
+    return Reply(data, lambda: _page(report))
+
+
+def _page(report: Report) -> str:
+    from taskyard.doors.cli import ages, output
+
+    parts = [_task(report.task)]
+    for title, entries in (
+        ("History", report.history),
+        ("Notes", report.notes),
+        ("Stale results", report.stale_results),
+    ):
+        if entries:
+            lines = (
+                f"  {output.indented(output.plain(_entry(entry)), 4)} ({ages.ago(entry['at'])})" for entry in entries
+            )
+            parts.append("\n".join((output.paint(title, "heading"), *lines)))
+    return "\n\n".join(parts)
+
+
+def _task(task: Task) -> str:
+    from taskyard.doors.cli import ages, output
+
+    head = f"{task.short}  {output.paint(task.state, task.state)}" + (
+        f"  {output.plain(task.title)}" if task.title else ""
+    )
+    body = output.fields(
+        (
+            ("id", task.id),
+            ("kind", f"{task.kind} (priority {task.priority})"),
+            ("dropped as", task.dropped_as),
+            ("mission", task.mission),
+            ("assignee", task.assignee),
+            ("after", ", ".join(map(ids.short, task.after)) or None),
+            ("uses", ", ".join(task.uses) or None),
+            ("created", ages.moment(task.created_at)),
+            ("due", None if task.not_before is None else ages.moment(task.not_before)),
+            ("attempts", f"{task.attempts} so far (failed at {task.max_attempts} errors)" if task.attempts else None),
+            ("fence", str(task.fence) if task.fence else None),
+            ("worker", task.worker),
+            ("lease", None if task.lease_until is None else f"until {ages.moment(task.lease_until)}"),
+            ("progress", None if task.progress is None else f"{task.progress:.0%}"),
+            ("error", task.error),
+            ("data", output.json_text(task.data)),
+            ("result", output.json_text(task.result)),
+        )
+    )
+    return f"{head}\n{body}"
+
+
+def _entry(entry: dict[str, Any]) -> str:
+    """One attempt, note or stale result, as far as it has something to tell."""
+    said = f"fence {entry['fence']}  {entry['worker']}"
+    if entry.get("outcome"):
+        said += f"  {entry['outcome']}"
+    said += "".join(f": {entry[name]}" for name in ("reason", "text") if entry.get(name))
+    result = entry.get("result")
+    return said if result is None else f"{said}: {json.dumps(result, ensure_ascii=False)}"
+
+
+COMMANDS = {
+    "show": Command(
+        show,
+        "Show everything about one task: itself, how earlier attempts ended, the notes that workers left, and results that came too late to count.",
+        (
+            ("taskyard show 0-kf12", "a short name as 'list' shows it, an id, or the beginning of one"),
+            ("taskyard show 0-kf12 --json", "every field, for a program"),
+        ),
+        words="ID",
+        least=1,
+        most=1,
+    ),
+}

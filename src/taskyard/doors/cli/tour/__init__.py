@@ -1,1 +1,0 @@
-"""The tour: what `taskyard demo` shows."""

@@ -1,0 +1,41 @@
+"""Reader for the nearest yard upward, with linked git worktrees led back to the main checkout."""
+
+from __future__ import annotations
+
+import os
+
+
+def nearest(start: str, name: str) -> str | None:
+    """The path of the nearest directory of this name that holds a yard, upward from `start`."""
+    folder = os.path.abspath(start)
+    while True:
+        candidate = os.path.join(folder, name)
+        if os.path.exists(os.path.join(candidate, "yard.json")):
+            return candidate
+        main = main_checkout(folder)
+        if main is not None:
+            # The same place in the main checkout, so that a yard in a subfolder is found from the worktree's twin of it.
+            found = nearest(os.path.join(main, os.path.relpath(start, folder)), name)
+            if found is not None:
+                return found
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def main_checkout(folder: str) -> str | None:
+    """The main checkout's root if this folder is the root of a linked git worktree, else None."""
+    pointer = os.path.join(folder, ".git")
+    try:
+        with open(pointer, encoding="utf-8") as file:
+            label, _, gitdir = file.read(4096).strip().partition(": ")
+        if label != "gitdir":
+            return None
+        gitdir = os.path.join(folder, gitdir)
+        with open(os.path.join(gitdir, "commondir"), encoding="utf-8") as file:
+            common = os.path.normpath(os.path.join(gitdir, file.read(4096).strip()))
+    except (OSError, UnicodeDecodeError):
+        return None  # an ordinary checkout (.git is a directory), a submodule (no commondir), or no checkout at all
+    root = os.path.dirname(common)
+    return root if root != folder and os.path.basename(common) == ".git" else None

@@ -1,0 +1,130 @@
+"""What can be told of a place without touching it: what is mounted there, and which folders it has."""
+
+from __future__ import annotations
+
+import os
+import stat
+from shlex import quote
+
+from taskyard.core.diagnosis import Finding, green, refuse, warn
+from taskyard.stores.directory import layout
+from taskyard.stores.directory.filesystem import safety
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.stores.directory.doctor.place import Place
+
+ELSEWHERE = "choose a local disk, NFS, or another POSIX filesystem"
+_NETWORK = frozenset(("nfs", "nfs4", "ceph", "fuse.ceph-fuse", "lustre", "gpfs", "beegfs", "afs", "ocfs2", "gfs2"))
+_PASSING = {
+    "tmpfs": "gone when this machine stops",
+    "ramfs": "gone when this machine stops",
+    "overlay": "in a container, gone with the container",
+}
+
+
+def yard(place: Place) -> Finding:
+    """Whether there is a yard that this version can keep to."""
+    if place.broken is not None:
+        return refuse("yard", place.broken.message, place.broken.hint or "put yard.json right by hand")
+    if not place.is_yard:
+        return green("yard", "no yard yet: examined as a place for one", is_yard=False)
+    return green("yard", f"a yard, durability {place.durability}", is_yard=True, durability=place.durability)
+
+
+def filesystem(place: Place) -> Finding:
+    """Whether the filesystem is known to be fit, or unfit, by its type and options."""
+    mount = place.mount
+    if mount is None:
+        return green("filesystem", "this system does not tell its type: what it does decides", type=None)
+    told = {
+        "type": mount.kind,
+        "source": mount.source,
+        "mount_point": mount.point,
+        "local": safety.is_local(place.root),
+    }
+    unsafe, doubt = safety.unsafe(mount), safety.doubtful(mount)
+    if unsafe is not None:
+        return refuse("filesystem", unsafe, ELSEWHERE, **told)
+    if doubt is not None:
+        return warn(
+            "filesystem",
+            f"this is {doubt}: renames may not be atomic for all who share it",
+            "let workers on one machine alone use it, or prove it with: taskyard doctor --peer, on two machines at once",
+            **told,
+        )
+    if mount.kind in ("nfs", "nfs4") and "soft" in mount.options:
+        return warn(
+            "filesystem",
+            f"{mount.kind} of {mount.source} is mounted soft: a move that was made may be reported as failed",
+            "mount it hard, which is what NFS does by default",
+            **told,
+        )
+    if mount.kind in ("nfs", "nfs4") and "nocto" in mount.options:
+        return warn(
+            "filesystem",
+            f"{mount.kind} of {mount.source} is mounted nocto: even a listing may be old, and what others have made seem to be missing",
+            "mount it without nocto, which is what NFS does by default",
+            **told,
+        )
+    if mount.kind in _NETWORK:
+        reason = f"{mount.kind} of {mount.source}: shared between machines, dead workers are told by their leases alone"
+    else:
+        passing = _PASSING.get(mount.kind)
+        reason = f"{mount.kind} of {mount.source}" + (f" ({passing})" if passing else "")
+    return green("filesystem", reason, **told)
+
+
+def mounts(place: Place) -> Finding:
+    """Whether the yard is one mount: a rename cannot cross from one to another, even of the same filesystem."""
+    tops = {os.path.relpath(point, place.root).split(os.sep, 1)[0] for point in place.mounted_within}
+    if not tops:
+        return green("mounts", "no other mount in it", mounted_within=[])
+    first = place.mounted_within[0]
+    if place.is_yard or tops & set(layout.FOLDERS):
+        return refuse(
+            "mounts",
+            f"{first} is a mount of its own, and a yard must be one mount: a rename cannot cross it",
+            "choose a directory without other mounts in it, or mount one volume for the whole yard",
+            mounted_within=place.mounted_within,
+        )
+    return warn(
+        "mounts",
+        f"{first} is a mount of its own: a yard here must not take that in",
+        "make the yard in a directory without other mounts in it",
+        mounted_within=place.mounted_within,
+    )
+
+
+def folders(place: Place) -> Finding:
+    """Whether the yard's folders are folders, and no links that lead elsewhere."""
+    if not place.is_yard:
+        return green("folders", "none of a yard's yet")
+    missing, odd = [], []
+    for folder in layout.FOLDERS:
+        try:
+            mode = os.lstat(place.path(folder)).st_mode
+        except FileNotFoundError:
+            missing.append(folder)
+        except PermissionError:
+            continue  # told by the check of permissions
+        else:
+            if not stat.S_ISDIR(mode):
+                odd.append(f"{folder} ({'a symbolic link' if stat.S_ISLNK(mode) else 'not a folder'})")
+    if odd:
+        return refuse(
+            "folders",
+            f"not folders of the yard's own: {', '.join(odd)}",
+            "move what the link leads to into its place, while no worker runs; a yard is one directory with real folders",
+            odd=odd,
+            missing=missing,
+        )
+    if missing:
+        return warn(
+            "folders",
+            f"missing: {', '.join(missing)}",
+            f"make them again with: cd {quote(place.root)} && mkdir {' '.join(missing)}",
+            odd=odd,
+            missing=missing,
+        )
+    return green("folders", f"all {len(layout.FOLDERS)} there", odd=odd, missing=missing)

@@ -1,0 +1,1 @@
+"""Files that people and other programs put into the yard's folders."""

@@ -1,0 +1,55 @@
+"""Under which name a task was dropped: `names/<segment>/<id>.<stem>`, an empty file, for whoever knows a task by its file."""
+
+from __future__ import annotations
+
+from taskyard.core import ids
+from taskyard.stores.directory.dropbox.rejected import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.stores.directory.context import Context
+
+FOLDER = "names"
+_STEM_MOST = 190  # bytes, as of a file that is set aside
+
+
+def note(context: Context, id: str, stem: str) -> None:
+    """Keep the name of a task's dropped file, without its suffix."""
+    while len(stem.encode("utf-8", "surrogateescape")) > _STEM_MOST:
+        stem = stem[:-1]
+    folder = f"{context.root}/{FOLDER}/{id[: ids.SEGMENT]}"
+    while True:
+        context.links.keep(folder)
+        try:
+            context.disk.append(f"{folder}/{id}.{stem}", b"")
+        except FileNotFoundError:
+            context.mover.ensure(folder)  # missing; or made a moment ago, and dropped by a sweep because it was empty
+        else:
+            return
+
+
+def read(name: str) -> str:
+    """The name under which a task was dropped, from the note of it."""
+    return shown(name[ids.LENGTH + 1 :])
+
+
+def of(context: Context, id: str) -> str | None:
+    """The name under which the task was dropped, if it was."""
+    for name in context.locator.names(f"{context.root}/{FOLDER}/{id[: ids.SEGMENT]}"):
+        if name.startswith(f"{id}."):
+            return read(name)
+    return None
+
+
+def find(context: Context, stem: str) -> list[str]:
+    """The tasks that were dropped under this name; else those under one that ends so after an agent's own word and `_`."""
+    exact, carried = [], []
+    top = f"{context.root}/{FOLDER}"
+    for segment in filter(ids.is_segment, context.locator.names(top)):
+        for name in context.locator.names(f"{top}/{segment}"):
+            own = read(name)
+            if own == stem:
+                exact.append(name[: ids.LENGTH])
+            elif own.endswith(f"_{stem}"):
+                carried.append(name[: ids.LENGTH])
+    return sorted(exact or carried, key=ids.age_key)

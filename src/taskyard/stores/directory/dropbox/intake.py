@@ -1,0 +1,202 @@
+"""The drop box: a JSON object that is copied or moved into todo/ becomes a task, also while `cp` is still writing it."""
+
+from __future__ import annotations
+
+import errno
+import json
+
+from taskyard.core import ids
+from taskyard.core.errors import Conflict, Invalid, NotFound
+from taskyard.stores.directory.dropbox import dropped_names, file_format
+from taskyard.stores.directory.dropbox.guest_names import carried
+from taskyard.stores.directory.dropbox.rejected import shown
+from taskyard.stores.directory.names import DROPPED, SUFFIX, is_dropped
+from taskyard.stores.directory.tasks import task_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.core.draft import Draft
+    from taskyard.stores.directory.context import Context
+    from taskyard.stores.directory.dropbox.rejected import Rejected
+    from taskyard.stores.directory.tasks.add import Adder
+    from taskyard.stores.directory.tasks.new_task import New
+
+_UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO, errno.ENXIO)
+_TOGETHER = 500  # files that share one sync of the filesystem
+_FEW = 4  # so many are synced sooner one by one
+FILE_MOST = 4 << 20  # bytes: several times the largest legal task
+
+
+def own_key(box: str) -> str:
+    """The key of a file that has none, and cannot be the task's file as it is: the name that it is worked on under."""
+    return "dropped-" + ".".join(box.rpartition("/")[2].split(".", 2)[:2])
+
+
+class Intake:
+    """Takes files out of the drop box; each file is one rename, so any number may do it at once."""
+
+    def __init__(self, context: Context, adder: Adder, aside: Rejected) -> None:
+        self._context = context
+        self._disk = context.disk
+        self._root = context.root
+        self._adder = adder
+        self._rejected = aside
+        self._settle = context.settle
+
+    def take(self, by: str, limit: int | None = None) -> int:
+        """Take in what has arrived whole, oldest first, and set aside what never will; how many tasks that made.
+
+        With a limit, so many files are dealt with and no more; what has to wait in the box does not count.
+        """
+        now = self._context.clock.exact()
+        # A claim that another program has put here is the same task, for a sweep to take back.
+        arrived = (
+            name for name in self._disk.listdir(f"{self._root}/todo") if is_dropped(name) and carried(name) is None
+        )
+        names = sorted(arrived, key=lambda name: (self._age(name), name), reverse=True)
+        added: list[New] = []
+        left = len(names) if limit is None else limit
+        while names and left > 0:
+            whole, refused = self._whole(names, min(left, _TOGETHER), now, by)
+            left -= len(whole) + refused
+            together = self._context.durable and len(whole) > _FEW
+            if together:
+                self._disk.sync_all(self._root)  # what was read, before it is anybody's task
+            for path, draft in whole:
+                new = self._taken(path, draft, by, sync=self._context.durable and not together)
+                if new is not None:
+                    added.append(new)
+        if self._context.durable:
+            self._adder.sync({new.folder for new in added})
+        return len(added)
+
+    def _whole(self, names: list[str], most: int, now: int, by: str) -> tuple[list[tuple[str, Draft]], int]:
+        """The next files that can be taken in, off the end of these names; and how many were set aside instead."""
+        whole: list[tuple[str, Draft]] = []
+        refused = 0
+        while names and len(whole) + refused < most:
+            name = names.pop()
+            path = f"{self._root}/todo/{name}"
+            try:
+                draft = self._read(path, now)
+                if draft is not None and draft.after and draft.key is None:
+                    self._adder.resolve(draft)
+            except (Invalid, NotFound) as error:
+                self._set_aside(path, name, error.message, by)
+                refused += 1
+                continue
+            if draft is not None:
+                whole.append((path, draft))
+        return whole, refused
+
+    def _taken(self, path: str, draft: Draft, by: str, *, sync: bool) -> New | None:
+        """The task that the file has become; None if somebody else was first, or it is none after all."""
+        try:
+            if draft.key is None and self._disk.adopt(path):
+                return self._take_plain(path, draft, by, sync=sync)
+        except FileNotFoundError:
+            return None
+        return self._take_keyed(path, draft, by)
+
+    def _age(self, name: str) -> int:
+        try:
+            return self._disk.changed_at(f"{self._root}/todo/{name}")
+        except FileNotFoundError:
+            return 0
+
+    def _take_plain(self, path: str, draft: Draft, by: str, *, sync: bool) -> New | None:
+        """The file becomes the task's, as it is; what it comes after is written beside it with whole ids, as an edit is."""
+        new = self._adder.place(draft, f".{DROPPED}")
+        if draft.after:
+            self._adder.connect([new], self._context.durable)
+            content = task_file.encode(new.id, draft, new.due)
+            token = self._context.edits.write(new.id, content, self._context.durable)
+            new.name = new.name.replace(f".{DROPPED}", f".b{token}", 1)
+        try:
+            if sync:
+                self._disk.sync(path)
+        except FileNotFoundError:
+            return None
+        dropped_names.note(self._context, new.id, path.rpartition("/")[2][: -len(SUFFIX)])
+        line = self._context.log.lines_added([(new.id, new.lane.kind)], by, {new.id: new.needs})
+        if not self._context.mover.move(path, new.folder, new.name):
+            self._context.log.forget()
+            return None
+        self._adder.announce([new], line)
+        self._adder.look([new], by)
+        return new
+
+    def _take_keyed(self, path: str, draft: Draft, by: str) -> New | None:
+        """Out of the box first, then added as any task with a key: of two files with one taskId one is the task."""
+        name = path.rpartition("/")[2]
+        box = self._rejected.box(name[: -len(SUFFIX)])
+        try:
+            self._disk.rename(path, box)
+        except FileNotFoundError:
+            folder, _, mine = box.rpartition("/")
+            if not self._context.mover.was_mine(folder, mine):
+                return None
+        try:
+            # Read once more, now that it is ours: somebody may have written to it since.
+            draft = file_format.draft(file_format.parse(self._disk.examine(box, FILE_MOST).content))
+            draft.key = draft.key or own_key(box)
+            return self.add_keyed(box, name, draft, by)
+        except (Invalid, OSError) as error:
+            self._rejected.undo(box, path)
+            if isinstance(error, Invalid):
+                return None  # looked at again where it came from
+            raise
+
+    def add_keyed(self, box: str, name: str, draft: Draft, by: str) -> New | None:
+        """Add what was taken out of the box; a second file of the same taskId is set aside."""
+        try:
+            added = self._adder.add([draft], by)[0]
+        except (Conflict, NotFound) as error:
+            self._set_aside(box, name, error.message, by)
+            return None
+        if isinstance(added, str):
+            self._set_aside(box, name, f"its taskId {draft.key!r} belongs to task {ids.short(added)} already", by)
+            return None
+        dropped_names.note(self._context, added.id, name[: -len(SUFFIX)])
+        self._disk.unlink(box)
+        return added
+
+    def _owner(self, path: str) -> str:
+        """Whose the file is, for whoever has to ask for it."""
+        try:
+            return f" (it is {self._disk.owner(path)}'s, who can let others read it)"
+        except FileNotFoundError:
+            return ""
+
+    def _set_aside(self, path: str, name: str, reason: str, by: str) -> None:
+        kept = self._rejected.put(path, name[: -len(SUFFIX)], reason)
+        if kept is not None:
+            at = self._context.clock.now()
+            name = json.dumps(shown(kept))[1:-1]  # whatever its name holds, the log stays JSON
+            self._context.log.write(at, "set_aside", name, file_format.DEFAULT_KIND, 0, None, by, {"reason": reason})
+
+    def _read(self, path: str, now: int) -> Draft | None:
+        """The task in the file, or None if it has to wait; `Invalid` if it is to be set aside."""
+        try:
+            look = self._disk.examine(path, FILE_MOST)
+            if look.is_folder:
+                return None
+            if look.oddity:
+                raise Invalid(look.oddity)
+            return file_format.draft(file_format.parse(look.content))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno not in _UNREADABLE:
+                raise
+            reason = Invalid(f"it cannot be read: {error.strerror}{self._owner(path)}")
+        except file_format.NotWhole as error:
+            reason = error
+        # It may still be on its way in, so it is left until nobody has touched it for a while.
+        try:
+            settled = now - self._disk.changed_at(path) > self._settle
+        except FileNotFoundError:
+            return None
+        if settled:
+            raise reason
+        return None

@@ -1,0 +1,93 @@
+"""Which names may be where, to the letter: PROTOCOL.md's grammar, without the lenience of whoever only wants to work."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from taskyard.core import words
+from taskyard.core.draft import LEASE_MOST
+from taskyard.core.errors import Invalid
+from taskyard.core.task import State
+from taskyard.stores.directory.names import ASSIGNED, Lane, Token
+
+_B32 = "[0-9a-hjkmnp-tv-z]"
+_NUMBER = "(?:0|[1-9][0-9]{0,8})"
+_MILLISECONDS = "(?:0|[1-9][0-9]{0,9})"
+_WORD = "(?:[A-Za-z0-9_-]|%[0-9A-F]{2})+"
+_ID = f"{_B32}{{21}}"
+_HANDLE = rf"{_ID}\.[1-9][0-9]{{0,8}}\.{_B32}{{8}}[0-9]*"
+_OWN = rf"(?:\.x|\.b{_B32}{{8}})?(?:\.m[1-9][0-9]{{0,2}})?(?:\.t{_MILLISECONDS})?(?:\.[uvw])?"
+_HEAD = rf"{_ID}\.{_NUMBER}\.e{_NUMBER}\.c{_NUMBER}{_OWN}"
+_LANED = rf"{_HEAD}\.[0-9]-{_WORD}(?:@{_WORD})?"
+_CLAIM = rf"\.l{_MILLISECONDS}(?:\.L)?\.(?:{_WORD}|@)-{_B32}{{8}}[0-9]+"
+_NAMES = {
+    State.TODO: re.compile(rf"{_HEAD}\.json"),
+    State.WAITING: re.compile(rf"{_LANED}\.d[0-9]{{1,15}}\.json"),
+    State.BLOCKED: re.compile(rf"{_LANED}(?:\.d[0-9]{{1,15}})?\.json"),
+    State.PROCESSING: re.compile(rf"{_LANED}{_CLAIM}\.json"),
+    State.DONE: re.compile(rf"{_LANED}{_CLAIM}(?:\.r)?\.json"),
+    State.FAILED: re.compile(rf"{_LANED}(?:{_CLAIM})?\.json"),
+    State.CANCELLED: re.compile(rf"{_LANED}\.json"),
+}
+_OUTCOMES = "done|error|released|crash|cancelled|resumed"
+RECORD = re.compile(rf"({_ID})\.([0-9]+)\.({_B32}+)\.({_OUTCOMES}|stale-[0-9a-f]{{12}})\.json")
+EDIT = re.compile(rf"({_ID})\.({_B32}{{8}})\.json")
+CLAIM = re.compile(_HANDLE)
+BUCKET = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}(?:-[0-9]{2})?)?")
+KEY = re.compile(r"[0-9a-f]{40}\.json")
+WRITER = re.compile(rf"[0-9]+-{_B32}{{8}}(?:\.new)?")
+SHELL = re.compile(rf"{_WORD}\.sh|[0-9A-Za-z]+-[0-9]+\.look")
+WORKER = re.compile(rf"{_WORD}-{_B32}{{8}}")
+ARCHIVE = re.compile(
+    rf"tasks-[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}}-{_B32}{{4}}\.jsonl\.gz|events-.+\.jsonl\.gz"
+)
+_LEASE_MOST = round(LEASE_MOST * 1000)
+
+
+def parse(state: State, name: str, lane: Lane | None) -> Token | None:
+    """What the name says, or None if a task in this state cannot have it."""
+    if _NAMES[state].fullmatch(name) is None:
+        return None
+    token = Token.parse(name, lane)
+    if token is None or not _is_legal(token.lane.text):
+        return None
+    if token.nonce is not None and not _is_claim(token, name):
+        return None
+    return token
+
+
+@functools.lru_cache(maxsize=10_000)
+def _is_legal(text: str) -> bool:
+    """Whether this lane's kind and assignee are words that an add would take."""
+    lane = Lane.parse(text)
+    if lane is None:
+        return False
+    try:
+        words.kind(lane.kind)
+        if lane.assignee is not None:
+            words.worker(lane.assignee)
+    except Invalid:
+        return False
+    return True
+
+
+def _is_claim(token: Token, name: str) -> bool:
+    """Whether the lease and the holder are possible; a lane with an assignee has no other holder."""
+    assigned = f".{ASSIGNED}-{token.nonce}." in name
+    if assigned != (token.lane.assignee is not None) or not token.fence:
+        return False
+    try:
+        words.worker(token.worker)
+    except Invalid:
+        return False
+    held = assigned or f".{words.encoded(token.worker or '')}-{token.nonce}." in name
+    return held and (token.lease or 0) <= _LEASE_MOST
+
+
+def is_word(part: str) -> bool:
+    """Whether this is an encoded word of somebody's choice."""
+    try:
+        return words.encoded(words.worker(words.decoded(part))) == part
+    except (Invalid, ValueError):
+        return False

@@ -1,0 +1,1 @@
+"""The event log: written by everyone, read as one stream."""

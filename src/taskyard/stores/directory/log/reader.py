@@ -1,0 +1,165 @@
+"""Reading the event log: one merged stream out of the files of all kernels and writers."""
+
+from __future__ import annotations
+
+import json
+from heapq import merge
+
+from taskyard.core import ids
+from taskyard.core.errors import Invalid
+from taskyard.core.times import rfc3339
+from taskyard.core.transfer import in_order
+from taskyard.stores.directory.dropbox import json_text
+from taskyard.stores.directory.log import lines
+from taskyard.stores.directory.log.intents import is_event
+from taskyard.stores.directory.log.writer import SUFFIX, page_name, page_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from taskyard.store import Trail
+    from taskyard.stores.directory.filesystem.disk import Disk
+
+_HOUR = len("2026-01-31T12")
+_LEAST = len('{"at":"2026-01-31T12:05:00.000Z"}')  # bytes of a line that can be an event
+_CHUNK = 1 << 16  # bytes of each page that are read at a time: all pages of an hour are read together
+_SEARCHED = 1 << 18  # the same where a word is looked for: most pages don't hold it
+
+Line = tuple[str, str, int, "dict[str, Any]"]
+
+
+class LogReader:
+    """Merges files by time; within a file the order of appending stands."""
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+
+    def read(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
+        """The events that are asked for, in order, and the cursor to go on from."""
+        offsets = _offsets(trail.cursor)
+        events: list[dict[str, Any]] = []
+        there = sorted((name for name in self._disk.listdir(self._folder) if name.endswith(SUFFIX)), key=page_number)
+        newest = max(offsets, key=page_number, default="")
+        # What was pruned is not there to go on from; the newest of it tells still how far the reader has come.
+        offsets = {name: offset for name, offset in offsets.items() if name in {*there, newest}}
+        for hour, names in _hours(there, trail, offsets):
+            files = [self._lines(name, offsets.get(name, 0), trail.task) for name in names]
+            for _, name, end, event in merge(*files, key=lambda line: line[0]):
+                if not event:
+                    offsets[name] = end
+                    continue
+                if len(events) == trail.limit:
+                    return in_order(events), _cursor(offsets, hour)
+                offsets[name] = end
+                if _asked(trail, event):
+                    events.append(event)
+        return in_order(events), _cursor(offsets, max((name[:_HOUR] for name in offsets), default=""))
+
+    def all(self) -> Iterator[dict[str, Any]]:
+        """Every event, merged by time."""
+        there = sorted((name for name in self._disk.listdir(self._folder) if name.endswith(SUFFIX)), key=page_number)
+        hours: dict[str, list[str]] = {}
+        for name in there:
+            hours.setdefault(name[:_HOUR], []).append(name)
+        for some in hours.values():
+            for line in merge(*(self._lines(name, 0) for name in some), key=lambda line: line[0]):
+                yield line[3]
+
+    def latest(self) -> str:
+        """The cursor of the log's end: only what is appended from now on comes after it."""
+        names = [name for name in self._disk.listdir(self._folder) if name.endswith(SUFFIX)]
+        hours = sorted({name[:_HOUR] for name in names})[-2:]
+        offsets = {}
+        for name in names:
+            if name[:_HOUR] in hours:
+                try:
+                    offsets[name] = self._disk.size(f"{self._folder}/{name}")
+                except FileNotFoundError:
+                    continue
+        return _cursor(offsets, hours[-1] if hours else "")
+
+    def _lines(self, name: str, offset: int, task: str | None = None) -> Iterator[Line]:
+        """Whole lines from here on, each with where it ends; what is no event is passed over.
+
+        Those of one task are searched for, and the others never decoded: then no event at all says where the page ends.
+        """
+        path, last = f"{self._folder}/{name}", ""
+        if task is None:
+            found = lines.whole(self._disk, path, _CHUNK, offset)
+        else:
+            found = lines.holding(self._disk, path, _SEARCHED, task.encode(), offset)
+        for _, line, end in found:
+            event = _event(line)
+            if event is not None:
+                last = max(last, event["at"])
+                yield event["at"], name, end, event
+            elif not line:
+                yield last, name, end, {}
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    """What a line of the log says, or None if it is no event."""
+    if len(line) < _LEAST or len(line) > lines.LINE_MOST:
+        return None
+    try:
+        event = json_text.read(line)
+    except (ValueError, RecursionError):
+        return None  # torn by a full disk; the next line is whole again
+    return event if is_event(event) else None
+
+
+def _hours(there: list[str], trail: Trail, offsets: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
+    """The pages that may hold events from here on, by hour."""
+    begin = "" if trail.since is None else rfc3339(trail.since)
+    if trail.task is not None:
+        begin = max(begin, rfc3339(ids.created(trail.task) - 3_600_000))
+    begin = max(begin[:_HOUR], min((name[:_HOUR] for name in offsets), default=""))
+    hours: dict[str, list[str]] = {}
+    for name in there:
+        if name[:_HOUR] >= begin:
+            hours.setdefault(name[:_HOUR], []).append(name)
+    yield from hours.items()
+
+
+def _asked(trail: Trail, event: dict[str, Any]) -> bool:
+    if trail.task is not None and event.get("task") != trail.task:
+        return False
+    if trail.worker is not None and trail.worker not in (event.get("worker"), event.get("by")):
+        return False
+    if trail.kind is not None and event.get("kind") != trail.kind:
+        return False
+    if trail.events is not None and event.get("event") not in trail.events:
+        return False
+    return trail.since is None or str(event["at"]) >= rfc3339(trail.since)
+
+
+def _cursor(offsets: dict[str, int], hour: str) -> str:
+    """Where reading stopped: for each log of the last two hours how far each of its pages was read."""
+    from base64 import urlsafe_b64encode
+
+    hours = sorted({name[:_HOUR] for name in offsets if name[:_HOUR] <= hour})[-2:]
+    logs: dict[str, dict[int, int]] = {}
+    for name, offset in offsets.items():
+        if name[:_HOUR] in hours:
+            log, number = page_number(name)
+            logs.setdefault(log, {})[number] = offset
+    return urlsafe_b64encode(json.dumps(logs, separators=(",", ":")).encode()).decode()
+
+
+def _offsets(cursor: str | None) -> dict[str, int]:
+    if not cursor:
+        return {}
+    from base64 import urlsafe_b64decode
+
+    try:
+        logs = json.loads(urlsafe_b64decode(cursor.encode()))
+        return {
+            page_name(str(log), int(number)): max(0, int(offset))
+            for log, pages in logs.items()
+            for number, offset in pages.items()
+        }
+    except (ValueError, AttributeError, TypeError, RecursionError, OverflowError):
+        raise Invalid("not a cursor of the log", hint="give the 'cursor' of the answer before") from None

@@ -1,0 +1,1 @@
+"""What the sweep does: overdue tasks, and what killed processes left half done."""

@@ -1,0 +1,161 @@
+"""What is overdue, and whose turn it is to look."""
+
+from __future__ import annotations
+
+import time
+
+from taskyard.core.task import State
+from taskyard.stores.directory import names
+from taskyard.stores.directory.names import Token
+from taskyard.stores.directory.tasks.waiting import Waiting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.core.task import Standing
+    from taskyard.stores.directory.context import Context
+    from taskyard.stores.directory.tasks.locate import Found
+
+_AFTER_SLEEP = 20.0  # seconds without reaping after this machine was suspended: its workers need a beat to wake up too
+_TRUSTED = 60.0  # seconds that the end of a lease, once seen, is believed
+_AGAIN = 0.1  # seconds until the next look, where this one found something overdue
+
+
+class Overdue:
+    """Finds lapsed claims and due tasks."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._disk = context.disk
+        self._waiting = Waiting(context.locator, context.mover, context.root)
+        self._swept: tuple[int, float] | None = None
+        self._no_reaping_before = 0.0
+        self._ends: dict[str, int] = {}
+        self._asked = 0.0
+        self._alarm: float | None = None
+
+    def overdue(self, limit: int) -> list[Standing]:
+        """Claims whose lease is over or whose worker is dead, and waiting tasks that are due."""
+        context = self._context
+        now = context.clock.exact()
+        late = self._abandoned(now, limit) + self._given_back(now)
+        for found in self._waiting.due(now):
+            if len(late) >= limit:
+                break
+            late.append(found.token.standing(found.state, found.place, context.policy))
+        self._set_alarm(now, min((*self._ends.values(), *self._waiting.ahead), default=None), bool(late))
+        return late
+
+    def _abandoned(self, now: int, limit: int) -> list[Standing]:
+        context = self._context
+        late: list[Standing] = []
+        known, ends = self._known_ends(), {}
+        dead, may_reap = context.liveness.census(), self._may_reap(now)
+        for name in self._disk.listdir(context.processing):
+            # A heartbeat only ever moves the end away: until the end that was seen has come, only its lock need be asked.
+            end = known.get(name)
+            if end is not None and end < now:
+                end = None
+            if end is not None and names.VOUCHED_MARK not in name:
+                ends[name] = end
+                continue
+            token = Token.parse(name)
+            if token is None or token.lease is None or len(late) >= limit:
+                continue
+            try:
+                end = end or self._disk.stamp(f"{context.processing}/{name}") + token.lease
+            except FileNotFoundError:
+                continue
+            standing = token.standing(State.PROCESSING, (context.processing, name), context.policy)
+            standing.dead = token.vouched and dead(token.worker, token.nonce)
+            if standing.dead or (may_reap and end < now):
+                late.append(standing)
+            elif end >= now:
+                ends[name] = end
+        self._ends = ends
+        return late
+
+    def _given_back(self, now: int) -> list[Standing]:
+        """Claims that other programs have put into todo/, and those in other programs' hands that were left for a lease."""
+        context, late = self._context, []
+        for found in context.locator.astray.given_back() if self._has_guests() else ():
+            standing = found.token.standing(found.state, found.place, context.policy)
+            standing.dead = found.token.vouched and context.liveness.is_dead(standing.worker, standing.nonce)
+            standing.returned = not standing.dead and self._was_early(found, now)
+            late.append(standing)
+        for found in context.locator.astray.taken() if self._has_guests() else ():
+            end = self._end(found)
+            if end is not None and end < now:
+                late.append(found.token.standing(found.state, found.place, context.policy))
+            elif end is not None:
+                self._ends[found.place[1]] = end
+        return late
+
+    def _has_guests(self) -> bool:
+        """Whether a name in todo/ or processing/ is one that other programs make: few yards have any."""
+        todo, processing = (
+            self._disk.listdir(f"{self._context.root}/todo"),
+            self._disk.listdir(self._context.processing),
+        )
+        return any(map(names.is_dropped, todo)) or not all(map(names.begins_with_id, processing))
+
+    def _was_early(self, found: Found, now: int) -> bool:
+        """Whether the claim's last heartbeat, which a rename does not change, is less than a lease ago."""
+        try:
+            return now - self._disk.status(found.path).st_mtime_ns // 1_000_000 < (found.token.lease or 0)
+        except FileNotFoundError:
+            return False
+
+    def _end(self, found: Found) -> int | None:
+        try:
+            return self._disk.stamp(found.path) + (found.token.lease or 0)
+        except FileNotFoundError:
+            return None
+
+    def _known_ends(self) -> dict[str, int]:
+        """When the leases end that were looked at before; forgotten now and then, because a server's clock may be put back."""
+        ticks = time.monotonic()
+        if ticks - self._asked < _TRUSTED:
+            return self._ends
+        self._asked = ticks
+        return {}
+
+    def _set_alarm(self, now: int, soonest: int | None, again: bool) -> None:
+        """Remember when the next look is worth its while; soon, where it is not known yet what becomes of this one's finds."""
+        ticks = time.monotonic()
+        moments = [] if soonest is None else [ticks + (max(soonest, now) - now + 1) / 1000]
+        if again:
+            moments.append(ticks + _AGAIN)
+        if ticks < self._no_reaping_before:
+            moments.append(self._no_reaping_before)
+        self._alarm = min(moments, default=None)
+
+    def alarm(self) -> float | None:
+        """Seconds until the next lease ends or the next task is due, as far as the last look could see."""
+        return None if self._alarm is None else max(0.0, self._alarm - time.monotonic())
+
+    def _may_reap(self, now: int) -> bool:
+        """Not right after this machine slept: its claims look dead, but their workers are only just waking up.
+
+        Only a process that was there before can notice; one that has just begun judges by the leases alone.
+        """
+        ticks = time.monotonic()
+        if self._swept is not None:
+            slept = (now - self._swept[0]) / 1000 - (ticks - self._swept[1])
+            if slept > _AFTER_SLEEP / 2:
+                self._no_reaping_before = ticks + _AFTER_SLEEP
+        self._swept = (now, ticks)
+        return ticks >= self._no_reaping_before
+
+    def turn(self, every: float) -> bool:
+        """Whether it is the caller's turn to sweep; the turn is taken by a rename, so one caller gets it."""
+        folder = f"{self._context.root}/turns"
+        last = max(map(int, filter(names.is_turn, self._context.locator.names(folder))), default=None)
+        if last is None:
+            self._disk.append(f"{folder}/0", b"")  # somebody tidied too well: begin anew
+            return False
+        try:
+            if self._context.clock.exact() - self._disk.stamp(f"{folder}/{last}") < every * 1000:
+                return False
+        except FileNotFoundError:
+            return False
+        return self._context.mover.move(f"{folder}/{last}", folder, str(last + 1))

@@ -1,0 +1,1 @@
+"""Ended tasks and old events that leave the yard for its archive."""

@@ -1,0 +1,1 @@
+"""Tasks as files: adding, claiming, moving and finding them."""

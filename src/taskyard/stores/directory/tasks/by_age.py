@@ -1,0 +1,141 @@
+"""The tasks of a yard by age: a segment is listed when its turn has come, and a name is parsed when it is asked for."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from binascii import crc32
+from operator import itemgetter
+
+from taskyard.core import ids
+from taskyard.stores.directory.names import Lane, Token
+from taskyard.stores.directory.tasks.locate import Found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from taskyard.core.task import State
+    from taskyard.store import Query
+    from taskyard.stores.directory.tasks.locate import Locator
+    from taskyard.stores.directory.tasks.segments import Segments
+
+Place = tuple["State", str, "Lane | None", "list[str] | None"]
+
+_age = itemgetter(slice(ids.SEGMENT, ids.LENGTH))  # `ids.age_key` of a name: what a large yard's names are sorted by
+_NAMED_MOST = 64  # segments that a cursor names one by one
+_DIGEST = 4  # characters of what was asked for
+
+
+class Walk:
+    """Goes through the tasks that a query asks for, as far as their names tell."""
+
+    def __init__(
+        self,
+        lookup: Locator,
+        segments: Segments,
+        by_segment: dict[str, list[Place]],
+        query: Query,
+        hidden: frozenset[str],
+    ) -> None:
+        self._locator = lookup
+        self._segments = segments
+        self._by_segment = by_segment
+        self._query = query
+        self._hidden = hidden
+        self._after, passed = "", ids.base32(0, ids.SEGMENT)
+        self._digest = _digest(query)
+        left: set[str] = set()
+        if query.cursor is not None:
+            id, *rest = query.cursor.split(".")
+            self._after = ids.age_key(id)
+            if len(rest) == 2 and rest[0] == self._digest:
+                passed, *named = (rest[1][at : at + ids.SEGMENT] for at in range(0, len(rest[1]), ids.SEGMENT))
+                left = set(named)
+        self._unlisted = sorted((name for name in by_segment if name >= passed or name in left), reverse=True)
+        self._listed: list[str] = []
+        self._opened: dict[str, str] = {}
+        self._numbers = itertools.count()
+        self._ahead: list[tuple[str, int, str, Place, list[str]]] = []
+        """Of each folder that was listed the age of its oldest name, and all names, the oldest last."""
+
+    def __iter__(self) -> Iterator[Found]:
+        """Oldest first. Segments are opened one after the other, so a later one holds no task older than its opening."""
+        while self._ahead or self._unlisted:
+            while self._unlisted and (not self._ahead or self._opened_key(self._unlisted[-1]) <= self._ahead[0][0]):
+                self._list(self._unlisted.pop())
+            yield from filter(self._is_asked_for, self._oldest())
+
+    def _is_asked_for(self, found: Found) -> bool:
+        token, query = found.token, self._query
+        if query.worker is not None and token.worker != query.worker:
+            return False
+        return serves(query, token.lane) and token.lane.kind not in self._hidden
+
+    def _opened_key(self, segment: str) -> str:
+        key = self._opened.get(segment)
+        if key is None:
+            # A second of slack: the clock that stamped the segment and the one that stamped the task may differ by a tick.
+            key = self._opened[segment] = ids.age_at(self._segments.opened(segment) - 1000)
+        return key
+
+    def _list(self, segment: str) -> None:
+        self._listed.append(segment)
+        for place in self._by_segment[segment]:
+            names = self._locator.names(place[1]) if place[3] is None else place[3]
+            names = [name for name in names if _age(name) > self._after]
+            if names:
+                names.sort(key=_age, reverse=True)
+                heapq.heappush(self._ahead, (_age(names[-1]), next(self._numbers), segment, place, names))
+
+    def _oldest(self) -> Iterator[Found]:
+        """The oldest task; one that was seen twice has moved meanwhile, and is where it was seen later."""
+        seen: dict[str, Found] = {}
+        oldest = self._ahead[0][0] if self._ahead else ""
+        while self._ahead and self._ahead[0][0] == oldest:
+            _, number, segment, place, names = self._ahead[0]
+            name = names.pop()
+            if names:
+                heapq.heapreplace(self._ahead, (_age(names[-1]), number, segment, place, names))
+            else:
+                heapq.heappop(self._ahead)
+            state, folder, lane, _ = place
+            token = Token.parse(name, lane)
+            if token is not None and (token.id not in seen or seen[token.id].token.fence <= token.fence):
+                seen[token.id] = Found(state, (folder, name), token)
+        yield from seen.values()
+
+    def cursor(self, last: str, following: str) -> str:
+        """Where to go on after the last id of a page, when the one that follows it was looked at already.
+
+        Beside the id it says from which segment on there is something left, and which ones before that have something as
+        well, or take new tasks: so that no page begins with listing all that came on the pages before it.
+        """
+        floor = self._unlisted[-1] if self._unlisted else max(self._listed, default="")
+        left = {segment for _, _, segment, _, _ in self._ahead} | {following[: ids.SEGMENT]}
+        named = sorted(
+            segment
+            for segment in self._listed
+            if segment < floor and (segment in left or self._segments.takes_more(segment))
+        )
+        if len(named) > _NAMED_MOST:
+            floor = named[_NAMED_MOST]
+            del named[_NAMED_MOST:]
+        if len(named) == sum(segment < floor for segment in self._by_segment):
+            return last
+        return f"{last}.{self._digest}.{floor}{''.join(named)}"
+
+
+def serves(query: Query, lane: Lane) -> bool:
+    """Whether the query asks for tasks of this lane."""
+    if query.kinds is not None and lane.kind not in query.kinds:
+        return False
+    return query.taker is None or lane.assignee is None or lane.assignee == query.taker
+
+
+def _digest(query: Query) -> str:
+    """What is asked for, in a word: a cursor is good for the same question only."""
+    states = sorted(query.states) if query.states is not None else None
+    kinds = sorted(query.kinds) if query.kinds is not None else None
+    asked = repr((states, kinds, query.worker, query.taker)).encode("utf-8", "surrogatepass")
+    return ids.base32(crc32(asked) % 32**_DIGEST, _DIGEST)

@@ -1,0 +1,78 @@
+"""What a task says: its own file, or the body in edits/ that has replaced it.
+
+A task's file is never written to. An edit is a new body, `edits/<segment>/<id>.<token>.json`, and a rename of the task to
+a name that selects it: whoever claims in between gets the task as it was, and the edit is refused.
+"""
+
+from __future__ import annotations
+
+from errno import ENOENT
+
+from taskyard.core import ids
+from taskyard.stores.directory import names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.stores.directory.filesystem.disk import Disk
+    from taskyard.stores.directory.filesystem.links import Links
+
+
+class Edits:
+    """Reads and writes bodies."""
+
+    def __init__(
+        self, disk: Disk, bounds: Links, root: str, draft: Callable[[], str], ensure: Callable[[str], None]
+    ) -> None:
+        self._disk = disk
+        self._links = bounds
+        self._root = root
+        self._draft = draft
+        self._ensure = ensure
+
+    def path(self, id: str, token: str) -> str:
+        """Where the body of this edit is."""
+        return f"{self._root}/edits/{id[: ids.SEGMENT]}/{id}.{token}.json"
+
+    def read(self, folder: str, name: str) -> bytes:
+        """What the task of this name says now."""
+        token = next((part[1:] for part in name.split(".")[4:5] if names.is_body(part)), None)
+        return self._disk.read(f"{folder}/{name}") if token is None else self.edited(name.split(".", 1)[0], token)
+
+    def edited(self, id: str, token: str) -> bytes:
+        """What this edit says."""
+        path = self.path(id, token)
+        if not self._links.holds(path.rpartition("/")[0]):
+            raise FileNotFoundError(ENOENT, "there is no such edit", path)
+        return self._disk.read(path)
+
+    def write(self, id: str, content: bytes, sync: bool) -> str:
+        """Keep a new body, and give the token that selects it."""
+        token = ids.base32(ids.chance(40), names.BODY)
+        path = self.path(id, token)
+        folder = path.rpartition("/")[0]
+        self._ensure(folder)
+        draft = self._draft()
+        self._disk.create(draft, content, sync)
+        self._put(draft, path)
+        if sync:
+            self._disk.sync(folder)
+        return token
+
+    def _put(self, draft: str, path: str) -> None:
+        """Give the body its name, also where its folder was empty and is dropped by a sweep at this moment."""
+        folder, _, name = path.rpartition("/")
+        while True:
+            try:
+                return self._disk.rename(draft, path)
+            except FileNotFoundError:
+                self._ensure(folder)
+                if not self._disk.exists(draft):
+                    if name in self._disk.listdir(folder):
+                        return None  # it was made, and a file server's reply was lost
+                    raise
+
+    def remove(self, id: str, token: str) -> None:
+        """Drop a body that no name selects."""
+        self._links.remove(self.path(id, token))

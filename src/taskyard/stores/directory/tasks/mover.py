@@ -1,0 +1,76 @@
+"""The one way in which a task changes its state: one rename of an exact name to a name that was never used before."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.stores.directory.filesystem.disk import Disk
+    from taskyard.stores.directory.filesystem.links import Links
+
+
+class Mover:
+    """Renames, with folders made where they are missing, and lost replies told from lost races."""
+
+    def __init__(self, disk: Disk, bounds: Links, root: str, local: bool, durable: bool) -> None:
+        self._disk = disk
+        self._links = bounds
+        self._root = root
+        self._local = local
+        self._durable = durable
+
+    def move(self, path: str, folder: str, name: str) -> bool:
+        """Whether this rename was ours. False means that the task was not there under that name any more."""
+        while True:
+            self._links.keep(folder)
+            try:
+                self._disk.rename(path, f"{folder}/{name}")
+            except FileNotFoundError:
+                # The task is gone; or its new folder is not there yet, or was empty and dropped a moment ago. The task
+                # first: a lost race is common, and making sure of a folder syncs the one above it.
+                if not self._disk.exists(path):
+                    return self.was_mine(folder, name)
+                self.ensure(folder)
+            else:
+                return True
+
+    def was_mine(self, folder: str, name: str) -> bool:
+        """On a network filesystem the reply of a rename that took place may be lost, and its repeat finds nothing.
+
+        Nobody else uses this name, so if a fresh listing shows it, the rename was ours. A local kernel loses no replies.
+        """
+        if self._local:
+            return False
+        try:
+            return name in self._disk.listdir(folder)
+        except FileNotFoundError:
+            return False  # nothing was ever moved there
+
+    def ensure(self, folder: str, sync: bool = True) -> None:
+        """Make the folder and what is missing above it; each new name is synced, or a power cut would take all below it."""
+        self._links.keep(folder)
+        try:
+            self._disk.mkdir(folder)
+        except FileExistsError:
+            pass  # made by somebody else, who may not have synced it yet
+        except FileNotFoundError:
+            parent = os.path.dirname(folder)
+            if len(parent) <= len(self._root):
+                raise  # the yard itself is gone: nothing of it is made again in silence
+            self.ensure(parent, sync)
+            self.ensure(folder, sync)
+            return
+        if self._durable and sync:
+            try:
+                self._disk.sync(os.path.dirname(folder))
+            except FileNotFoundError:
+                return  # empty and dropped by a sweep, with what was made in it; whoever moves something in makes it anew
+
+    def drop(self, folder: str) -> None:
+        """Remove a folder if it is empty; whoever wants to move something in makes it anew."""
+        try:
+            if self._links.holds(folder):
+                self._disk.rmdir(folder)
+        except OSError:
+            return

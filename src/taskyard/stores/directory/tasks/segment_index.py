@@ -1,0 +1,32 @@
+"""What lies beside the tasks of one segment: whoever looks at many of them lists each place once, and not once a task."""
+
+from __future__ import annotations
+
+from taskyard.core.ids import LENGTH
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.stores.directory.tasks.locate import Locator
+
+PLACES = ("results", "edits", "attempts", "names")
+
+
+class SegmentIndex:
+    """Names in results/, edits/, attempts/ and names/ of one segment, by the id that they begin with.
+
+    A task's papers are whole here if it was in its ended place before and still is there, under the same name, after:
+    what a claim leaves that counts is written before the move. What comes too late may be missed, and is an orphan then.
+    """
+
+    def __init__(self, lookup: Locator, root: str, segment: str) -> None:
+        self.folders = {place: f"{root}/{place}/{segment}" for place in PLACES}
+        self._names: dict[str, dict[str, list[str]]] = {}
+        for place, folder in self.folders.items():
+            by_id: dict[str, list[str]] = {}
+            self._names[place] = by_id
+            for name in lookup.names(folder):
+                by_id.setdefault(name[:LENGTH], []).append(name)
+
+    def of(self, place: str, id: str) -> list[str]:
+        """The names in this place that are the task's."""
+        return self._names[place].get(id, [])

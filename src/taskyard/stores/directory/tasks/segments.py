@@ -1,0 +1,183 @@
+"""Segments: about a thousand tasks of one lane each, so that no directory grows and an id tells where its task is.
+
+`segments/<seg>` marks a segment: its first line is the time it was opened and its lane, then one byte for each task
+that was put into it. The marker's size is the count, so no adder has to list anything. `segments/<lane>` is a note of the
+segment that the lane was last put into, for processes that have just begun: without it, one that adds what is not for todo/
+would find none of its lane among the newest, and open another for every task.
+"""
+
+from __future__ import annotations
+
+from taskyard.core import ids
+from taskyard.core.errors import Conflict
+from taskyard.stores.directory.names import UNREADABLE, Lane
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from taskyard.stores.directory.context import Context
+
+SIZE = 1024
+RECENT = 16  # markers that are looked at before another segment is opened
+_NUMBERS = 32**ids.SEGMENT
+_AHEAD = 1024  # free numbers that there must be in a row, so that whoever goes on there stays in order for a while
+_LINE = 512  # bytes of a marker's first line, at the most
+
+
+def next_number(taken: list[str]) -> tuple[int, int | None]:
+    """Where the newest segment stands among all, the highest first, and the number that follows it; None if all are taken.
+
+    That is the highest, unless somebody took a number near the end: what stands there is passed over, because numbers do
+    not come to an end while most of them are free. Segments of a lane are handed out from the lowest on, so numbers go up
+    from where they were, and not from whatever is free.
+    """
+    above, room_left = _NUMBERS, None
+    for place, segment in enumerate(taken):
+        number = ids.number(segment)
+        if above - number > _AHEAD:
+            return place, number + 1
+        if above - number > 1 and room_left is None:
+            room_left = place, number + 1
+        above = number
+    if above >= _AHEAD or (above and room_left is None):
+        return len(taken), 0
+    return room_left or (0, None)
+
+
+class Segments:
+    """Finds room for new tasks."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._disk = context.disk
+        self._root = context.root
+        self._current: dict[str, str] = {}
+        self._headers: dict[str, int] = {}
+        self._notes: dict[str, str] = {}  # of lanes, as they were read or written last
+
+    def reserve(self, lane: str, wanted: int) -> tuple[str, int]:
+        """A segment of this lane and how many tasks it takes, at most `wanted`."""
+        for segment in self._candidates(lane):
+            room = self._take(segment, wanted)
+            if room:
+                if self._current.get(lane) != segment:
+                    self._current[lane] = segment
+                    self._note(lane, segment)
+                return segment, room
+            self._headers.pop(segment, None)
+        raise AssertionError("there is always another segment, or a Conflict")
+
+    def _candidates(self, lane: str) -> Iterator[str]:
+        """Segments of this lane that may have room, the likeliest first, and new ones after that."""
+        tried = ""
+        for find in (lambda lane: self._current.get(lane, ""), self._noted, self._newest):
+            segment = find(lane)
+            if segment and segment != tried:
+                tried = segment
+                yield segment
+        while True:
+            tried = self._open(lane, tried)
+            yield tried
+
+    def _noted(self, lane: str) -> str:
+        """The segment that the lane's note names, if that is there and the lane's."""
+        segment = self._disk.read_at(self._path(lane), 0, ids.SEGMENT).decode("ascii", "replace")
+        self._notes[lane] = segment if ids.is_segment(segment) and self._marker(segment)[1] == lane else ""
+        return self._notes[lane]
+
+    def _note(self, lane: str, segment: str) -> None:
+        """Leave a note for processes that come later; one that is lost costs them a look, so nothing is synced."""
+        if self._notes.get(lane) == segment:
+            return
+        self._notes[lane] = segment
+        try:
+            draft = self._context.draft()
+            self._disk.create(draft, f"{segment}\n".encode(), False)
+            self._disk.rename(draft, self._path(lane))
+        except OSError:
+            return  # the disk is full, or something stands in its place: what is to be added will tell
+
+    def opened(self, segment: str) -> int:
+        """When the segment was opened: no task in it is older. 0 if its marker is gone."""
+        return self._marker(segment)[0]
+
+    def takes_more(self, segment: str) -> bool:
+        """Whether tasks may still be put into the segment."""
+        try:
+            return self._has_room(segment)
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
+            return False
+
+    def remove(self, segment: str) -> None:
+        """Take away the marker of a segment that nobody needs any more, and the note that leads to it."""
+        lane = self._marker(segment)[1]
+        notes = Lane.parse(lane) is not None and self._noted(lane) == segment
+        self._disk.remove(self._path(segment))
+        if notes:
+            self._disk.remove(self._path(lane))
+
+    def _take(self, segment: str, wanted: int) -> int:
+        """How many places in this segment are the caller's now: its bytes in the marker, as far as they count."""
+        path = self._path(segment)
+        header = self._headers.get(segment) or self._marker(segment)[2]
+        try:
+            room = min(wanted, SIZE - (self._disk.size(path) - header))
+            if room <= 0:
+                return 0
+            before = self._disk.append(path, b"." * room, create=False) - header
+        except OSError as error:
+            if error.errno not in UNREADABLE:
+                raise
+            return 0
+        self._headers[segment] = header
+        return max(0, min(room, SIZE - before))
+
+    def _newest(self, lane: str) -> str:
+        """The highest segment that this lane has tasks in, if it is the lane's own."""
+        try:
+            names = sorted(filter(ids.is_segment, self._disk.listdir(f"{self._root}/todo/{lane}")), reverse=True)
+        except FileNotFoundError:
+            return ""
+        # Tasks that were moved here from another lane keep their segment, so the highest need not be the lane's own.
+        return next((name for name in names[:8] if self._marker(name)[1] == lane), "")
+
+    def _open(self, lane: str, full: str) -> str:
+        """A segment of this lane with room in it, other than the full one: a recent one, or a new one."""
+        taken = sorted(filter(ids.is_segment, self._disk.listdir(f"{self._root}/segments")), reverse=True)
+        newest, number = next_number(taken)
+        for segment in taken[newest : newest + RECENT]:
+            # The lane's newest may have no folder in todo/: its tasks are waiting, or all were claimed.
+            if self._marker(segment)[1] == lane and segment != full and self._has_room(segment):
+                return segment
+        if number is None:
+            raise Conflict("this yard has used up all its segments, a thousand million tasks", hint="begin a new yard")
+        while number < _NUMBERS:
+            segment = ids.base32(number, ids.SEGMENT)
+            draft = self._context.draft()
+            self._disk.create(draft, f"{self._context.clock.now()} {lane}\n".encode(), self._context.durable)
+            if self._disk.publish(draft, self._path(segment)):
+                if self._context.durable:
+                    self._disk.sync(f"{self._root}/segments")
+                return segment
+            if self._marker(segment)[1] == lane:
+                return segment  # a twin opened it for the same lane a moment ago
+            number += 1
+        return self._open(lane, full)  # others have taken all that there was above: there is more below
+
+    def _has_room(self, segment: str) -> bool:
+        return self._disk.size(self._path(segment)) - self._marker(segment)[2] < SIZE
+
+    def _marker(self, segment: str) -> tuple[int, str, int]:
+        """When the segment was opened, its lane, and the length of that line."""
+        try:
+            line, end, _ = self._disk.read_at(self._path(segment), 0, _LINE).partition(b"\n")
+            opened, _, lane = line.decode().partition(" ")
+            return (int(opened), lane, len(line) + 1) if end else (0, "", 0)
+        except ValueError:
+            return 0, "", 0
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/segments/{name}"

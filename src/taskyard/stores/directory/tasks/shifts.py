@@ -1,0 +1,271 @@
+"""Every other move: one rename of the exact name that was decided on, to a name that was never used before."""
+
+from __future__ import annotations
+
+import functools
+
+from taskyard.core import ids
+from taskyard.core.errors import Conflict, Invalid, NotFound
+from taskyard.core.task import Handle, State
+from taskyard.core.times import rfc3339
+from taskyard.stores.directory import names
+from taskyard.stores.directory.names import Lane, Token
+from taskyard.stores.directory.tasks import task_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from taskyard.core.draft import Draft
+    from taskyard.core.moves import Move
+    from taskyard.core.task import Standing
+    from taskyard.stores.directory.context import Context
+    from taskyard.stores.directory.tasks.edges import Edges
+
+_UNSYNCED = (
+    "released",
+    "due",
+    "unblocked",
+)  # a power cut that undoes one of these costs time, but nothing that was promised
+_DONE, _TODO, _BLOCKED = (
+    State.DONE,
+    State.TODO,
+    State.BLOCKED,
+)  # looked up once: an enum's member costs a tenth of a microsecond each time
+_REASON_MOST = 1000  # characters in the log; the record has all of it
+
+
+class Shifts:
+    """Makes moves that `moves` has decided."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._disk = context.disk
+        self._log = context.log
+        self._now = context.clock.now
+        self._followers = f"{context.root}/followers"
+        self._todo = f"{context.root}/todo"
+
+    @functools.cached_property
+    def edges(self) -> Edges:
+        """Loaded where a task comes after others."""
+        from taskyard.stores.directory.tasks.edges import Edges
+
+        return Edges(self._context, self)
+
+    def shift(
+        self, standing: Standing, move: Move, by: str, lapsed: bool = False, more: dict[str, Any] | None = None
+    ) -> bool:
+        """Whether the move was made: only if the task still stands exactly there, or its file was put into todo/ as it is."""
+        if self._shift(standing, move, by, lapsed, more):
+            return True
+        given_back = self._given_back(standing)
+        return given_back is not None and self._shift(given_back, move, by, lapsed, more)
+
+    def _given_back(self, standing: Standing) -> Standing | None:
+        """The claim's standing where another program's janitor has put its file: it is the holder's until a sweep takes it."""
+        folder, name = standing.place
+        if folder != self._context.processing or not self._disk.exists(f"{self._todo}/{name}"):
+            return None
+        given_back = standing.copy()
+        given_back.place = (self._todo, name)
+        return given_back
+
+    def _shift(self, standing: Standing, move: Move, by: str, lapsed: bool, more: dict[str, Any] | None) -> bool:
+        context = self._context
+        source, name = standing.place
+        path = f"{source}/{name}"
+        if lapsed and not self._is_over(standing, path):
+            return False
+        at = self._now()
+        sync = context.durable and move.event not in _UNSYNCED
+        speaks = move.outcome is not None and (move.outcome != "done" or move.result is not None)
+        said = self._recorded(standing, move, by, at, sync, lapsed) if speaks else True
+        if said is None:
+            return False
+        if move.to is _DONE:
+            # With a result the name says so, and no later word of the same claim can slip one under a done without.
+            segment = standing.id[: ids.SEGMENT]
+            folder = f"{context.root}/done/{segment}"
+            target = name if move.result is None else f"{name[:-5]}.r.json"
+            line = self._log.line(at, "done", standing.id, standing.kind, standing.fence, standing.worker, by)
+        else:
+            folder, target, due = self._target(standing, move, name, at)
+            line = self._line(standing, move, by, at, due, more)
+        context.links.keep(folder)
+        try:
+            self._disk.rename(path, f"{folder}/{target}")
+        except FileNotFoundError:
+            if not context.mover.move(path, folder, target):
+                self._log.forget()
+                return False
+        try:
+            if sync:
+                context.sync_move(folder, target)
+        finally:
+            self._log.append(line)  # the move is made, and whoever says it again moves nothing that could be logged
+        if move.to is _DONE:
+            self.free_followers(standing.id, by)
+        else:
+            self._arrive(standing, move.to, by)
+        return said  # else the claim has ended with its first word, and not with this one
+
+    def free_followers(self, id: str, by: str) -> None:
+        """Let those go that waited for a task which is done now."""
+        # Most tasks have no followers, and pay for one look; a follower that it does not show is the next sweep's.
+        if self._disk.has(f"{self._followers}/{id[: ids.SEGMENT]}/{id}"):
+            self._go_on(self.edges.settle, id, by)
+
+    def _recorded(self, standing: Standing, move: Move, by: str, at: int, sync: bool, lapsed: bool) -> bool | None:
+        """Whether the claim's record says what this move brings; None if the claim is not to end so any more."""
+        path = "/".join(standing.place)
+        if not self._disk.exists(path):
+            return None
+        handle = Handle(standing.id, standing.fence, standing.nonce or "")
+        said = self._context.records.write(handle, move, standing, by, at, sync)
+        # A heartbeat while the record was written: it lives.
+        return said if not lapsed or self._is_over(standing, path) else None
+
+    def _arrive(self, standing: Standing, state: State, by: str) -> None:
+        """What follows from a move to another state than done, for this process and for other tasks."""
+        if state is _TODO:
+            self._context.came_back(Lane.of(standing.priority, standing.kind, standing.assignee))
+        elif state is _BLOCKED:
+            self._go_on(self.edges.look_again, standing.id, by)
+
+    def _go_on(self, follow: Callable[[str, str], object], id: str, by: str) -> None:
+        """See to the tasks that depend on a move; the move is made, and what is left undone is the next sweep's."""
+        try:
+            follow(id, by)
+        except OSError:
+            return
+
+    def _is_over(self, standing: Standing, path: str) -> bool:
+        if standing.place[0] == self._todo:
+            return True  # another program's janitor has judged so; only its holder can be quicker
+        if standing.dead:
+            return self._context.liveness.is_dead(standing.worker, standing.nonce)
+        try:
+            return self._context.clock.exact() - self._disk.stamp(path) > standing.lease * 1000
+        except FileNotFoundError:
+            return False
+
+    def _line(
+        self, standing: Standing, move: Move, by: str, at: int, due: int | None, told: dict[str, Any] | None = None
+    ) -> bytes:
+        """The event of the move, noted and ready to be logged."""
+        more: dict[str, Any] = dict(told or {})
+        if move.event in {"failed", "reaped"}:
+            more["final"] = move.to is State.FAILED
+        if move.reason is not None:
+            more["reason"] = move.reason[:_REASON_MOST]
+        if due is not None:
+            more["due"] = rfc3339(due)
+        about = (standing.id, standing.kind, move.fence)
+        blocked = b""
+        if move.to is _BLOCKED and move.event != "edited":
+            blocked = self._log.line(at, "blocked", *about, None, by, {"after": list(standing.unmet)})
+        return self._log.line(at, move.event, *about, standing.worker, by, more) + blocked
+
+    def _target(self, standing: Standing, move: Move, name: str, at: int) -> tuple[str, str, int | None]:
+        """Folder and name that this move leads to, and the due time if it is to wait."""
+        name = name[name.index(f"{standing.id}.") :]  # another program may have put a word of its own before it
+        stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}{names.own_parts(name)}"
+        lane = Lane.of(standing.priority, standing.kind, standing.assignee)
+        due = (names.due(name) or at + round(move.delay * 1000)) if move.to is State.WAITING else None
+        claim = names.claim_parts(name) if move.keeps_claim else ""
+        return *self._placed(standing.id, move.to, stem, lane, due, at, claim), due
+
+    def _placed(
+        self, id: str, state: State, stem: str, lane: Lane, due: int | None, now: int, claim: str = ""
+    ) -> tuple[str, str]:
+        """Folder and name of a task in this state."""
+        segment = id[: ids.SEGMENT]
+        if state is State.TODO:
+            return f"{self._context.root}/todo/{lane.text}/{segment}", f"{stem}.json"
+        if state is State.WAITING and due is not None:
+            return f"{self._context.root}/waiting/{names.bucket(due, now)}/{segment}", f"{stem}.{lane.text}.d{due}.json"
+        if state is _BLOCKED and due is not None:
+            return f"{self._context.root}/blocked/{segment}", f"{stem}.{lane.text}.d{due}.json"
+        return f"{self._context.root}/{state}/{segment}", f"{stem}.{lane.text}{claim}.json"
+
+    def drafted(self, standing: Standing) -> Draft | None:
+        """What the task's file, or its newest edit, asks for."""
+        path = "/".join(standing.place)
+        try:
+            return task_file.draft(self._context.edits.read(*standing.place))
+        except FileNotFoundError:
+            if not self._disk.exists(path):
+                return None
+            reason = "the edit that replaced its file is gone"
+        except OSError as error:
+            if error.errno not in names.NO_FILE:
+                raise
+            reason = str(error.strerror)
+        except Invalid as error:
+            reason = error.message
+        raise Conflict(f"what task {standing.id} asks for cannot be read: {reason}", hint=f"look at {path}")
+
+    def rewrite(self, standing: Standing, draft: Draft, move: Move, by: str, due_anew: bool) -> bool:
+        """The new body is written beside the task; one rename selects it and puts the task where it belongs."""
+        context = self._context
+        folder, name = standing.place
+        at = context.clock.now()
+        old = Token.parse(name, Lane.of(standing.priority, standing.kind, standing.assignee))
+        if old is None:
+            return False
+        due = (draft.due(at) or (at if move.to is State.WAITING else None)) if due_anew else old.due
+        lane = Lane.of(draft.priority, draft.kind, draft.assignee)
+        content = task_file.encode(standing.id, draft, due if due_anew else None)
+        token = context.edits.write(standing.id, content, context.durable)
+        own = names.Counters.limits(draft)
+        stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}.b{token}{own}"
+        target = self._placed(standing.id, move.to, stem, lane, due, at)
+        line = self._line(standing, move, by, at, due if due_anew and move.to is State.WAITING else None)
+        if not context.mover.move(f"{folder}/{name}", *target) and not self._selects(standing.id, token):
+            self._log.forget()
+            context.edits.remove(standing.id, token)
+            return False
+        try:
+            if context.durable:
+                context.sync_move(*target)
+        finally:
+            self._log.append(line)
+        if old.body is not None:
+            context.edits.remove(standing.id, old.body)
+        if move.to is _BLOCKED:
+            # Whoever did the last that it needs may have missed it while it had no name that stays.
+            self._go_on(self.edges.look_again, standing.id, by)
+        context.came_back(lane)
+        return True
+
+    def _selects(self, id: str, token: str) -> bool:
+        """Whether the task says what this body says: the rename was made, its reply was lost, and the task has moved on."""
+        if self._context.local:
+            return False  # a local kernel loses no replies
+        try:
+            return self._context.locator.find(id).token.body == token
+        except NotFound:
+            return False
+
+    def back_to_the_box(self, standing: Standing, reason: str) -> None:
+        """A file from the drop box that somebody has written to since goes back there: it may be whole in a moment."""
+        folder, name = standing.place
+        at = self._context.clock.now()
+        more = {"reason": reason[:_REASON_MOST]}
+        line = self._log.line(
+            at, "set_aside", standing.id, standing.kind, standing.fence + 1, standing.worker, "taskyard", more
+        )
+        if self._context.mover.move(f"{folder}/{name}", f"{self._context.root}/todo", f"{standing.id}.json"):
+            self._log.append(line)
+
+    def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
+        """Write down that a verb came too late, and keep its output for a person to read."""
+        found = self._context.locator.find(handle.id)
+        at = self._context.clock.now()
+        if move is not None:
+            self._context.records.keep_stale(handle, move, None, by, at)
+        token = found.token
+        holder = token.worker if token.nonce == handle.nonce else self._context.records.holder(handle)
+        self._log.write(at, "refused", handle.id, token.lane.kind, handle.fence, holder or by, by, {"verb": verb})

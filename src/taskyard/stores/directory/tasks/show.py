@@ -1,0 +1,149 @@
+"""Reading tasks out of the yard: one with all about it, or a page of many."""
+
+from __future__ import annotations
+
+from taskyard.core.errors import Invalid
+from taskyard.core.task import State, Task
+from taskyard.core.times import rfc3339
+from taskyard.store import Report
+from taskyard.stores.directory.dropbox import dropped_names
+from taskyard.stores.directory.names import NO_FILE
+from taskyard.stores.directory.tasks import task_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.store import Query
+    from taskyard.stores.directory.context import Context
+    from taskyard.stores.directory.tasks.listing import Listing
+    from taskyard.stores.directory.tasks.locate import Found
+    from taskyard.stores.directory.tasks.segment_index import SegmentIndex
+
+_LOOKS = 100  # at a task that moves all the time; what is missing after that is really missing
+
+
+class Reader:
+    """From files to Tasks and Reports."""
+
+    def __init__(self, context: Context, listing: Listing) -> None:
+        self._context = context
+        self._disk = context.disk
+        self._locator = context.locator
+        self._records = context.records
+        self._edits = context.edits
+        self._policy = context.policy
+        self._listing = listing
+
+    def known(self, id: str) -> Task:
+        """The task that an earlier add made under the same key."""
+        task = self.report(id).task
+        task.created = False
+        return task
+
+    def report(self, id: str) -> Report:
+        """All about the one task that fits this pattern."""
+        for _ in range(_LOOKS):
+            try:
+                return self.of(self._locator.find(id))
+            except FileNotFoundError:
+                continue  # moved on between the look and the read: look again
+        return self.of(self._locator.find(id))
+
+    def of(self, found: Found, moved_at: int | None = None, papers: SegmentIndex | None = None) -> Report:
+        """All about the task whose file this is; `FileNotFoundError` if it has moved on.
+
+        Whoever looks at many gives what it knows already: when the task was moved here, and what lies beside it.
+        """
+        # What is about to be pruned must be readable to the last byte: what cannot be archived stays.
+        content = self._content(found) if papers is None else self._edits.read(*found.place)
+        stamp = self._disk.stamp(found.path) if moved_at is None else moved_at
+        token = found.token
+        task = self._task(found, content)
+        whole = papers is not None
+        names = None if papers is None else papers.of("results", token.id)
+        records = self._records.all(token.id, names, whole=whole)
+        history, stale = self._records.history(token, found.state, stamp, records, papers)
+        if found.state is State.PROCESSING:
+            task.lease_ends = stamp + (token.lease or 0)
+            task.progress = self._records.progress_of(token)
+        if found.state is State.DONE:
+            task.result = self._records.result(token, records)
+        else:
+            task.error = next(
+                (entry["reason"] for entry in reversed(history) if entry["outcome"] in ("error", "crash")), None
+            )
+        dropped_as = (
+            dropped_names.of(self._context, token.id) if papers is None or papers.of("names", token.id) else None
+        )
+        if dropped_as is not None:
+            task.dropped_as = dropped_as
+        silent = papers is not None and not papers.of("attempts", token.id)
+        return Report(task, history, [] if silent else self._records.notes(token.id, whole=whole), stale)
+
+    def page(
+        self, query: Query, hidden: frozenset[str], in_use: Callable[[], frozenset[str]] | None
+    ) -> tuple[list[Task], str | None]:
+        """One page of tasks and the cursor of the next, without the hidden kinds, and what uses what is in use."""
+        page: list[Task] = []
+        taken: frozenset[str] | None = None
+        walk = self._listing.oldest_first(query, hidden, in_use)
+        for found in walk:
+            if len(page) == query.limit:
+                return page, walk.cursor(page[-1].id, found.token.id)
+            task = self._still(found, query)
+            if task is None:
+                continue
+            if in_use is not None and task.uses:
+                taken = in_use() if taken is None else taken
+                if not taken.isdisjoint(task.uses):
+                    continue
+            if query.mission is None or task.mission == query.mission:
+                page.append(task)
+        return page, None
+
+    def _still(self, found: Found, query: Query) -> Task | None:
+        """The task that was listed, wherever it has moved since; None if it is not what the query wants any more."""
+        for _ in range(_LOOKS):
+            try:
+                return self._task(found, self._content(found))
+            except FileNotFoundError:
+                again = self._locator.matching(found.token.id).get(found.token.id)
+                if again is None or (query.states is not None and again.state not in query.states):
+                    return None
+                found = again
+        return None
+
+    def _content(self, found: Found) -> bytes:
+        """What the task says; nothing, if nobody can read that. `FileNotFoundError` if it has moved on."""
+        try:
+            return self._edits.read(*found.place)
+        except FileNotFoundError:
+            if found.token.body is None or not self._disk.exists(found.path):
+                raise
+            return b""  # the edit that replaced its file is gone
+        except OSError as error:
+            if error.errno not in NO_FILE:
+                raise
+            return b""
+
+    def _task(self, found: Found, content: bytes) -> Task:
+        try:
+            fields = task_file.decode(content)
+        except Invalid:
+            fields = {}  # a broken file is still a task that can be looked at
+        token = found.token
+        fields.update(
+            id=token.id,
+            kind=token.lane.kind,
+            state=found.state,
+            priority=token.lane.priority,
+            assignee=token.lane.assignee,
+            attempts=token.errors + token.crashes,
+            max_attempts=token.max_attempts or self._policy.max_attempts,
+            fence=token.fence,
+            worker=token.worker,
+        )
+        if token.due is not None:
+            fields["not_before"] = rfc3339(token.due)
+        return Task(**fields)

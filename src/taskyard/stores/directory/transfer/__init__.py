@@ -1,0 +1,1 @@
+"""A whole yard, read and written for a copy."""

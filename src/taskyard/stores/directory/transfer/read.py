@@ -1,0 +1,336 @@
+"""Reading a whole yard, to be copied: nothing is written here, and no lock is taken.
+
+What a killed process has left half done is refused, and not copied: the janitor of this yard can put it right, that of
+another store cannot.
+"""
+
+from __future__ import annotations
+
+from taskyard.core import ids
+from taskyard.core.draft import digest
+from taskyard.core.errors import Conflict, Invalid, Unavailable
+from taskyard.core.settings import refuse_unfinished
+from taskyard.core.task import Handle, State
+from taskyard.core.transfer import Entry, Facts, Parcel, moment, ordered, plain
+from taskyard.stores.directory import layout, names
+from taskyard.stores.directory.dropbox import dropped_names
+from taskyard.stores.directory.filesystem.disk import Disk
+from taskyard.stores.directory.filesystem.links import Links
+from taskyard.stores.directory.log.reader import LogReader
+from taskyard.stores.directory.names import NO_FILE, Lane, Token
+from taskyard.stores.directory.tasks import task_file
+from taskyard.stores.directory.tasks.edits import Edits
+from taskyard.stores.directory.tasks.locate import Found, Locator
+from taskyard.stores.directory.tasks.records import Records
+from taskyard.stores.directory.tasks.segment_index import SegmentIndex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from taskyard.core.settings import Settings
+
+    Place = tuple[State, str, Lane | None, list[str] | None]
+
+_PIECE = 1 << 20
+_SOME = 5
+_BY_SEGMENT = (State.BLOCKED, State.DONE, State.FAILED, State.CANCELLED)
+
+
+class Unloading:
+    """Reads one yard."""
+
+    def __init__(self, root: str, unfinished: bool = False) -> None:
+        self.root = root
+        self._unfinished = unfinished
+        """Whether this may be a copy that was killed: then what is broken is only not the same, and is written anew."""
+        self.disk = Disk()
+        self.settings: Settings = layout.load(root)
+        bounds = Links(self.disk, root)
+        self._locator = Locator(self.disk, bounds, root, self.settings.policy.lease)
+        self._records = Records(self.disk, bounds, root, _nothing, _nothing_at)
+        self._edits = Edits(self.disk, bounds, root, _nothing, _nothing_at)
+        self._log_reader = LogReader(self.disk, f"{root}/events")
+        self._places: dict[str, list[Place]] = {}
+        self._done: dict[str, set[str]] = {}
+        self.broken: list[str] = []
+        """Ended tasks whose content nobody can read."""
+        self.oddities: list[str] = []
+        """What is no ordinary file, and is not copied."""
+
+    def finished(self) -> None:
+        """Refuse to read a yard that is itself being copied."""
+        refuse_unfinished(self.settings.copy_of, self.root)
+
+    # The yard as a whole
+
+    def facts(self) -> Facts:
+        """What is true of the yard as a whole, at this moment."""
+        given, untrusted = layout.settings(self.root)
+        paused, kinds = names.paused(self._locator.names(f"{self.root}/paused"))
+        facts = Facts(paused, kinds, given)
+        if untrusted:
+            facts.warnings.append(
+                "the checks in its yard.json were written by somebody else, and are not copied: whoever has them run must write them"
+            )
+        facts.held = sorted(map(str, self._held()))
+        facts.dropped = sum(map(names.is_dropped, self.disk.listdir(f"{self.root}/todo")))
+        marked = filter(ids.is_segment, self._locator.names(f"{self.root}/segments"))
+        facts.highest = max(map(ids.number, marked), default=-1)
+        logged = any(name.endswith(".jsonl") for name in self._locator.names(f"{self.root}/events"))
+        facts.is_empty = not (logged or facts.dropped or self.segments() or any(self.files(whole=True)))
+        return facts
+
+    def segments(self) -> list[str]:
+        """The segments that have tasks, in order."""
+        self._places, self._done = {}, {}
+        for text in self._locator.names(f"{self.root}/todo"):
+            lane = Lane.of_folder(text)
+            if lane is not None:
+                self._gather(State.TODO, f"{self.root}/todo/{text}", lane)
+        for bucket in self._locator.names(f"{self.root}/waiting"):
+            self._gather(State.WAITING, f"{self.root}/waiting/{bucket}", None)
+        running: dict[str, list[str]] = {}
+        for name in self.disk.listdir(f"{self.root}/processing"):
+            if Token.parse(name) is not None:
+                running.setdefault(name[: ids.SEGMENT], []).append(name)
+        for segment, some in running.items():
+            place = (State.PROCESSING, f"{self.root}/processing", None, some)
+            self._places.setdefault(segment, []).append(place)
+        for state in _BY_SEGMENT:
+            self._gather(state, f"{self.root}/{state}", None)
+        return sorted(filter(self._has_tasks, self._places))
+
+    def _has_tasks(self, segment: str) -> bool:
+        """Whether there is any; emptied folders stay for a while."""
+        for _, folder, _, some in self._places[segment]:
+            if any(
+                names.counted_lane(name) is not None for name in (self._locator.names(folder) if some is None else some)
+            ):
+                return True
+        return False
+
+    def _gather(self, state: State, folder: str, lane: Lane | None) -> None:
+        for segment in self._locator.names(folder):
+            if ids.is_segment(segment):
+                self._places.setdefault(segment, []).append((state, f"{folder}/{segment}", lane, None))
+
+    def _found(self, segment: str) -> dict[str, Found]:
+        """The tasks of the segment by their ids; of two names of one task the one with the higher fence."""
+        seen: dict[str, Found] = {}
+        for state, folder, lane, some in self._places.get(segment, ()):
+            for name in self._locator.names(folder) if some is None else some:
+                token = Token.parse(name, lane)
+                if token is None or not token.id.startswith(segment):
+                    continue
+                if token.id not in seen or seen[token.id].token.fence <= token.fence:
+                    seen[token.id] = Found(state, (folder, name), token)
+        return seen
+
+    def names(self, segment: str) -> list[Token]:
+        """What the names of the segment's tasks say."""
+        return [found.token for found in self._found(segment).values()]
+
+    # Tasks
+
+    def tasks(self, segment: str) -> Iterator[Parcel]:
+        """The tasks of one segment, by their ids."""
+        papers = SegmentIndex(self._locator, self.root, segment)
+        waiting = set(self._locator.names(f"{self.root}/needs/{segment}"))
+        found = self._found(segment)
+        for id in sorted(found):
+            try:
+                yield self._parcel(found[id], papers, id in waiting)
+            except FileNotFoundError:
+                continue  # moved on since: what it is now, the next look tells
+
+    def _parcel(self, found: Found, papers: SegmentIndex, has_needs: bool) -> Parcel:
+        token, state = found.token, found.state
+        fields, own = self._said(found)
+        is_held, is_over = state is State.PROCESSING, state.ended
+        stamp = self.disk.changed_at(found.path) if is_held or is_over else 0
+        records = self._records.all(token.id, papers.of("results", token.id))
+        history, stale = self._records.history(token, state, stamp, records, papers)
+        notes = self._records.notes(token.id) if papers.of("attempts", token.id) else []
+        key = fields.get("key")
+        not_before = fields.get("not_before")
+        result = self._records.result(token, records) if state is State.DONE else None
+        return Parcel(
+            id=token.id,
+            kind=token.lane.kind,
+            state=str(state),
+            priority=token.lane.priority,
+            assignee=token.lane.assignee,
+            fence=token.fence,
+            errors=token.errors,
+            crashes=token.crashes,
+            max_attempts=token.max_attempts,
+            lease=token.own_lease,
+            uses=list(fields.get("uses") or ()),
+            due=token.due if state in (State.WAITING, State.BLOCKED) else None,
+            title=fields.get("title"),
+            mission=fields.get("mission"),
+            key=key,
+            added=None if key is None else self._stands_for(found, key, own),
+            after=list(fields.get("after") or ()),
+            verify=fields.get("verify"),
+            not_before=None if not_before is None else moment(not_before),
+            data=plain(fields.get("data")),
+            needs=self._needs(token.id, state, has_needs),
+            worker=token.worker,
+            nonce=token.nonce,
+            held_for=token.lease if is_held else None,
+            progress=self._records.progress_of(token) if is_held else None,
+            result=None if result is None else plain(result),
+            dropped_as=next(map(dropped_names.read, papers.of("names", token.id)), None),
+            history=ordered(_entries(history, token.id)),
+            notes=ordered(_entries(notes, token.id)),
+            stale=ordered(_entries(stale, token.id)),
+            ended_at=stamp if is_over else None,
+            claim_lease=token.lease,
+        )
+
+    def _said(self, found: Found) -> tuple[dict[str, Any], bytes]:
+        """What the task says now, and its own file as it was added."""
+        token = found.token
+        try:
+            own = self.disk.read(found.path)
+            try:
+                content = own if token.body is None else self._edits.edited(token.id, token.body)
+            except FileNotFoundError:
+                raise Invalid("the edit that replaced its file is gone") from None
+            return task_file.decode(content), own
+        except (Invalid, OSError) as error:
+            if isinstance(error, OSError) and error.errno not in NO_FILE:
+                raise
+            if not found.state.ended and not self._unfinished:
+                raise Conflict(
+                    f"task {token.id} cannot be copied, because its file cannot be read: {error}",
+                    hint=f"look at {found.path}; 'taskyard cancel {token.id}' takes it out of the way",
+                ) from None
+            if token.id not in self.broken:
+                self.broken.append(token.id)
+            return {}, b""
+
+    def _stands_for(self, found: Found, key: str, own: bytes) -> str | None:
+        """What the task's key stands for; None if the key is not this task's after all."""
+        from taskyard.stores.directory.tasks.keys import path_of
+
+        if not own or not self.disk.same_file(found.path, path_of(self.root, key)):
+            return None
+        return task_file.added(own) or digest(plain(task_file.decode(own)["data"]))
+
+    def _needs(self, id: str, state: State, has_needs: bool) -> list[str]:
+        """What must be done before the task, and is not; refused where somebody was killed before he could let it go."""
+        if state not in (State.BLOCKED, State.CANCELLED):
+            return []
+        listed = self._locator.names(f"{self.root}/needs/{id[: ids.SEGMENT]}/{id}") if has_needs else []
+        needs = sorted(filter(ids.is_id, listed))
+        if self._unfinished:
+            return needs
+        if state is State.BLOCKED and (not needs or any(map(self._is_done, needs))):
+            raise Conflict(
+                f"task {id} is blocked although all that must be done before it may be done: somebody was killed over it",
+                hint="'taskyard janitor' in that yard puts it right, after a few rounds at the most; then copy",
+            )
+        return [other for other in needs if not self._is_done(other)]
+
+    def _is_done(self, id: str) -> bool:
+        segment = id[: ids.SEGMENT]
+        if segment not in self._done:
+            if len(self._done) > 1000:
+                self._done.clear()
+            listed = self._locator.names(f"{self.root}/done/{segment}")
+            self._done[segment] = {name[: ids.LENGTH] for name in listed}
+        return id in self._done[segment]
+
+    # The rest
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """The log, in the order in which it was written."""
+        return self._log_reader.all()
+
+    def files(self, whole: bool) -> Iterator[str]:
+        """What attempts left in their folders, what was set aside, and the archive; with `whole` also how far attempts were."""
+        held = {str(handle) for handle in self._held()}
+        for segment in sorted(self._locator.names(f"{self.root}/attempts")):
+            for id in sorted(self._locator.names(f"{self.root}/attempts/{segment}")):
+                for claim in sorted(self._locator.names(f"{self.root}/attempts/{segment}/{id}")):
+                    # What is told in the task's parcel is no file beside it.
+                    ours = ("notes.jsonl",) if whole and claim not in held else ("notes.jsonl", "progress.json")
+                    yield from self._below(f"attempts/{segment}/{id}/{claim}", ours)
+        for name in sorted(self._locator.names(f"{self.root}/failed")):
+            if not ids.is_segment(name) and not self.disk.is_folder(f"{self.root}/failed/{name}"):
+                yield from self._one(f"failed/{name}")
+        for name in sorted(self._locator.names(f"{self.root}/archive")):
+            yield from self._one(f"archive/{name}")
+
+    def _held(self) -> Iterator[Handle]:
+        """The claims that hold a task."""
+        for name in self._locator.names(f"{self.root}/processing"):
+            token = Token.parse(name)
+            if token is not None:
+                yield Handle(token.id, token.fence, token.nonce or "")
+
+    def _below(self, folder: str, passed: tuple[str, ...] = ()) -> Iterator[str]:
+        """Every file in this folder and in those below it, but for those that are passed over in the folder itself."""
+        for name in sorted(self._locator.names(f"{self.root}/{folder}")):
+            path = f"{folder}/{name}"
+            if self.disk.is_folder(f"{self.root}/{path}"):
+                yield from self._below(path)
+            elif name not in passed:
+                yield from self._one(path)
+
+    def _one(self, path: str) -> Iterator[str]:
+        try:
+            if self.disk.is_file(f"{self.root}/{path}"):
+                yield path
+            elif path not in self.oddities:
+                self.oddities.append(path)
+        except FileNotFoundError:
+            return
+
+    def pieces(self, path: str) -> Iterator[bytes]:
+        """The content of such a file, or nothing if it is not there."""
+        if not self.disk.exists(f"{self.root}/{path}"):
+            return
+        yield b""
+        offset = 0
+        while piece := self.disk.read_at(f"{self.root}/{path}", offset, _PIECE):
+            yield piece
+            offset += len(piece)
+
+    def identity(self) -> object:
+        """Which directory this is, by whatever path it was reached."""
+        return "directory", *self.disk.which(self.root)
+
+
+def _entries(told: list[dict[str, Any]], id: str) -> list[Entry]:
+    """History, notes or stale results as they are told; what names no claim of this task is nobody's."""
+    entries = []
+    for entry in told:
+        parts = str(entry["claim"]).split(".")
+        if len(parts) != 3 or parts[0] != id or not (parts[1].isascii() and parts[1].isdigit()):
+            continue
+        result = entry.get("result")
+        entries.append(
+            Entry(
+                int(parts[1]),
+                parts[2],
+                entry["worker"],
+                moment(entry["at"]),
+                entry.get("outcome"),
+                entry["text"] if "text" in entry else entry.get("reason"),
+                None if result is None else plain(result),
+            )
+        )
+    return entries
+
+
+def _nothing() -> str:
+    raise Unavailable("a yard that is copied from is not written to")
+
+
+def _nothing_at(folder: str) -> None:
+    raise Unavailable(f"a yard that is copied from is not written to: {folder}")

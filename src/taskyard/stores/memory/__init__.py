@@ -1,0 +1,1 @@
+"""A yard in one process's memory."""

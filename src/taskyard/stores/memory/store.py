@@ -1,0 +1,498 @@
+"""The store without a disk: one process's tasks, kept in plain Python. Other stores are compared with this one."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from weakref import WeakValueDictionary
+
+from taskyard.core import draft, moves, times
+from taskyard.core.errors import Conflict, Invalid, NotFound, Unavailable
+from taskyard.core.ids import short
+from taskyard.core.retry import Policy
+from taskyard.core.task import State, Task
+from taskyard.store import STALE_MOST, Grant, OneByOne, Outside, Report, foreign
+from taskyard.stores.memory.tasks import MemoryTasks, Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Self
+
+    from taskyard.core.draft import Draft
+    from taskyard.core.moves import Move
+    from taskyard.core.task import Handle, Standing
+    from taskyard.store import Heard, Query, Store, Trail, Want
+
+_shelves: WeakValueDictionary[str, MemoryTasks] = WeakValueDictionary()
+_naming = threading.Lock()
+
+
+def system_clock() -> int:
+    """The machine's time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class MemoryStore(OneByOne):
+    """A yard that lives as long as somebody in this process has it open."""
+
+    def __init__(
+        self, name: str = "", clock: Callable[[], int] = system_clock, shelf: MemoryTasks | None = None
+    ) -> None:
+        self.url = self.label = f"memory:{name}"
+        self.policy = Policy()
+        self.checks: dict[str, list[str]] = {}
+        self._clock = clock
+        self._tasks: MemoryTasks | None = MemoryTasks() if shelf is None else shelf
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """The yard that whoever opens this name in this process shares; a fresh one if nobody has it open."""
+        with _naming:
+            shelf = _shelves.get(name)
+            if shelf is None:
+                shelf = _shelves[name] = MemoryTasks()
+        return cls(name, shelf=shelf)
+
+    def _open(self) -> MemoryTasks:
+        if self._tasks is None:
+            raise Unavailable(
+                f"the yard {self.url} was closed here",
+                hint="open it again; what was in it lives while somebody else has it open",
+            )
+        return self._tasks
+
+    def within(self, connection: Any) -> Store:  # noqa: ARG002  the seam's words
+        """There is no such thing here."""
+        raise foreign(self.label)
+
+    def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
+        """Keep new tasks, in this order; a draft whose key is known gives the task that has it."""
+        with self._open() as shelf:
+            now = self._clock()
+            _check_keys(shelf, drafts)
+            for draft in drafts:
+                if shelf.under_key(draft.key) is None:
+                    draft.after = tuple(dict.fromkeys(shelf.named(id).standing.id for id in draft.after))
+            tasks = []
+            for draft in drafts:
+                known = shelf.under_key(draft.key)
+                record = known or Record(shelf.new_id(now), draft, self.policy, now, shelf.unmet(draft.after))
+                if known is None:
+                    shelf.keep(record)
+                    shelf.tell(now, "added", record.standing, by)
+                    if record.needs:
+                        shelf.tell(now, "blocked", record.standing, by, after=sorted(record.needs))
+                tasks.append(record.task())
+                tasks[-1].created = known is None
+            return tasks
+
+    def intake(self, by: str, limit: int | None = None) -> int:  # noqa: ARG002  there is no door but `add`
+        """Nothing is ever left at the door."""
+        return 0
+
+    def set_aside(self) -> list[dict[str, str | None]]:
+        """Nothing ever is."""
+        return []
+
+    def give_back(self, name: str) -> None:
+        """Nothing is set aside."""
+        raise NotFound(f"no task has the id {name!a}")
+
+    def outside(self) -> Outside:
+        """There are no folders here."""
+        return Outside()
+
+    def dropped_under(self, name: str) -> list[str]:  # noqa: ARG002  the seam's words
+        """Nothing is dropped here."""
+        return []
+
+    def claim(self, want: Want, nonce: str) -> Grant | None:
+        """Hand out the most urgent, oldest task that serves, or the one that is named."""
+        with self._open() as shelf:
+            record = shelf.first(want) if want.id is None else shelf.named(want.id)
+            if record is None:
+                return None
+            standing = record.standing.copy()
+            standing.unmet = tuple(sorted(record.needs))
+            standing.fence = moves.claimed(standing, want.worker)
+            if shelf.is_paused(standing.kind):
+                raise moves.paused(standing, whole=shelf.paused)
+            taken = shelf.holder(record)
+            if taken is not None:
+                raise moves.in_use(standing, taken[0], taken[1].standing)
+            standing.state, standing.worker, standing.nonce = State.PROCESSING, want.worker, nonce
+            standing.lease = want.terms.lease(record.draft.lease, self.policy.lease)
+            record.standing = standing
+            record.until = self._lease_end(standing)
+            record.progress = None
+            shelf.place(record)
+            shelf.tell(self._clock(), "claimed", standing, want.worker)
+            return Grant(standing.copy(), record.task(), record.until)
+
+    def vouch(self, worker: str, incarnation: str) -> int | None:
+        """Nobody outlives this process to see it dead."""
+
+    def stand(self, id: str) -> Standing:
+        """Where the one task that fits this pattern stands now."""
+        with self._open() as shelf:
+            record = shelf.named(id)
+            standing = record.standing.copy()
+            standing.unmet = tuple(sorted(record.needs))
+            return standing
+
+    def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:
+        """Make the move if the task still stands exactly there, and write down how its claim ended."""
+        with self._open() as shelf:
+            record = shelf.named(standing.id)
+            now = self._clock()
+            if not record.stands(standing) or (lapsed and now <= record.until):
+                return False
+            _note_outcome(record, move, now)
+            after = record.standing.copy()
+            after.state, after.fence, after.errors, after.crashes = move.to, move.fence, move.errors, move.crashes
+            after.lease = record.lease
+            if not move.keeps_claim:
+                after.worker = after.nonce = None
+            record.standing = after
+            record.until = now + round(move.delay * 1000)
+            shelf.place(record)
+            shelf.tell(now, move.event, after, by, worker=standing.worker, **_details(move, record.until))
+            if move.to is State.BLOCKED:
+                shelf.tell(now, "blocked", after, by, after=sorted(record.needs))
+            if move.to is State.DONE:
+                _unblock(shelf, standing.id, now, by)
+            return True
+
+    def drafted(self, standing: Standing) -> Draft | None:
+        """What was asked for when the task was added or last edited, with data that nobody else can reach."""
+        with self._open() as shelf:
+            record = shelf.named(standing.id)
+            if not record.stands(standing):
+                return None
+            return record.draft.changed({"data": json.loads(record.draft.payload)})
+
+    def rewrite(self, standing: Standing, draft: Draft, move: Move, by: str, *, due_anew: bool) -> bool:
+        """Make the task what the draft says, if it still stands exactly there."""
+        with self._open() as shelf:
+            record = shelf.named(standing.id)
+            if not record.stands(standing):
+                return False
+            now = self._clock()
+            after = record.standing.copy()
+            after.state, after.fence = move.to, move.fence
+            after.priority, after.assignee = draft.priority, draft.assignee
+            after.max_attempts = self.policy.max_attempts if draft.max_attempts is None else draft.max_attempts
+            record.standing, record.draft = after, draft
+            if due_anew:
+                due = draft.due(now)
+                record.not_before = due if draft.not_before is None else draft.not_before
+                record.until = record.not_before or 0
+            shelf.place(record)
+            later = due_anew and move.to is State.WAITING
+            shelf.tell(now, move.event, after, by, **({"due": times.rfc3339(record.until)} if later else {}))
+            return True
+
+    def held(self, worker: str) -> list[Standing]:
+        """Every claim that a worker of this name holds, oldest task first."""
+        with self._open() as shelf:
+            return [
+                record.standing.copy()
+                for record in shelf.oldest_first()
+                if record.standing.state is State.PROCESSING and record.standing.worker == worker
+            ]
+
+    def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
+        """The same claim under the move's fence and a new nonce, or None if it is over."""
+        with self._open() as shelf:
+            record = shelf.named(standing.id)
+            if not record.stands(standing):
+                return None
+            now = self._clock()
+            _note_outcome(record, move, now)
+            after = record.standing.copy()
+            after.fence, after.nonce = move.fence, nonce
+            record.standing = after
+            record.until = self._lease_end(after)
+            record.progress = None
+            shelf.place(record)
+            shelf.tell(now, move.event, after, by, resumed=True)
+            return Grant(after.copy(), record.task(), record.until)
+
+    def pause(self, kind: str | None, on: bool) -> None:
+        """Hand out no more tasks of this kind, or of any; or do so again."""
+        with self._open() as shelf:
+            if kind is None:
+                shelf.paused = on
+            elif on:
+                shelf.paused_kinds.add(kind)
+            else:
+                shelf.paused_kinds.discard(kind)
+            shelf.ring()
+
+    def paused(self) -> tuple[bool, frozenset[str]]:
+        """Whether the whole yard is paused, and which kinds are."""
+        with self._open() as shelf:
+            return shelf.paused, frozenset(shelf.paused_kinds)
+
+    def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
+        """What happened, in order; the cursor is the number of events that were looked at."""
+        cursor = trail.cursor or "0"
+        if not (cursor.isascii() and cursor.isdigit()):
+            raise Invalid(f"not a cursor: {ascii(cursor)[:60]}", hint="give the 'cursor' of the answer before")
+        since = "" if trail.since is None else times.rfc3339(trail.since)
+        found: list[dict[str, Any]] = []
+        with self._open() as shelf:
+            at = min(int(cursor), len(shelf.events))
+            while at < len(shelf.events) and len(found) < trail.limit:
+                event = shelf.events[at]
+                at += 1
+                if (
+                    event["at"] >= since
+                    and trail.task in (None, event["task"])
+                    and trail.worker in (None, event["worker"], event["by"])
+                    and trail.kind in (None, event["kind"])
+                    and (trail.events is None or event["event"] in trail.events)
+                ):
+                    found.append(dict(event))
+            return found, str(at)
+
+    def confirm(self, standing: Standing) -> None:
+        """What stands here was never anywhere else."""
+
+    def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
+        """Put the output of a verb that came too late aside, once however often it comes."""
+        with self._open() as shelf:
+            record = shelf.named(handle.id)
+            worker = next((entry["worker"] for entry in record.history if entry["claim"] == str(handle)), by)
+            shelf.tell(self._clock(), "refused", record.standing, by, fence=handle.fence, worker=worker, verb=verb)
+            if move is None:
+                return
+            late = {
+                "claim": str(handle),
+                "fence": handle.fence,
+                "worker": worker,
+                "outcome": move.outcome,
+                "result": draft.payload(move.result, "result"),
+                "reason": move.reason,
+            }
+            known = record.stale
+            if len(known) >= STALE_MOST or any(entry.items() >= late.items() for entry in known):
+                return
+            record.stale.append({**late, "at": times.rfc3339(self._clock())})
+
+    def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
+        """Begin the lease anew and give its end, or None if the claim is over."""
+        with self._open() as shelf:
+            record = shelf.named(standing.id)
+            held = record.standing
+            if not record.stands(standing) or held.state is not State.PROCESSING:
+                return None
+            record.until = self._lease_end(held)  # the alarm set for the old end finds the new one
+            if progress is not None:
+                record.progress = float(progress)
+            if note is not None:
+                now = self._clock()
+                record.notes.append({**record.claim(), "text": note, "at": times.rfc3339(now)})
+                shelf.tell(now, "noted", held, held.worker or "", text=note)
+            return record.until
+
+    def workdir(self, handle: Handle) -> None:
+        """Nothing here is a file."""
+
+    def tidy(self, handle: Handle) -> None:
+        """Nothing here needs it."""
+
+    def get(self, id: str) -> Report:
+        """All about the one task that fits this pattern."""
+        with self._open() as shelf:
+            record = shelf.named(id)
+            stale = [{**entry, "result": json.loads(entry["result"])} for entry in record.stale]
+            return Report(
+                record.task(), [dict(entry) for entry in record.history], [dict(note) for note in record.notes], stale
+            )
+
+    def find(self, query: Query) -> tuple[list[Task], str | None]:
+        """One page of tasks, oldest first, and the cursor of the next."""
+        with self._open() as shelf:
+            page: list[Task] = []
+            for record in shelf.oldest_first(query.cursor):
+                if not _answers(record, query):
+                    continue
+                if query.taker is not None and (shelf.is_paused(record.standing.kind) or shelf.holder(record)):
+                    continue
+                if len(page) == query.limit:
+                    return page, page[-1].id
+                page.append(record.line())
+            return page, None
+
+    def shorten(self, ids: Sequence[str]) -> list[str]:
+        """For each whole id its short name."""
+        with self._open() as shelf:
+            return shelf.shorten(ids)
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Tasks by kind and state."""
+        with self._open() as shelf:
+            rows: dict[str, dict[str, int]] = {}
+            for record in shelf.oldest_first():
+                row = rows.setdefault(record.standing.kind, {})
+                row[record.standing.state] = row.get(record.standing.state, 0) + 1
+            return rows
+
+    def tallies(self) -> dict[str, int]:
+        """None: one lock orders all, and there is no drop box."""
+        return {"lost_races": 0, "dropped": 0}
+
+    def overdue(self, limit: int) -> list[Standing]:
+        """Claims whose lease is over and waiting tasks that are due."""
+        with self._open() as shelf:
+            return [record.standing.copy() for record in shelf.overdue(self._clock(), limit)]
+
+    def mend(self, by: str) -> int:  # noqa: ARG002  the seam's words
+        """Nothing here outlives its process, so nothing is left behind."""
+        return 0
+
+    def prune(
+        self,
+        age: float | None,
+        count: int | None,
+        by: str,  # noqa: ARG002  the seam's words
+        *,
+        apply: bool,
+    ) -> dict[str, Any]:
+        """Forget ended tasks that are too old or too many, or tell how many that would be."""
+        with self._open() as shelf:
+            return shelf.prune(None if age is None else self._clock() - round(age * 1000), count, apply)
+
+    def audit(
+        self,
+        by: str,  # noqa: ARG002  the seam's words
+        sweep: Callable[[], object] | None = None,
+        progress: Callable[[str], object] | None = None,  # noqa: ARG002  it takes no time
+    ) -> dict[str, Any]:
+        """Whether what is kept here agrees with itself; there are no names, files or leftovers to be wrong, and nothing to heal."""
+        from collections import Counter
+
+        if sweep is not None:
+            sweep()
+        with self._open() as shelf:
+            began = time.monotonic()
+            found = [
+                {"code": code, "class": "damage", "where": self.url, "task": id, "what": what, "repaired": False}
+                for code, id, what in shelf.audit()
+            ]
+            tasks = sum(1 for _ in shelf.oldest_first())
+        hint = "this is a bug of Taskyard; please report it"
+        return {
+            "verdict": "damaged" if found else "clean",
+            "checked": {"tasks": tasks, "seconds": round(time.monotonic() - began, 3)},
+            "counts": dict(Counter(str(entry["code"]) for entry in found)),
+            "findings": [{**entry, "hint": hint, "did": None} for entry in found],
+        }
+
+    def turn(self, every: float) -> bool:
+        """Whether it is the caller's turn to sweep."""
+        with self._open() as shelf:
+            now = self._clock()
+            if shelf.swept is not None and 0 <= now - shelf.swept < every * 1000:
+                return False
+            shelf.swept = now
+            return True
+
+    def latest(self) -> str:
+        """The cursor of the log's end."""
+        with self._open() as shelf:
+            return str(len(shelf.events))
+
+    def alarm(self) -> float | None:
+        """Seconds until the next lease ends or the next task is due."""
+        with self._open() as shelf:
+            alarm = shelf.alarm()
+            return None if alarm is None else max(0, alarm - self._clock() + 1) / 1000
+
+    def listen(self) -> Heard:
+        """How often something has changed so far."""
+        with self._open() as shelf:
+            return shelf.rings, 0
+
+    def wait(self, seconds: float, heard: Heard) -> Heard:
+        """Return when something has changed since then, or after so many seconds."""
+        with self._open() as shelf:
+            shelf.changed.wait_for(lambda: shelf.rings != heard[0], seconds)
+            return shelf.rings, 0
+
+    def wake(self) -> None:
+        """End every wait on these tasks."""
+        if self._tasks is not None:
+            with self._tasks as shelf:
+                shelf.ring()
+
+    def close(self) -> None:
+        """Let go of the tasks; they vanish with the last one who has them open."""
+        self._tasks = None
+
+    def _lease_end(self, held: Standing) -> int:
+        return self._clock() + round(held.lease * 1000)
+
+
+def _check_keys(shelf: MemoryTasks, drafts: Sequence[Draft]) -> None:
+    """Refuse a key that belongs to another task, or to another draft before it, while nothing is kept yet."""
+    meant: dict[str, tuple[str, Draft]] = {}
+    for new in drafts:
+        if new.key is None:
+            continue
+        known = shelf.keys.get(new.key)
+        owner, first = (
+            (short(known[0]), known[1]) if known else meant.setdefault(new.key, ("that is added with it", new))
+        )
+        if new.kind != first.kind or not draft.same(json.loads(first.payload), json.loads(new.payload)):
+            raise Conflict(
+                f"the key {new.key!r} belongs to task {owner}, which is not the same",
+                hint="the same key must come with the same kind and data; use another key for another task",
+            )
+
+
+def _unblock(shelf: MemoryTasks, done: str, now: int, by: str) -> None:
+    """Let those go on that waited for this task, and for nothing else any more."""
+    for id in sorted(shelf.followers.pop(done, ())):
+        record = shelf.named(id)
+        record.needs.discard(done)
+        if record.needs or record.standing.state is not State.BLOCKED:
+            continue
+        move = moves.unblocked(record.standing, record.until > now)
+        after = record.standing.copy()
+        after.state, after.fence = move.to, move.fence
+        record.standing = after
+        shelf.place(record)
+        due = {"due": times.rfc3339(record.until)} if move.to is State.WAITING else {}
+        shelf.tell(now, move.event, after, by, **due, freed_by=done)
+
+
+def _details(move: Move, until: int) -> dict[str, Any]:
+    """What an event tells beyond who did what to which task."""
+    if move.event in ("failed", "reaped"):
+        details = {"final": move.to is State.FAILED, "reason": move.reason}
+        return {**details, "due": times.rfc3339(until)} if move.to is State.WAITING else details
+    return {} if move.reason is None else {"reason": move.reason}
+
+
+def _note_outcome(record: Record, move: Move, now: int) -> None:
+    if move.outcome is None:
+        return
+    entry = {**record.claim(), "outcome": move.outcome, "reason": move.reason, "at": times.rfc3339(now)}
+    record.history.append({**entry, "workdir": None})
+    if move.outcome == "done":
+        record.result = draft.payload(move.result, "result")
+
+
+def _answers(record: Record, query: Query) -> bool:
+    at = record.standing
+    return (
+        (query.states is None or at.state in query.states)
+        and (query.kinds is None or at.kind in query.kinds)
+        and (query.mission is None or record.draft.mission == query.mission)
+        and (query.worker is None or at.worker == query.worker)
+        and (query.taker is None or at.assignee in (None, query.taker))
+    )

@@ -1,0 +1,287 @@
+"""Putting tasks in: one in one statement, many by COPY through a temporary table; all of them or none."""
+
+from __future__ import annotations
+
+import json
+from copy import copy
+
+from taskyard.core import draft as drafts_module
+from taskyard.core import ids, task_names, times
+from taskyard.core.errors import Conflict
+from taskyard.core.task import State, Task
+from taskyard.stores.postgres import driver, queries
+from taskyard.stores.postgres.context import only, patterns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from taskyard.core.draft import Draft
+    from taskyard.stores.postgres.context import Context
+    from taskyard.stores.postgres.read import Reader
+
+COLUMNS = (
+    "place", "tick", "chance", "kind", "priority", "assignee", "max_attempts", "own_lease", "uses", "title", "mission",
+    "key", "digest", "after", "unmet", "verify", "not_before", "delay", "data",
+)  # fmt: skip
+_FEW = 50  # tasks up to which arrays are faster than a temporary table
+_TICKFUL = 100_000  # tasks of one tick: their chances rise in steps, and must not come to the end
+_TRIES = 5
+_FIRST_KEPT = (
+    600_000  # milliseconds that the token of an add is kept: it is looked for when the add is said again, at once
+)
+_AGAIN_KEPT = 86_400_000  # the same of one that was said again: the first may be on its way in a pooler that is frozen
+
+
+class Raced(Exception):
+    """Somebody else took one of the keys, or ended one of the tasks to come after, in the middle of this."""
+
+
+class Adder:
+    """Adds for one store."""
+
+    def __init__(self, context: Context, reader: Reader) -> None:
+        self._context = context
+        self._reader = reader
+
+    def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
+        """Keep new tasks, in this order; a draft whose key is known gives the task that has it."""
+        if not drafts:
+            return []
+        for _ in range(_TRIES):
+            try:
+                return self._try(Batch(drafts), by)
+            except Raced:
+                continue
+        raise Conflict("the tasks that are named here keep moving under other hands", hint="try again")
+
+    def _try(self, batch: Batch, by: str) -> list[Task]:
+        tasks: list[Task] = self._context.pool.attempt(
+            lambda connection: self._once_only(connection, batch, by), lambda connection: self._lost(connection, batch)
+        )
+        return tasks
+
+    def _lost(self, connection: Connection[Any], batch: Batch) -> list[Task] | None:
+        """The tasks, if they are there though the answer was lost; else they are to be added with a token that is kept for longer."""
+        batch.kept = _AGAIN_KEPT
+        return self._found(connection, batch)
+
+    def _once_only(self, connection: Connection[Any], batch: Batch, by: str) -> list[Task]:
+        """Add, unless the same was said before on a connection that is lost, and is made only now."""
+        try:
+            return self._once(connection, batch, by)
+        except driver.module().errors.UniqueViolation as error:
+            found = self._found(connection, batch) if driver.was_said(error) else None
+            if found is None:
+                raise
+            return found
+
+    def _once(self, connection: Connection[Any], batch: Batch, by: str) -> list[Task]:
+        if batch.is_plain:  # one statement is a transaction by itself, and one round trip
+            return self._tasks(connection, batch, self._insert(connection, batch, by))
+        with connection.transaction():
+            self._know_keys(connection, batch)
+            self._resolve(connection, batch)
+            return self._tasks(connection, batch, self._insert(connection, batch, by))
+
+    def _insert(self, connection: Connection[Any], batch: Batch, by: str) -> dict[int, tuple[str, str, int | None]]:
+        new = batch.new()
+        token = None if driver.is_traceable(connection) else batch.token
+        values: dict[str, Any] = {"project": self._context.project, "by": by, "token": token, "kept": batch.kept}
+        text = queries.load("add")
+        if len(new) <= _FEW:
+            rows = list(zip(*map(batch.row, new), strict=True)) or [()] * len(COLUMNS)
+            values |= {name: list(column) for name, column in zip(COLUMNS, rows, strict=True)}
+            given = text["given_arrays"]
+        else:
+            driver.say(connection, text["make_incoming"], {})
+            with connection.cursor().copy(text["copy_incoming"]) as copy:
+                for place in new:
+                    copy.write_row(batch.row(place))
+            given = text["given_table"]
+        found = driver.say(connection, f"WITH {given},\n{text['add']}", values)
+        made = {place: (id, state, due) for place, id, state, due in found}
+        if len(new) > _FEW:
+            driver.say(connection, text["drop_incoming"], {})  # the transaction may be the caller's, and go on
+        if len(made) < len(new):
+            raise Raced
+        if made:
+            self._context.now = ids.created(made[new[-1]][0])
+        return made
+
+    def _know_keys(self, connection: Connection[Any], batch: Batch) -> None:
+        """Find the tasks that have these keys, and refuse a key that means another task."""
+        keys = batch.check_keys()
+        if not keys:
+            return
+        for key, id, kind, digest in self._context.on(connection, "add", "known_keys", {"keys": keys}):
+            for place in batch.with_key(key):
+                batch.compare(place, ids.short(id), kind, digest)
+                batch.known[place] = id
+
+    def _resolve(self, connection: Connection[Any], batch: Batch) -> None:
+        """Find the tasks that the new ones come after, and lock those that are not done until the edges are there."""
+        new = [batch.drafts[place] for place in batch.new() if batch.drafts[place].after]
+        wanted = list(dict.fromkeys(pattern for draft in new for pattern in draft.after))
+        if not wanted:
+            return
+        found: dict[str, list[str]] = {pattern: [] for pattern in wanted}
+        done: set[str] = set()
+        for place, id, is_done in self._context.on(connection, "add", "named", patterns(wanted)):
+            found[wanted[place - 1]].append(id)
+            if is_done:
+                done.add(id)
+        whole = {pattern: only(pattern, matches) for pattern, matches in found.items()}
+        unmet = sorted(set(whole.values()) - done, key=ids.age_key)
+        if unmet:
+            values = {"ids": unmet, "ages": [ids.age_key(id) for id in unmet]}
+            self._context.on(connection, "moves", "lock_open", values)  # in order, so that no two wait for each other
+            if {row[0] for row in self._context.on(connection, "moves", "mark_followed", values)} != set(unmet):
+                raise Raced
+        for draft in new:
+            draft.after = tuple(dict.fromkeys(whole[pattern] for pattern in draft.after))
+        batch.unmet = set(unmet)
+
+    def _found(self, connection: Connection[Any], batch: Batch) -> list[Task] | None:
+        """The tasks of this batch if it was kept and only the answer was lost."""
+        values = {
+            "since": ids.age_at(self._context.now - 60_000),
+            "chances": [batch.chances[place] for place in batch.new()],
+        }
+        by_chance = {row[0][-8:]: row[0] for row in self._context.on(connection, "add", "added_before", values)}
+        if not by_chance:
+            return None
+        tasks = []
+        there = self._reader.tasks(connection, sorted({*batch.known.values(), *by_chance.values()}))
+        for place in range(len(batch.drafts)):
+            id = batch.known.get(place) or by_chance.get(batch.chances[batch.first(place)])
+            if id not in there:
+                raise task_names.unknown(batch.drafts[place].kind)
+            tasks.append(copy(there[id]))
+            tasks[-1].created = place not in batch.known and batch.first(place) == place
+        return tasks
+
+    def _tasks(
+        self, connection: Connection[Any], batch: Batch, made: dict[int, tuple[str, str, int | None]]
+    ) -> list[Task]:
+        tasks = []
+        # On the connection that the add has: there may be no other.
+        known = self._reader.tasks(connection, sorted(set(batch.known.values())))
+        for place, draft in enumerate(batch.drafts):
+            if place in made:
+                tasks.append(self._task(draft, *made[place]))
+                continue
+            if place not in batch.known:
+                tasks.append(self._task(draft, *made[batch.first(place)]))
+            elif batch.known[place] in known:
+                tasks.append(copy(known[batch.known[place]]))
+            else:
+                raise Raced  # it was pruned in this moment, and its key with it
+            tasks[-1].created = False
+        return tasks
+
+    def _task(self, draft: Draft, id: str, state: str, due: int | None) -> Task:
+        policy = self._context.policy
+        begins = due if state == "waiting" or draft.not_before is None else draft.not_before
+        return Task(
+            id=id,
+            kind=draft.kind,
+            title=draft.title,
+            state=State(state),
+            priority=draft.priority,
+            data=json.loads(draft.payload),
+            not_before=None if begins is None else times.rfc3339(begins),
+            after=draft.after,
+            key=draft.key,
+            verify=draft.verify,
+            mission=draft.mission,
+            assignee=draft.assignee,
+            uses=draft.uses,
+            max_attempts=policy.max_attempts if draft.max_attempts is None else draft.max_attempts,
+            fence=0,
+        )
+
+
+class Batch:
+    """Tasks that go in together: what each is called before it has an id, and which of them are there already."""
+
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        self.drafts = drafts
+        self.known: dict[int, str] = {}
+        """Those whose key is known, by their place, with the task that has it."""
+        self.unmet: set[str] = set()
+        self.chances = _chances(len(drafts))
+        self.token = driver.new_token()
+        self.kept = _FIRST_KEPT
+        self._keyed: dict[str, list[int]] = {}
+        for place, draft in enumerate(drafts):
+            if draft.key is not None:
+                self._keyed.setdefault(draft.key, []).append(place)
+        self._digests: dict[int, str] = {}
+        self.is_plain = len(drafts) == 1 and not drafts[0].key and not drafts[0].after
+
+    def new(self) -> list[int]:
+        """The places of tasks that are to be made: each key's first, if it is not known."""
+        return [place for place in range(len(self.drafts)) if place not in self.known and self.first(place) == place]
+
+    def first(self, place: int) -> int:
+        """The place of the first draft with the same key, which may be this one."""
+        key = self.drafts[place].key
+        return place if key is None else self._keyed[key][0]
+
+    def with_key(self, key: str) -> list[int]:
+        """The places of the drafts with this key."""
+        return self._keyed[key]
+
+    def check_keys(self) -> list[str]:
+        """All keys; `Conflict` where two drafts have the same one and are not the same."""
+        for places in self._keyed.values():
+            first = self.drafts[places[0]]
+            for place in places[1:]:
+                self.compare(place, "that is added with it", first.kind, self.digest(places[0]))
+        return list(self._keyed)
+
+    def compare(self, place: int, owner: str, kind: str, digest: str) -> None:
+        """Refuse a draft whose key belongs to another task."""
+        draft = self.drafts[place]
+        if draft.kind != kind or self.digest(place) != digest:
+            raise Conflict(
+                f"the key {draft.key!r} belongs to task {owner}, which is not the same",
+                hint="the same key must come with the same kind and data; use another key for another task",
+            )
+
+    def digest(self, place: int) -> str:
+        """What stands for the draft's data: the same for data that is the same as JSON."""
+        if place not in self._digests:
+            self._digests[place] = drafts_module.digest(self.drafts[place].payload)
+        return self._digests[place]
+
+    def row(self, place: int) -> tuple[Any, ...]:
+        """The draft's values, in the order of COLUMNS."""
+        draft = self.drafts[place]
+        unmet = sorted(self.unmet.intersection(draft.after))
+        return (
+            place, place // _TICKFUL, self.chances[place], draft.kind, draft.priority, draft.assignee, draft.max_attempts, draft.lease,
+            _json(draft.uses), draft.title, draft.mission, draft.key, None if draft.key is None else self.digest(place),
+            _json(draft.after), _json(unmet), draft.verify, draft.not_before, round(draft.delay * 1000), draft.payload,
+        )  # fmt: skip
+
+
+def _json(values: Sequence[str]) -> str | None:
+    return drafts_module.compact(list(values)) if values else None
+
+
+def _chances(number: int) -> list[str]:
+    """The chance of each id: at random, and rising within a tick, so that ids sort as the batch does."""
+    texts = []
+    chance = 0
+    for place in range(number):
+        if place % _TICKFUL == 0:
+            chance = ids.chance(40) % ((1 << 40) - (1 << 34))
+        elif number > 1:
+            chance += 1 + ids.chance(16)
+        texts.append(ids.base32(chance, 8))
+    return texts

@@ -1,0 +1,113 @@
+"""Whether a database is a safe place for a yard: what the server is and how it is set, by asking it."""
+
+from __future__ import annotations
+
+import time
+
+from taskyard.core.diagnosis import Diagnosis, Finding, green, refuse, warn
+from taskyard.core.errors import TaskyardError
+from taskyard.stores.postgres import driver, schema
+from taskyard.stores.postgres.address import Address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+    from taskyard.stores.postgres.watched_connection import WatchedConnection
+
+OLDEST = 14  # the server's release
+_SKEW = 5.0  # seconds that nobody notices
+
+
+def examine(url: str) -> Diagnosis:
+    """All findings; a server that cannot be reached is `Unavailable`."""
+    address = Address(url)
+    with driver.connect(address) as connection:
+        checks = (_release, _durability, _role, _rights, _clock)
+        try:
+            findings = [_pooler(connection, address), *(check(connection) for check in checks)]
+            return Diagnosis(address.label, [*findings, _project(connection, address)])
+        except driver.module().Error as error:
+            raise driver.refusal(error, connection, address) from None
+
+
+def _setting(connection: Connection[Any], name: str) -> str:
+    row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def _pooler(connection: WatchedConnection, address: Address) -> Finding:
+    if connection.pid is not None:
+        return green("pooler", "no pooler stands before the server")
+    if address.pooler is not None:
+        return green("pooler", f"a pooler stands before the server, said to be one of {address.pooler}s")
+    reason = (
+        "a pooler stands before the server, and is taken for one of transactions: who waits has to look, now and then"
+    )
+    return warn(
+        "pooler", reason, "say which in the URL: pooler=transaction (perhaps with listen=URL), or pooler=session"
+    )
+
+
+def _rights(connection: Connection[Any]) -> Finding:
+    row = connection.execute("SELECT has_database_privilege(current_database(), 'TEMP')").fetchone()
+    if row is None or not row[0]:
+        reason = "this role cannot make temporary tables, which adds of more than 50 tasks at once, prune and copy need"
+        return warn("rights", reason, "have the database's owner say GRANT TEMPORARY ON DATABASE ... TO this role")
+    return green("rights", "this role can make the temporary tables that adding many needs")
+
+
+def _release(connection: Connection[Any]) -> Finding:
+    major = connection.info.server_version // 10_000
+    if major < OLDEST:
+        return refuse("release", f"PostgreSQL {major} is too old", f"use {OLDEST} or newer", release=major)
+    return green("release", f"PostgreSQL {major}", release=major)
+
+
+def _durability(connection: Connection[Any]) -> Finding:
+    settings = {name: _setting(connection, name) for name in ("fsync", "full_page_writes", "synchronous_commit")}
+    if settings["fsync"] == "off" or settings["full_page_writes"] == "off":
+        reason = (
+            "the server may lose or tear what was committed, when the power goes (fsync or full_page_writes is off)"
+        )
+        return warn("durability", reason, "turn both on, but for tests", **settings)
+    if settings["synchronous_commit"] == "off":
+        reason = "the last moments before a crash of the server may be lost (synchronous_commit is off)"
+        return warn("durability", reason, "turn it on for this role or database", **settings)
+    return green("durability", "what is committed survives a power cut", **settings)
+
+
+def _role(connection: Connection[Any]) -> Finding:
+    row = connection.execute("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user").fetchone()
+    if row is not None and row[0]:
+        reason = "this role can reach every project in the database"
+        return warn("role", reason, "give workers a role of their own, as docs/postgres.md tells")
+    return green("role", "this role is bound by the rules of the database")
+
+
+def _clock(connection: Connection[Any]) -> Finding:
+    before = time.time()
+    row = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
+    after = time.time()
+    assert row is not None  # an expression always gives one
+    skew = float(row[0]) - (before + after) / 2
+    measured = {"skew": round(skew, 3), "round_trip": round(after - before, 4)}
+    if abs(skew) > _SKEW + (after - before):
+        reason = f"the database's clock differs from this machine's by {skew:+.1f} s; leases go by the database's"
+        return warn("clock", reason, "set both by NTP", **measured)
+    return green("clock", f"the clocks agree to {abs(skew):.3f} s", **measured)
+
+
+def _project(connection: Connection[Any], address: Address) -> Finding:
+    try:
+        schema.greet(connection, address)
+    except driver.module().errors.InsufficientPrivilege as error:
+        meant = driver.meaning(error, connection, address)
+        assert isinstance(meant, TaskyardError)  # a refusal
+        return refuse("project", meant.message, meant.hint or "")
+    except TaskyardError as error:
+        connection.rollback()
+        return warn("project", error.message, error.hint or "make it with taskyard init")
+    return green("project", f"the project {address.project} is there, with a schema that this version knows")

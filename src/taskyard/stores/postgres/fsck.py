@@ -1,0 +1,42 @@
+"""The proof that every task is in one legal state.
+
+Moves are transactions, so there is nothing that a repair could finish: what is found was done by other hands, or is a bug.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.stores.postgres.context import Context
+
+HINT = "somebody has changed the tables by hand, or this is a bug of Taskyard; look at its rows, and restore them from a backup"
+
+
+def audit(context: Context) -> dict[str, Any]:
+    """The `verdict`, what was `checked`, and the `findings`, all of one moment."""
+    began = time.monotonic()
+    findings = [
+        {
+            "code": code,
+            "class": "damage",
+            "where": context.address.label,
+            "task": id,
+            "what": what,
+            "hint": HINT,
+            "did": None,
+            "repaired": False,
+        }
+        for code, id, what in context.run("fsck", "audit")
+    ]
+    [(tasks, events)] = context.run("fsck", "count")
+    return {
+        "verdict": "damaged" if findings else "clean",
+        "checked": {"tasks": tasks, "events": events, "seconds": round(time.monotonic() - began, 3)},
+        "counts": dict(Counter(str(entry["code"]) for entry in findings)),
+        "findings": findings,
+    }

@@ -1,0 +1,92 @@
+"""The log, read by snapshots: a cursor says what could be seen when it was given, so nothing that commits late is missed.
+
+A cursor is `epoch/seen` at the end of a reading, and `epoch/seen/now/xid/n` in the middle of one: `seen` and `now` are
+snapshots of the database, and the event last given is the n-th, of transaction xid.
+"""
+
+from __future__ import annotations
+
+import json
+
+from taskyard.core import times
+from taskyard.core.errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.store import Trail
+    from taskyard.stores.postgres.context import Context
+
+_NOTHING = "1:1:"  # a snapshot that could see no transaction of ours
+_SNAPSHOT = frozenset("0123456789:,")
+
+
+class LogReader:
+    """The log of one store."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def latest(self) -> str:
+        """The cursor of the log's end."""
+        return f"{self._context.epoch}/{self._context.run('read', 'latest')[0][0]}"
+
+    def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
+        """What happened, in order, and the cursor to go on from."""
+        seen, now, position = self._parse(trail.cursor)
+        xid, n = (None, None) if position is None else position
+        values = {
+            "seen": seen,
+            "now": now,
+            "xid": xid,
+            "n": n,
+            "task": trail.task,
+            "worker": trail.worker,
+            "kind": trail.kind,
+            "since": trail.since,
+            "events": None if trail.events is None else sorted(trail.events),
+            "limit": trail.limit,
+        }
+        found = self._context.run("read", "log", values)
+        now = now or found[0][0]
+        page = [row[1:] for row in found if row[1] is not None]
+        if len(page) < trail.limit:
+            cursor = f"{self._context.epoch}/{now}"
+        else:
+            cursor = f"{self._context.epoch}/{seen}/{now}/{page[-1][0]}/{page[-1][1]}"
+        page.sort(key=lambda row: row[1])  # a transaction of long standing may tell of what came after others began
+        return [_event(row) for row in page], cursor
+
+    def _parse(self, cursor: str | None) -> tuple[str, str | None, tuple[str, str] | None]:
+        if not cursor:
+            return _NOTHING, None, None
+        epoch, *rest = cursor.split("/")
+        if (
+            len(rest) not in (1, 4)
+            or not all(part and _SNAPSHOT.issuperset(part) for part in rest)
+            or not epoch.isdigit()
+        ):
+            raise Invalid(f"not a cursor: {ascii(cursor)[:60]}", hint="give the 'cursor' of the answer before")
+        if int(epoch) != self._context.epoch or any(part.count(":") != 2 for part in rest[:2]):
+            raise Invalid(
+                "this cursor is of another time: the database was set back since, or it is of another yard",
+                hint="read the log without a cursor, or from a moment on (since)",
+            )
+        if len(rest) == 1:
+            return rest[0], None, None
+        return rest[0], rest[1], (rest[2], rest[3])
+
+
+def _event(row: tuple[Any, ...]) -> dict[str, Any]:
+    _, _, at, event, task, kind, fence, worker, by, more = row
+    told = {
+        "at": times.rfc3339(at),
+        "event": event,
+        "task": task,
+        "fence": fence,
+        "kind": kind,
+        "worker": worker,
+        "by": by,
+    }
+    return told if more is None else {**told, **json.loads(more)}

@@ -1,0 +1,105 @@
+"""Reading: one task, many, and how many."""
+
+from __future__ import annotations
+
+from taskyard.core import ids, task_names
+from taskyard.core.draft import compact
+from taskyard.core.task import State, Task
+from taskyard.stores.postgres import rows
+from taskyard.stores.postgres.context import place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from psycopg import Connection
+
+    from taskyard.core.task import Standing
+    from taskyard.store import Query, Report
+    from taskyard.stores.postgres.context import Context
+
+
+class Reader:
+    """Looks at one store."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def stand(self, id: str) -> Standing:
+        """Where the one task that fits this pattern stands now."""
+        context = self._context
+        whole = context.named(id)
+        found = context.run("read", "stand", place(whole))
+        if not found:
+            raise task_names.unknown(id)
+        standing = rows.standing(found[0], context.policy)
+        if standing.state in (State.BLOCKED, State.CANCELLED):
+            standing.unmet = tuple(row[0] for row in context.run("moves", "needs", {"id": whole}))
+        return standing
+
+    def get(self, id: str) -> Report:
+        """All about the one task that fits this pattern."""
+        found = self._context.run("read", "get", place(self._context.named(id)))
+        if not found:
+            raise task_names.unknown(id)
+        return rows.report(found[0], self._context.policy)
+
+    def tasks(self, connection: Connection[Any], wanted: list[str]) -> dict[str, Task]:
+        """The tasks of these whole ids that are there, on this connection, with one statement."""
+        found = self._context.on(connection, "read", "tasks", {"ids": wanted}) if wanted else []
+        return {row[0]: rows.task(row, self._context.policy) for row in found}
+
+    def held(self, worker: str) -> list[Standing]:
+        """Every claim that a worker of this name holds, oldest task first."""
+        found = self._context.run("read", "held", {"worker": worker})
+        return [rows.standing(row, self._context.policy) for row in found]
+
+    def find(self, query: Query) -> tuple[list[Task], str | None]:
+        """One page of tasks, oldest first, and the cursor of the next."""
+        states = frozenset(State) if query.states is None else query.states
+        values = {
+            "states": [str(state) for state in states],
+            "kinds": None if query.kinds is None else sorted(query.kinds),
+            "mission": query.mission,
+            "worker": query.worker,
+            "taker": query.taker,
+            "past": "" if query.cursor is None else ids.age_key(query.cursor),
+            "limit": query.limit + 1,
+        }
+        found = self._context.run("read", "find", values)
+        page = [_line(row) for row in found[: query.limit]]
+        return page, page[-1].id if len(found) > query.limit else None
+
+    def dropped_under(self, name: str) -> list[str]:
+        """The tasks that were dropped under this name; else those under one that ends so after an agent's own word and `_`."""
+        said = compact(name)
+        found = self._context.run("read", "dropped_under", {"name": said, "tail": compact(f"_{name}")[1:]})
+        exact = [id for id, own in found if own == said]
+        return exact or [id for id, _ in found]
+
+    def shorten(self, wanted: Sequence[str]) -> list[str]:
+        """For each id its short name, by a look into the ids' own segments."""
+        return ids.shorten(wanted, self._context.alike(wanted)) if wanted else []
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Tasks by kind and state."""
+        counted: dict[str, dict[str, int]] = {}
+        for kind, state, number in self._context.run("read", "counts"):
+            counted.setdefault(kind, {})[state] = number
+        return counted
+
+
+def _line(row: tuple[Any, ...]) -> Task:
+    id, kind, title, state, priority, worker, mission, assignee, fence = row
+    return Task(
+        id=id,
+        kind=kind,
+        title=title,
+        state=State(state),
+        priority=priority,
+        worker=worker,
+        mission=mission,
+        assignee=assignee,
+        fence=fence,
+    )

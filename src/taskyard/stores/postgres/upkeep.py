@@ -1,0 +1,113 @@
+"""The janitor's side: what is overdue, whose turn it is, partitions, and letting ended tasks go."""
+
+from __future__ import annotations
+
+import time
+
+from taskyard.core import ids
+from taskyard.core.errors import Unavailable
+from taskyard.stores.postgres import rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from psycopg import Connection
+
+    from taskyard.core.task import Standing
+    from taskyard.stores.postgres.context import Context
+
+_MENDED_EVERY = 3600.0  # seconds between two looks at the partitions: each is good for twelve days
+_REFUSED_EVERY = 600.0  # the same after one in vain: whoever comes behind it waited for its lock as well
+_NEVER = 10**15  # milliseconds, or tasks: more than there are
+
+
+class Upkeep:
+    """Housekeeping of one store."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._alarm: float | None = None
+        self._mend_at = 0.0
+
+    def overdue(self, limit: int) -> list[Standing]:
+        """Claims whose lease is over and waiting tasks that are due."""
+        found = self._context.run("upkeep", "overdue", {"limit": limit})
+        if found[0][0]:
+            self._context.took_over()
+            found = self._context.run("upkeep", "overdue", {"limit": limit})
+        left = found[0][1]
+        self._alarm = None if left is None else time.monotonic() + max(0, left + 1) / 1000
+        return [rows.standing(row[2:], self._context.policy) for row in found if row[2] is not None]
+
+    def alarm(self) -> float | None:
+        """Seconds until the next lease ends or the next task is due, as far as the last `overdue` saw."""
+        return None if self._alarm is None else max(0.0, self._alarm - time.monotonic())
+
+    def turn(self, every: float) -> bool:
+        """Whether it is the caller's turn to sweep; never while all connections are in use, because a heartbeat may ask."""
+        if self._context.pool.is_full:
+            return False
+        return bool(self._context.run("upkeep", "turn", {"every": round(every * 1000)}))
+
+    def mend(self) -> int:
+        """Keep partitions ahead and none that is empty, and let go what the settings say is kept no longer: now and then."""
+        now = time.monotonic()
+        if now < self._mend_at:
+            return 0
+        self._mend_at = now + _MENDED_EVERY
+        changed = 0
+        for duty in (self._make_windows, self._drop_windows, self._retain, self._forget):
+            try:
+                for number in duty():
+                    changed += number
+            except Unavailable:  # locked for the moment, or not this role's: the others must not suffer for it
+                self._mend_at = now + _REFUSED_EVERY
+        return changed
+
+    def _make_windows(self) -> Iterator[int]:
+        """Make what is missing, each partition in a transaction of its own."""
+        while made := self._context.run("upkeep", "make_windows")[0][0]:
+            yield made
+
+    def _drop_windows(self) -> Iterator[int]:
+        """Drop what is past and empty."""
+        yield self._context.run("upkeep", "drop_windows")[0][0]
+
+    def _retain(self) -> Iterator[int]:
+        """Let go what the settings say is kept no longer."""
+        kept = self._context.retention
+        if kept.age is not None or kept.count is not None:
+            yield self.prune(kept.age, kept.count, apply=True)["tasks"]
+
+    def _forget(self) -> Iterator[int]:
+        """Let go of tokens and heartbeats that count no more."""
+        for name in ("forget_tokens", "forget_heartbeats"):
+            self._context.run("upkeep", name)
+        yield 0
+
+    def prune(self, age: float | None, count: int | None, *, apply: bool) -> dict[str, Any]:
+        """Let ended tasks go that are too old or too many, or tell how many that would be."""
+        context = self._context
+        limits = {
+            "age": _NEVER if age is None else round(age * 1000),
+            "count": _NEVER if count is None else count,
+        }
+
+        def once(connection: Connection[Any]) -> dict[str, Any]:
+            with connection.transaction():
+                context.on(connection, "upkeep", "choose_doomed", limits)
+                while context.on(connection, "upkeep", "spare_needed"):
+                    pass
+                tasks, oldest, events = context.on(connection, "upkeep", "count_doomed", limits)[0]
+                if apply:
+                    for name in ("prune_ended", "prune_records", "prune_keys", "prune_needs"):
+                        context.on(connection, "upkeep", name)
+                    if age is not None:
+                        context.on(connection, "upkeep", "prune_events", limits)
+                made = None if oldest is None else ids.created("0000" + oldest)
+                return {"tasks": tasks, "events": events, "oldest": made, "archives": [], "applied": apply}
+
+        told: dict[str, Any] = context.pool.attempt(once)
+        return told

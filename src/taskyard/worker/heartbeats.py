@@ -1,0 +1,202 @@
+"""Heartbeats beside the work: which claims are held, when each is due for a beat, and which of them are gone.
+
+Commands run in processes of their own, so a thread of the worker beats for them. A handler in Python may hold the
+interpreter for as long as it likes, and no thread would get a word in: for those the beats come from a companion
+process, which asks the system whether the worker still runs. A worker that is stopped must lose its claims.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from taskyard.core.errors import ClaimLost, NotFound, TaskyardError
+from taskyard.core.times import ticks
+from taskyard.yard.claim import BEATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from taskyard.worker.job import Job
+    from taskyard.yard import Yard
+    from taskyard.yard.claim import Claim
+
+LOOK_EVERY = 1.0  # seconds: how soon a task that was cancelled is noticed
+STOP_GRACE = 1e9  # seconds that work gets to stop after its claim was lost: as long as its command's own grace
+
+
+class Beats(Protocol):
+    """Keeps claims alive, and stops the work on those that are gone."""
+
+    def hold(self, jobs: Sequence[Job]) -> None:
+        """Beat for these jobs from now on."""
+
+    def drop(self, jobs: Sequence[Job]) -> None:
+        """They have ended."""
+
+    def close(self) -> None:
+        """Beat no more."""
+
+
+class Held:
+    """One claim that is kept alive."""
+
+    __slots__ = ("beat_at", "every", "look_at")
+
+    def __init__(self, lease: float) -> None:
+        self.every = lease / BEATS
+        self.beat_at = ticks() + self.every
+        self.look_at = 0.0
+        self.look_again()
+
+    def look_again(self) -> None:
+        """The next look: soon enough to notice a cancel, and to beat in time."""
+        self.look_at = ticks() + min(LOOK_EVERY, self.every)
+
+
+class Heartbeats:
+    """The claims that are held, and their beats."""
+
+    def __init__(
+        self,
+        claim: Callable[[str], Claim | None],
+        lost: Callable[[str], None],
+        may_beat: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._claim = claim
+        self._held: dict[str, Held] = {}
+        self._lock = threading.Lock()
+        self._lost = lost
+        self._may_beat = may_beat
+        self._change = threading.Event()
+        self._until: float | None = 0.0
+        self._tend_at = 0.0
+        self._over = False
+
+    def add(self, handle: str, lease: float) -> None:
+        """Beat for this claim; it is asked for by its handle when it is first due."""
+        held = Held(lease)
+        with self._lock:
+            self._held[handle] = held
+        if self._until is None or held.look_at < self._until:
+            self._change.set()
+
+    def remove(self, handle: str) -> None:
+        """Beat for this claim no more."""
+        with self._lock:
+            self._held.pop(handle, None)
+
+    def run(self) -> None:
+        """Look after what is held until `stop`."""
+        idle = False
+        while not self._over:
+            pause = self.due_in()
+            if pause is None and not idle:
+                pause = LOOK_EVERY  # short tasks come one after the other: waking up for each of them is not worth it
+            idle = pause is None
+            self._until = None if pause is None else ticks() + pause
+            if self._change.wait(pause):
+                self._change.clear()
+            self.turn()
+
+    def stop(self) -> None:
+        """Have `run` return."""
+        self._over = True
+        self._change.set()
+
+    def due_in(self) -> float | None:
+        """Seconds until something is to be done, or None where nothing is held."""
+        with self._lock:
+            soonest = min((one.look_at for one in self._held.values()), default=None)
+        return None if soonest is None else max(0.0, soonest - ticks())
+
+    def turn(self) -> None:
+        """Look after every claim that is due for it."""
+        now = ticks()
+        with self._lock:
+            due = [(handle, one) for handle, one in self._held.items() if one.look_at <= now]
+        looked = self._looked_up(due)
+        for handle, one, claim, held in looked:
+            if held and self._has_beaten(one, claim):
+                one.look_again()
+            else:
+                self.remove(handle)
+                self._lost(handle)
+        if looked and now >= self._tend_at:
+            self._tend(looked[0][2].yard, now)
+
+    def _tend(self, yard: Yard, now: float) -> None:
+        """Do the janitor's share: where every worker is busy none asks for a task, and a dead one's would stay where it is."""
+        self._tend_at = now + yard.policy.sweep_every
+        try:
+            yard._tend()
+        except TaskyardError:
+            pass  # the next look tries again
+
+    def _looked_up(self, due: list[tuple[str, Held]]) -> list[tuple[str, Held, Claim, bool]]:
+        """Each with its claim, and whether that holds; none while the store is away, and those are looked at again."""
+        try:
+            asked = [(handle, one, self._claim(handle)) for handle, one in due]
+            known = [(handle, one, claim) for handle, one, claim in asked if claim is not None]  # else dropped just now
+            # Looked at before they beat: a claim that its own command has ended is no late verb to log.
+            alive = known[0][2].yard._store.holding([claim._parsed() for _, _, claim in known]) if known else []
+        except TaskyardError:
+            for _, one in due:
+                one.look_again()
+            return []
+        return [(*each, held) for each, held in zip(known, alive, strict=True)]
+
+    def _has_beaten(self, one: Held, claim: Claim) -> bool:
+        """Whether the claim is alive after this; it beats if that is due."""
+        try:
+            if ticks() + min(LOOK_EVERY, one.every) / 2 >= one.beat_at and self._may_beat():
+                claim.heartbeat()
+                one.beat_at = ticks() + one.every
+        except (ClaimLost, NotFound):
+            return False
+        except TaskyardError:
+            pass  # away; the next look tries again
+        return True
+
+
+class ThreadBeats:
+    """Beats from a thread of this process."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._pulse = Heartbeats(self._claim, lambda handle: lose(self._jobs.get(handle)))
+        self._thread = threading.Thread(target=self._pulse.run, name="heartbeats", daemon=True)
+        self._thread.start()
+
+    def hold(self, jobs: Sequence[Job]) -> None:
+        """Beat for these jobs from now on."""
+        for job in jobs:
+            self._jobs[job.handle] = job
+            self._pulse.add(job.handle, job.claim.lease)
+
+    def drop(self, jobs: Sequence[Job]) -> None:
+        """They have ended."""
+        for job in jobs:
+            self._jobs.pop(job.handle, None)
+            self._pulse.remove(job.handle)
+
+    def _claim(self, handle: str) -> Claim | None:
+        job = self._jobs.get(handle)
+        return None if job is None else job.claim
+
+    def close(self) -> None:
+        """Beat no more."""
+        self._pulse.stop()
+        self._thread.join()
+
+
+def lose(job: Job | None) -> None:
+    """Stop the work on a claim that is gone; unless the work itself has ended it, and is only finishing."""
+    if job is None:
+        return
+    try:
+        if job.claim.was_settled():
+            return
+    except TaskyardError:
+        pass  # what cannot be looked up is not ours any more
+    job.stop(STOP_GRACE, lost=True)

@@ -1,0 +1,64 @@
+"""The janitor's work, one bounded share at a time: take in what was dropped, give back what the dead left, wake what is due.
+
+Every command and every worker does a share of it, so no daemon is needed; a janitor of its own only makes it prompter.
+"""
+
+from __future__ import annotations
+
+from taskyard.core import moves
+from taskyard.core.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.core.task import Standing
+    from taskyard.store import Store
+
+_RETURNED = "another program gave it back before its lease was over"
+SHARE = 200  # moves in one unasked sweep, so that nobody's command stalls on another's mess
+INTAKE = 500  # dropped files that one look, or one unasked sweep, takes in for the same reason
+
+
+class Swept:
+    """What a sweep did."""
+
+    __slots__ = ("mended", "reaped", "taken", "woken")
+
+    def __init__(self) -> None:
+        self.mended = 0
+        self.taken = 0
+        self.reaped = 0
+        self.woken = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.taken or self.reaped or self.woken or self.mended)
+
+    def as_dict(self) -> dict[str, int]:
+        """The counts by name."""
+        return {"taken": self.taken, "reaped": self.reaped, "woken": self.woken, "mended": self.mended}
+
+
+def sweep(store: Store, by: str, limit: int = SHARE, *, mend: bool = False, intake: int | None = None) -> Swept:
+    """Make at most so many overdue moves, and take in at most so many files; safe beside any number of others doing the same.
+
+    Without a limit all that was dropped is taken in: nobody hears "nothing ready" beside a full drop box.
+    """
+    swept = Swept()
+    if mend:
+        swept.mended = store.mend(by)
+    swept.taken = store.intake(by, intake)
+    overdue = store.overdue(limit)
+    for standing in overdue:
+        if standing.state is State.PROCESSING:
+            swept.reaped += reap(store, standing, by)
+    due = [standing for standing in overdue if standing.state is not State.PROCESSING]
+    swept.woken = sum(store.shift_many([(standing, moves.woken(standing)) for standing in due], by))
+    return swept
+
+
+def reap(store: Store, standing: Standing, by: str) -> bool:
+    """Whether the claim was given up, because its lease is over or its worker dead."""
+    if standing.returned:
+        return store.shift(standing, moves.released(standing, reason=_RETURNED), by, lapsed=True)
+    why = f"the lease of {standing.lease:g} s ended without a heartbeat from {standing.worker}"
+    reason = f"the worker {standing.worker} died" if standing.dead else why
+    return store.shift(standing, moves.crashed(standing, store.policy, reason), by, lapsed=True)
