@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
+from taskyard.doors.cli.sh import client
 from tests.conftest import taken, wait_until
 from tests.hostile import imports, verbs
 from tests.processes import tools
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 CREW = 12_000
 ADA, BOB, EVE = 12_001, 12_002, 12_003  # Eve is in no group but her own
 UMASKS = [0o022, 0o077, 0o002]
-SH = Path(taskyard.__file__).parent / "doors" / "sh" / "taskyard.sh"
 
 
 def as_user(user: int, umask: int, what: Callable[[], Any], groups: tuple[int, ...] = (CREW,)) -> Any:
@@ -233,7 +233,7 @@ def test_init_tells_whoever_can_only_look_at_a_yard(room: Path) -> None:
 @pytest.mark.parametrize("umask", ["022", "077"])
 def test_the_shell_client_shares_as_well(room: Path, umask: str) -> None:
     yard = made(room)
-    shutil.copy(SH, room / "taskyard.sh")
+    (room / "taskyard.sh").write_text(client(), encoding="utf-8")
     (room / "taskyard.sh").chmod(0o755)
 
     def run(user: int, *argv: str) -> str:

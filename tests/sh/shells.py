@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import shutil
@@ -10,13 +11,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import taskyard
+from taskyard.doors.cli.sh import client
 from tests.processes import tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-CLIENT = Path(taskyard.__file__).parent / "doors" / "sh" / "taskyard.sh"
+CLIENT = Path(tempfile.mkdtemp(prefix="taskyard-sh-"), "taskyard.sh")
+atexit.register(shutil.rmtree, CLIENT.parent)
+CLIENT.write_text(client(), encoding="utf-8")
+CLIENT.parent.chmod(0o755)  # some tests run it as another user
 NAMES = ("dash", "busybox")
 
 

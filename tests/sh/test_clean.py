@@ -1,17 +1,24 @@
-"""The client is one clean file that needs nothing but a shell."""
+"""The client is one clean file, joined from parts, that needs nothing but a shell."""
 
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+import taskyard
 from tests.processes import tools
 from tests.sh import shells
 
-if TYPE_CHECKING:
-    from pathlib import Path
+
+def test_each_part_is_short_and_says_what_it_is_for() -> None:
+    parts = sorted((Path(taskyard.__file__).parent / "doors" / "sh" / "parts").iterdir())
+    assert parts[0].read_text(encoding="utf-8").startswith("#!/bin/sh\n")
+    for part in parts:
+        lines = part.read_text(encoding="utf-8").splitlines()
+        assert len(lines) <= 250, part.name
+        assert part == parts[0] or lines[0].startswith("# ---- "), part.name
 
 
 def test_shellcheck_has_nothing_to_say() -> None:

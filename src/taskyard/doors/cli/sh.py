@@ -8,17 +8,25 @@ from taskyard.core.errors import Unavailable
 from taskyard.doors.cli.parser import Command
 from taskyard.doors.cli.replies import Call, Reply
 
-_FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "sh", "taskyard.sh")
+_PARTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "sh", "parts")
+
+
+def client() -> str:
+    """Join the parts of taskyard.sh, in the order of their names."""
+    text = ""
+    for name in sorted(entry for entry in os.listdir(_PARTS) if entry.endswith(".sh")):
+        with open(os.path.join(_PARTS, name), encoding="utf-8") as part:
+            text += part.read()
+    return text
 
 
 def sh(_: Call) -> Reply:
-    """The text of taskyard.sh, as it was packaged."""
+    """Print taskyard.sh."""
     try:
-        with open(_FILE, encoding="utf-8") as file:
-            text = file.read()
+        text = client()
     except OSError as error:
         raise Unavailable(
-            f"the shell client cannot be read: {error.strerror} ({_FILE})", hint="install Taskyard anew"
+            f"the shell client cannot be read: {error.strerror} ({error.filename})", hint="install Taskyard anew"
         ) from None
     return Reply({"script": text}, lambda: text.removesuffix("\n"))
 

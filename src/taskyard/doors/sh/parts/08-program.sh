@@ -1,0 +1,59 @@
+# ---- how it is run -----------------------------------------------------------------------------------------------------
+
+# Whoever sources this keeps its own options and IFS; a verb that fails ends no script that did not ask for it.
+_ty_call() { # function arguments
+    local IFS='
+' code=0 flags=$-
+    IFS=" 	$IFS"
+    set +fuC
+    "$@" || code=$?
+    case $flags in *f*) set -f ;; esac
+    case $flags in *u*) set -u ;; esac
+    case $flags in *C*) set -C ;; esac
+    return $code
+}
+
+_ty_of_claim() { # function most-words words: the handle, or $TASKYARD_CLAIM if there are no words at all
+    local verb=$1 most=$2
+    shift 2
+    # shellcheck disable=SC2031
+    [ $# -gt 0 ] || [ -z "${TASKYARD_CLAIM-}" ] || set -- "$TASKYARD_CLAIM"
+    [ $# -ge 1 ] && [ $# -le "$most" ] || {
+        _ty_say "this needs the handle of a claim"
+        return 2
+    }
+    _ty_open && "$verb" "$@"
+}
+
+complete_task() { _ty_call _ty_of_claim _ty_complete 2 "$@"; }
+
+# Run, under whatever name, or sourced by a script? A script that is running has its own file in $0.
+_ty_is_run() {
+    case ${0##*/} in taskyard.sh | taskyard-sh) return 0 ;; esac
+    [ -f "$0" ] && [ -r "$0" ] || return 1
+    local line=''
+    while IFS= read -r line; do
+        case $line in
+            '# taskyard.sh: a Taskyard worker in plain shell,'*) return 0 ;;
+            '#'*) ;;
+            *) return 1 ;;
+        esac
+    done <"$0"
+    return 1
+}
+
+_ty_at_once() { # verb words: if this is their verb, it is tried before more is read
+    [ "$1" = "${2-}" ] || return 0
+    shift
+    _ty_early=1
+    "$@"
+    _ty_early=$?
+    [ "$_ty_early" -eq 100 ] || exit "$_ty_early"
+    _ty_early=
+}
+
+_ty_is_program='' _ty_rest=''
+if _ty_is_run; then
+    _ty_is_program=1
+    _ty_at_once complete_task "$@"
+fi

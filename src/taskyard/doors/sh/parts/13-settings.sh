@@ -1,0 +1,132 @@
+# ---- where the yard is, and what is in its yard.json -------------------------------------------------------------------
+
+_ty_nearest() { # folder -> _ty_text
+    local folder=$1 start=$1 line='' common=''
+    while :; do
+        if [ -e "${folder%/}/.taskyard/yard.json" ]; then
+            _ty_text=${folder%/}/.taskyard
+            return
+        fi
+        if [ -f "${folder%/}/.git" ]; then # a linked worktree: the same place in the main checkout
+            read -r line <"${folder%/}/.git"
+            line=${line#gitdir: }
+            case $line in /*) ;; *) line=${folder%/}/$line ;; esac
+            if [ -f "$line/commondir" ]; then
+                read -r common <"$line/commondir"
+                case $common in /*) ;; *) common=$(CDPATH='' cd -- "$line/$common" 2>/dev/null && pwd -P) ;; esac
+                case $common in
+                    */.git) [ "${common%/.git}" != "$folder" ] && _ty_nearest "${common%/.git}${start#"$folder"}" && return ;;
+                esac
+            fi
+        fi
+        [ -n "${folder%/}" ] || return 1
+        folder=${folder%/*}
+        folder=${folder:-/}
+    done
+}
+
+_ty_locate() { # -> _ty_text
+    _ty_text=${TASKYARD-}
+    case $_ty_text in
+        '')
+            _ty_nearest "${PWD:-$(pwd)}" || {
+                _ty_say "there is no yard here or above; name one in \$TASKYARD"
+                return 2
+            }
+            ;;
+        file:*)
+            _ty_text=${_ty_text#file:}
+            case $_ty_text in
+                //localhost/* | ///*) _ty_text=/${_ty_text#//*/} ;;
+                //*) _ty_say "a file: URL names a path on this machine: $TASKYARD" && return 2 ;;
+            esac
+            _ty_decode "$_ty_text"
+            ;;
+        memory:* | [A-Za-z]*://*)
+            _ty_say "the shell client knows yards in directories only, not $_ty_text"
+            return 2
+            ;;
+    esac
+}
+
+# The settings, and whether this place can be used: one mount, because mv copies from one to another without a word. Says
+# ok or what is wrong, then durability, attempts, crashes, backoff, cap and lease, then local or not, settle, and group, then names of checks.
+_ty_read_yard() {
+    _TY_ROOT=$_ty_root LC_ALL=C awk "$_ty_awk"'
+        function number(name, fallback, factor, least, most,   v, whole) {
+            v = val["/settings/" name]
+            if (v == "" || v == "nnull") return fallback
+            if (v !~ /^n[0-9][0-9.eE+-]*$/ || (v = substr(v, 2) * factor) < least || v > most) { wrong = name; return fallback }
+            whole = int(v)
+            return sprintf("%.0f", whole < v ? whole + 1 : whole)
+        }
+        FILENAME == "/proc/self/mountinfo" {
+            root = ENVIRON["_TY_ROOT"]; point = $5
+            gsub(/\\040/, " ", point); gsub(/\\011/, "\t", point); gsub(/\\012/, "\n", point); gsub(/\\134/, "\\", point)
+            if (index(point, root "/") == 1) inner = point
+            if (point == "/" || point == root || index(root, point "/") == 1) {
+                if (length(point) >= length(best)) { best = point; device = $3; for (i = 6; $i != "-"; i++); type = $(i + 1) }
+            }
+            next
+        }
+        { scan($0) }
+        END {
+            whole = is_whole()
+            durability = val["/settings/durability"] == "" ? "durable" : text("/settings/durability")
+            attempts = number("max_attempts", 3, 1, 1, 999999999); crashes = number("max_crashes", 3, 1, 1, 999999999)
+            backoff = number("backoff", 5000, 1000, 0, 1e12); cap = number("backoff_cap", 600000, 1000, 0, 1e12)
+            lease = number("lease", 1800000, 1000, 1, 2592000000)
+            if (!whole) said = "its yard.json is no JSON"
+            else if (val["/taskyard"] != "n1" || val["/features"] !~ /^(a|nnull|nfalse)?$/) said = "its format or features are unknown to this version of taskyard.sh"
+            else if (val["/settings"] != "" && val["/settings"] != "o") said = "the settings in its yard.json are no object"
+            else if (durability !~ /^(fast|durable|strict)$/) said = "the durability in its yard.json is unknown"
+            else if (wrong != "") said = wrong " in its yard.json is no number that can be used"
+            else if (inner != "") said = inner " in it is a mount of its own"
+            else if (type ~ /^fuse\.(s3fs|goofys|gcsfuse|rclone|osxfs|grpcfuse)$|^fakeowner$/) said = type " has no atomic rename"
+            if (said != "") { print "no", said; exit }
+            place = best == "" ? "unknown" : device !~ /^0:/ || type ~ /^(ext[234]|xfs|btrfs|tmpfs|overlay|zfs|f2fs|bcachefs|ramfs|ufs|apfs)$/ ? "local" : "network"
+            print "ok", durability, attempts, crashes, backoff, cap, lease, place, number("settle", place == "network" ? 60000 : 5000, 1000, 0, 1e12), text("/settings/shared") == "group" ? "group" : ""
+            printf "%s", checks
+        }' "$@"
+}
+
+_ty_one_mount() { # where the system does not list its mounts
+    # shellcheck disable=SC2046  # mount points
+    set -- $(df -P "$_ty_root" "$_ty_root"/*/ 2>/dev/null | awk 'NR > 1 && !seen[$NF]++ { print NR }')
+    [ $# -eq 1 ]
+}
+
+_ty_examine() { # -> what _ty_read_plainly and _ty_recall would have found
+    local said=''
+    set -- "$_ty_root/yard.json"
+    [ ! -r /proc/self/mountinfo ] || set -- "$@" /proc/self/mountinfo
+    said=$(_ty_read_yard "$@") || said="no its yard.json cannot be read"
+    case $said in
+        ok*) ;;
+        *) _ty_say "the yard $_ty_root cannot be used: ${said#no }" && return 8 ;;
+    esac
+    _ty_checks=
+    case $said in
+        *'
+'*)
+            _ty_checks="
+${said#*
+}
+"
+            said=${said%%
+*}
+            ;;
+    esac
+    # shellcheck disable=SC2086  # ten words, or nine
+    set -- $said
+    _ty_durability=$2 _ty_set_attempts=$3 _ty_set_crashes=$4 _ty_set_backoff=$5 _ty_set_cap=$6 _ty_set_lease=$7 _ty_place=$8
+    _ty_settle=$9 _ty_shared=
+    [ $# -eq 9 ] || _ty_share
+    # shellcheck disable=SC2094  # nothing is written
+    [ -z "$_ty_checks" ] || _ty_is_trusted <"$_ty_root/yard.json" || _ty_checks=
+    [ "$_ty_place" != unknown ] || _ty_one_mount || {
+        _ty_say "the yard $_ty_root cannot be used: it is more than one mount"
+        return 8
+    }
+    if [ "$_ty_place" != unknown ] && _ty_uptime; then _ty_place_up=$_ty_up; else _ty_place_up=; fi
+}

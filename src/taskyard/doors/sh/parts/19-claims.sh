@@ -1,0 +1,97 @@
+# ---- claims of a given task, and claims taken again --------------------------------------------------------------------
+
+# That very task -> _ty_handle, _ty_file. 7: it cannot be had.
+_ty_take_named() { # id
+    local swept='' path='' lane='' why='' code=0 tries=0
+    _ty_wanted=''
+    while [ $tries -lt 20 ]; do
+        tries=$((tries + 1))
+        _ty_is_there "$1" || break
+        path=${_ty_found#"$_ty_root/"}
+        case $path in
+            todo/*/*/*)
+                _ty_entry=${path#todo/} lane=${path#todo/} code=0
+                lane=${lane%%/*}
+                _ty_split "${path##*/}" "$lane" || break
+                why=
+                [ -z "$_ty_uses" ] || why="it uses something, and only Python workers can see whether that is free"
+                if [ -n "$_ty_verified" ]; then
+                    [ -z "$_ty_checks" ] || _ty_learn_checks "$_ty_found"
+                    case $_ty_known_checks in *" ${path##*/} "*) ;; *) why="it asks for a check that is not in yard.json" ;; esac
+                fi
+                case $lane in *@*) [ "${lane#*@}" = "$_ty_worker" ] || why="it is assigned to another worker" ;; esac
+                if ! _ty_list_paused; then
+                    why="the yard is paused"
+                else
+                    _ty_serves "$lane" || why=${why:-"its kind is paused"}
+                fi
+                [ -z "$why" ] || break
+                _ty_take || code=$?
+                [ $code -eq 1 ] || return $code
+                ;;
+            *)
+                if [ -z "$swept" ]; then # it may be due, or its worker may be gone
+                    swept=1 _ty_told=
+                    _ty_sweep || return
+                    continue
+                fi
+                why="it is in ${path%%/*}, and only a task in todo can be claimed"
+                case $path in processing/*) _ty_split "${path##*/}" && _ty_is_held_by_me && why="this worker holds it; 'resume' takes it again, if its handle is lost" ;; esac
+                break
+                ;;
+        esac
+    done
+    _ty_say "task $1 cannot be claimed: ${why:-it keeps moving under other hands}"
+    return 7
+}
+
+_ty_is_held_by_me() { # the name that was split last
+    case $_ty_holder in
+        @) [ "${_ty_lane#*@}" = "$_ty_worker" ] ;;
+        *) [ "$_ty_holder" = "$_ty_worker" ] ;;
+    esac
+}
+
+# A claim of this worker's is taken again, under a new fence and nonce -> _ty_handle, _ty_file. 1: it is over.
+_ty_resume_one() { # file in processing/, split
+    local old=$_ty_id.$_ty_fence.$_ty_nonce fence=$((_ty_fence + 1)) nonce='' target='' sync='' lease=$_ty_lease holder=$_ty_holder
+    _ty_handle "$old" && _ty_listed "$1" || return 1
+    _ty_record resumed null || return
+    [ "$_ty_durability" != strict ] || sync=sync
+    _ty_draw
+    nonce=${_ty_word}1
+    target="$_ty_id.$fence.e$_ty_errors.c$_ty_crashes$_ty_own.$_ty_lane.l$lease.$holder-$nonce.json"
+    _ty_lane_json "$_ty_lane"
+    _ty_tell claimed "$_ty_id" "$fence" "$_ty_by" ',"resumed":true'
+    _ty_now=
+    _ty_shift "$1" "$_ty_root/processing" "$target" $sync || return
+    rm -f -- "$_ty_root/attempts/$_ty_seg/$_ty_id/$old/.loop"
+    _ty_tidy
+    _ty_handle=$_ty_id.$fence.$nonce _ty_fence=$fence _ty_nonce=$nonce
+    _ty_file=$_ty_root/processing/$target
+    [ -z "$_ty_body" ] || _ty_file=$_ty_root/edits/$_ty_seg/$_ty_id.$_ty_body.json
+}
+
+_ty_resume() {
+    local path='' code=0
+    [ $# -eq 0 ] && [ -n "${TASKYARD_WORKER:-${AGENT_ID-}}" ] || {
+        _ty_say "usage: resume, with the worker's name in TASKYARD_WORKER"
+        return 2
+    }
+    _ty_open || return
+    for path in "$_ty_root"/processing/*.json; do
+        _ty_split "${path##*/}" && [ -n "$_ty_nonce" ] && _ty_is_held_by_me || continue
+        code=0
+        _ty_resume_one "$path" || code=$?
+        case $code in 0) _ty_hand_over ;; 1) ;; *) return $code ;; esac
+    done
+}
+
+_ty_give_up() { # what was claimed cannot be handed over; 1
+    if [ -n "$_ty_body" ]; then
+        _ty_end_failed "$_ty_handle" "the edit that replaced its file is gone" final
+    elif _ty_listed "$_ty_file"; then
+        _ty_end_failed "$_ty_handle" "its file cannot be read" final
+    fi
+    return 1
+}

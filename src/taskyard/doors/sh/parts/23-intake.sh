@@ -1,0 +1,181 @@
+# ---- the drop box ------------------------------------------------------------------------------------------------------
+
+_ty_new_place() { # for one more task of _ty_lane -> _ty_seg, _ty_id, _ty_folder
+    local lane=$_ty_lane
+    if ! _ty_uptime || [ -z "$_ty_asked_up" ] || [ $((_ty_up - _ty_asked_up)) -gt 100 ]; then # for ids time is carried on for a second
+        _ty_ask_time || return
+        _ty_asked=$_ty_now _ty_asked_up=$_ty_up
+    fi
+    _ty_now=$((_ty_asked + (_ty_asked_up ? (_ty_up - _ty_asked_up) * 10 : 0)))
+    _ty_segment "$lane" || return
+    _ty_new_id
+    _ty_folder=$_ty_root/todo/$lane/$_ty_seg
+    _ty_lane_json "$lane"
+    _ty_tell added "$_ty_id" 0 null
+}
+
+# The name under which a task was dropped is kept beside it, as names/<segment>/<id>.<stem>; without it nothing is lost but that.
+_ty_name_dropped() { # file's name
+    local stem=${1%.json} folder=$_ty_root/names/$_ty_seg
+    [ ${#stem} -le 190 ] || return 0
+    [ -d "$folder" ] || _ty_make "$folder" || return 0
+    { : >>"$folder/$_ty_id.$stem"; } 2>/dev/null
+    return 0
+}
+
+# A file without a key becomes the task's own, as it is. 0: taken in, or somebody else was first. 1: left. 3: on its way. 8: trouble.
+_ty_take_in() { # file size mode-and-group
+    local code=0
+    _ty_judge_dropped "$1" "$2" || return
+    if [ -n "$_ty_d_key" ]; then
+        _ty_take_in_keyed "$1" "$2"
+        return
+    fi
+    # Where a group shares the yard all of it must be able to beat on the file. A mode is not changed by name: it may be a link by then.
+    _ty_why="the yard's group cannot write it"
+    [ -z "$_ty_shared" ] || case $3 in *[67]?" $(stat -c %g -- "$_ty_root")") ;; *) return 1 ;; esac
+    _ty_new_place && _ty_sync "$1" || return 8
+    _ty_name_dropped "${1##*/}"
+    _ty_shift "$1" "$_ty_folder" "$_ty_id.0.e0.c0.x$_ty_d_own.json" || code=$?
+    [ $code -ne 1 ] || return 0
+    [ $code -eq 0 ] && _ty_sync "$_ty_folder" || return 8
+    _ty_told="${_ty_told}taken in $_ty_id
+"
+}
+
+# One with a key is taken out of the box first, and a new file linked to its key: of two files with one key one is the task.
+_ty_take_in_keyed() { # file size
+    local stem=${1##*/} box='' keys='' name='' key=$_ty_d_key code=0
+    stem=${stem%.json} _ty_why="its name is too long"
+    [ ${#stem} -le 100 ] || return 1
+    name=$(printf '%s' "$key" | sha256sum) || return 8
+    name=${name%"${name#????????????????????????????????????????}"}.json
+    keys=$_ty_root/keys/${name%"${name#??}"} _ty_why="its taskId belongs to a task already"
+    if _ty_listed "$keys/$name"; then
+        _ty_listed "$1" && return 1 # else it is this very file's task
+        return 0
+    fi
+    _ty_draw
+    box=$$-$_ty_word.1.$stem.drop
+    _ty_move "$1" "$_ty_root/tmp" "$box" || {
+        [ $? -eq 1 ]
+        return
+    }
+    box=$_ty_root/tmp/$box
+    # Read once more, now that it is ours: somebody may have written to it since.
+    _ty_judge_dropped "$box" "$2" && [ "$_ty_d_key" = "$key" ] || {
+        _ty_put_back "$box" "$stem"
+        return 3
+    }
+    _ty_add_keyed "$keys" "$name" || code=$?
+    if [ $code -eq 0 ]; then
+        _ty_name_dropped "$stem.json"
+        rm -f -- "$box"
+    else
+        _ty_put_back "$box" "$stem"
+        _ty_why="its taskId belongs to a task already"
+    fi
+    return $code
+}
+
+_ty_add_keyed() { # folder and name of the key: the task that was just judged. 1: the key is another's
+    local code=0
+    _ty_new_place || return
+    _ty_path=$_ty_root/tmp/$_ty_id.json # by that name anybody can finish it, once it has its key
+    _ty_write "{\"taskyard\":1,\"id\":\"$_ty_id\",\"kind\":$_ty_kind,\"priority\":$_ty_d_priority$_ty_d_rest" && _ty_sync_draft || return
+    _ty_link "$1" "$2" || {
+        code=$?
+        rm -f -- "$_ty_path"
+        return $code
+    }
+    _ty_sync "$1"
+    _ty_shift "$_ty_path" "$_ty_folder" "$_ty_id.0.e0.c0$_ty_d_own.json" helped || code=$?
+    if [ $code -eq 8 ] && [ "$_ty_path" -ef "$1/$2" ]; then # nothing was added, and the key is free again
+        rm -f -- "$1/$2" "$_ty_path"
+        return 8
+    fi
+    _ty_sync "$_ty_folder"
+    _ty_told="${_ty_told}taken in $_ty_id
+"
+}
+
+_ty_put_back() { # file in tmp/, stem: it must not replace another
+    local stem=$2
+    while ! ln -- "$1" "$_ty_root/todo/$stem.json" 2>/dev/null; do
+        if [ ! -e "$_ty_root/todo/$stem.json" ]; then # no links here
+            mv -fT -- "$1" "$_ty_root/todo/$stem.json" 2>/dev/null
+            return 0
+        fi
+        stem=$stem~
+    done
+    rm -f -- "$1"
+}
+
+_ty_list_dropped() { # lines of time, size, mode, group and path, the oldest first
+    local path=''
+    set --
+    for path in "$_ty_root"/todo/*.json; do
+        set -- "$@" "$path"
+        [ $# -lt 500 ] || {
+            stat -c '%Z %z %s %a %g %n' -- "$@"
+            set --
+        }
+    done
+    [ $# -eq 0 ] || stat -c '%Z %z %s %a %g %n' -- "$@"
+}
+
+# Another program's janitor may put a claim of ours into todo/, and its loop take it from there: the same task, and no dropped file.
+_ty_is_claimed() { # name
+    local name=$1
+    case $name in *_?????????????????????.*.e*.c*-*.json) name=${name##*_} && name=${1#"${1%"$name"}"} ;; esac
+    _ty_split "$name" && [ -n "$_ty_nonce" ]
+}
+
+# All that lies in the drop box and has arrived whole becomes tasks -> _ty_told. What is left stays where it is, and _ty_left and
+# _ty_left_why tell of it; it is not read again until something is done to it.
+_ty_ingest() {
+    local path='' seconds='' clock='' size='' mode='' group='' code='' seen=$_ty_seen_dropped
+    _ty_left=0 _ty_left_why='' _ty_seen_dropped='' _ty_asked_up=''
+    for path in "$_ty_root"/todo/*.json; do
+        case $path in *'
+'*) _ty_left=$((_ty_left + 1)) _ty_left_why="a name has a line feed" ;; esac
+    done
+    [ -e "$path" ] || [ -L "$path" ] || return 0
+    while read -r seconds _ clock _ size mode group path; do
+        [ -z "${_ty_stop-}" ] || return 0
+        [ ! -d "$path" ] || [ -L "$path" ] || continue
+        [ -e "$path" ] || [ -L "$path" ] || continue
+        ! _ty_is_claimed "${path##*/}" || continue
+        code=1 _ty_why="it is no ordinary file"
+        case $seen in
+            *" $clock $path
+"*) _ty_why="as before" ;;
+            *)
+                [ -L "$path" ] || [ ! -f "$path" ] || {
+                    code=0
+                    _ty_take_in "$path" "$size" "$mode $group" || code=$?
+                }
+                ;;
+        esac
+        if [ $code -eq 3 ] && [ $((_ty_asked - seconds * 1000)) -gt $((_ty_settle + 1000)) ]; then
+            code=1 _ty_why="it is no JSON object"
+        fi
+        case $code in
+            0 | 3) ;;
+            1)
+                _ty_left=$((_ty_left + 1)) _ty_left_why="${_ty_left_why:-${path##*/}: $_ty_why}"
+                _ty_seen_dropped="$_ty_seen_dropped $clock $path
+"
+                ;;
+            *) return 8 ;;
+        esac
+    done <<END
+$(_ty_list_dropped 2>/dev/null | LC_ALL=C sort -k1,3 -k8)
+END
+}
+
+_ty_say_of_the_box() { # once for each process, until there are others
+    [ "$_ty_left" -gt 0 ] && [ "$_ty_said_left" != "$_ty_left" ] || return 0
+    _ty_said_left=$_ty_left
+    _ty_say "$_ty_left files in the drop box are left to 'taskyard janitor', or the next claim by Python ($_ty_left_why)"
+}
