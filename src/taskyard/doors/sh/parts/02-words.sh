@@ -1,15 +1,19 @@
 # ---- words -------------------------------------------------------------------------------------------------------------
 
-_ty_say() { # words, which may be anybody's: nothing in them may steer a terminal
+_ty_report() { # text, to standard error; without control characters, because a stranger may have written the text
     case $* in
         *[[:cntrl:]]*) printf 'taskyard.sh: %s\n' "$*" | tr '\001-\010\013-\037\177' '?' >&2 ;;
         *) printf 'taskyard.sh: %s\n' "$*" >&2 ;;
     esac
 }
 
-_ty_trouble() { # what could not be done
-    _ty_say "$1${_ty_error:+: $_ty_error}"
-    return 8
+_ty_refuse() { # exit-code text
+    _ty_report "$2"
+    return "$1"
+}
+
+_ty_trouble() { # text: refuses with 8, and adds what the last tool printed
+    _ty_refuse 8 "$1${_ty_error:+: $_ty_error}"
 }
 
 _ty_base32() { # number width -> _ty_text
@@ -27,8 +31,8 @@ _ty_base32() { # number width -> _ty_text
     done
 }
 
-# 40 random bits as eight characters, _ty_word, and 31 more as a number, _ty_chance. Drawn anew for every use: a subshell
-# that went on from its parent's would take the parent's claim for its own. The kernel's uuid costs no process.
+# -> _ty_word, 40 random bits as eight characters, and _ty_chance, 31 more as a number. Every use draws anew: a subshell that
+# went on with its parent's bits would take the parent's claim for its own. The kernel's uuid costs no process.
 _ty_draw() {
     local uuid=''
     { read -r uuid </proc/sys/kernel/random/uuid; } 2>/dev/null
@@ -46,7 +50,7 @@ _ty_draw() {
     _ty_word=$_ty_text
 }
 
-_ty_encode() { # word -> _ty_text, as it stands in names; 2 if no word may be so
+_ty_encode() { # word -> _ty_text, as it stands in names; 2 if the word is not allowed
     case $1 in
         '') return 2 ;;
         *[!A-Za-z0-9_-]*)

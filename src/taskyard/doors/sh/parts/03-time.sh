@@ -1,6 +1,6 @@
 # ---- time --------------------------------------------------------------------------------------------------------------
 
-# The yard's time is the ctime of a file that was just made, moved or touched. -> _ty_now in milliseconds, _ty_micros beside it
+# The yard's time is the ctime of a file that was just made, moved or touched. -> _ty_now in milliseconds, and _ty_micros
 _ty_time() { # file
     local out='' fraction=''
     out=$(stat -c '%Z %z' -- "$1" 2>/dev/null) || return 1
@@ -11,21 +11,20 @@ _ty_time() { # file
     _ty_now=$((${out%% *} * 1000 + _ty_micros / 1000))
 }
 
-_ty_uptime() { # -> _ty_up in hundredths of a second; 1 where the system does not tell
-    [ -z "$_ty_early" ] || [ -z "${_ty_up-}" ] || return 0 # a single verb takes no longer than that
+_ty_uptime() { # -> _ty_up in hundredths of a second; 1 where the system has no such file
+    [ -z "$_ty_early" ] || [ -z "${_ty_up-}" ] || return 0 # a single verb is shorter than the steps that matter
     _ty_up=
     { read -r _ty_up _; } 2>/dev/null </proc/uptime || return 1
     _ty_up=${_ty_up%.*}${_ty_up#*.}
     while :; do case $_ty_up in 0?*) _ty_up=${_ty_up#0} ;; *) return ;; esac done
 }
 
-_ty_ask_time() { # the same, where there is no such file
-    _ty_error=
-    touch "$_ty_root/tmp/clock" 2>/dev/null && _ty_time "$_ty_root/tmp/clock" || _ty_trouble "the yard's time cannot be asked for in $_ty_root/tmp"
+_ty_ask_time() { # as _ty_time, without a file of our own
+    touch "$_ty_root/tmp/clock" 2>/dev/null && _ty_time "$_ty_root/tmp/clock" || _ty_refuse 8 "the yard's time cannot be asked for in $_ty_root/tmp"
 }
 
-# The stamps of events are a look at the yard's time that was carried on for at most a minute by this machine's ticking: a
-# look costs a process. Whatever is decided by time, leases and delays, is decided by a fresh look.
+# Asking for the yard's time costs a process. So the stamps of events go on from the last answer by this machine's uptime, for
+# at most a minute. Leases and delays are always judged by a fresh answer.
 _ty_moment() { # a file that was just moved
     if _ty_uptime && [ -n "$_ty_looked" ] && [ $((_ty_up - _ty_looked)) -ge 0 ] && [ $((_ty_up - _ty_looked)) -lt 6000 ]; then
         _ty_now=$((_ty_seen + (_ty_up - _ty_looked) * 10))
@@ -36,15 +35,15 @@ _ty_moment() { # a file that was just moved
     _ty_remember
 }
 
-# What was found out about this place stands in writers/<kernel>-<mounts>.look for a minute, for the next process: when the
-# look at the time was, that time, when the mounts were looked at, what kind of place it is, and the yard's path.
+# For the next process, writers/<kernel>-<mounts>.look keeps for a minute: the uptime of the last answer, that answer, the
+# uptime at which the mounts were read, the kind of place, and the yard's path.
 _ty_remember() {
     [ -n "$_ty_up" ] && [ -n "$_ty_look" ] && [ -n "$_ty_place_up" ] || return 0
     { printf '%s %s %s %s %s\n' "$_ty_up" "$_ty_now" "$_ty_place_up" "$_ty_place" "$_ty_root" 1<>"$_ty_look"; } 2>/dev/null
     return 0
 }
 
-_ty_recall() { # -> _ty_place, _ty_seen, _ty_looked as far as they are known
+_ty_recall() { # -> _ty_place, _ty_seen and _ty_looked, as far as they are known
     local up='' now='' placed='' place='' root='' mounts=''
     _ty_look='' _ty_looked='' _ty_seen='' _ty_place='' _ty_place_up=''
     { read -r mounts _ </proc/self/mountinfo; } 2>/dev/null && _ty_uptime || return 0

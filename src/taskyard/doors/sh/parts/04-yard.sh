@@ -1,6 +1,7 @@
 # ---- the yard ----------------------------------------------------------------------------------------------------------
 
-# The settings, where yard.json is laid out as 'taskyard init' does it and they are whole numbers. 1: awk must read it.
+# The settings, if yard.json is laid out as 'taskyard init' does it and holds whole numbers. 1: awk must read it, which would
+# cost each claim and each done a process.
 _ty_read_plainly() {
     local line='' name='' value=''
     _ty_durability=durable _ty_set_attempts=3 _ty_set_crashes=3 _ty_set_backoff=5000 _ty_set_cap=600000 _ty_set_lease=1800000
@@ -38,41 +39,32 @@ _ty_read_plainly() {
     return 1
 }
 
-_ty_share() { # whatever is made here is the group's as well
+_ty_share() { # the group may write all that this process makes
     _ty_shared=1
     umask g=rwx
 }
 
-_ty_is_folder() { # path: a link may lead to another filesystem, and mv would copy there without a word
-    [ ! -L "$1" ] || {
-        _ty_say "the yard $_ty_root cannot be used: $1 is a link"
-        return 8
-    }
+_ty_is_folder() { # path: a link may lead to another filesystem, and mv would copy there without an error
+    [ ! -L "$1" ] || _ty_refuse 8 "the yard $_ty_root cannot be used: $1 is a link"
 }
 
-_ty_enter() { # folder -> _ty_root, where it really is; a process of our own may go there and back, and needs no other
+_ty_enter() { # folder -> _ty_root, without links. A program goes there and back; a script that sources this needs a subshell
     local here=${PWD-}
     _ty_root=
     if [ -n "$_ty_is_program" ]; then
         { CDPATH='' cd -P -- "$1" && _ty_root=$PWD; } >/dev/null 2>&1
-        CDPATH='' cd -- "$here" >/dev/null 2>&1 || : # it is gone, and so is whatever it could be needed for
+        CDPATH='' cd -- "$here" >/dev/null 2>&1 || : # it is gone: no relative path can be meant
     else
         _ty_root=$(CDPATH='' cd -- "$1" 2>/dev/null && pwd -P)
     fi
-    [ -n "$_ty_root" ] && [ -r "$_ty_root/yard.json" ] || {
-        _ty_say "there is no yard at $1, or it cannot be read"
-        return 8
-    }
-    [ -f "$_ty_root/yard.json" ] && [ ! -L "$_ty_root/yard.json" ] || {
-        _ty_say "$_ty_root/yard.json is no ordinary file; put one there"
-        return 8
-    }
+    [ -n "$_ty_root" ] && [ -r "$_ty_root/yard.json" ] || _ty_refuse 8 "there is no yard at $1, or it cannot be read" || return
+    [ -f "$_ty_root/yard.json" ] && [ ! -L "$_ty_root/yard.json" ] || _ty_refuse 8 "$_ty_root/yard.json is no ordinary file; put one there" || return
     for here in todo waiting processing 'done' failed tmp results attempts; do
         _ty_is_folder "$_ty_root/$here" || return
     done
 }
 
-# Everything begins here: which yard, its settings, who I am. Asked once, and again when the place or the name changes.
+# Each verb begins here: which yard, its settings, and the worker's name. Done once, and again if the place or the name changes.
 _ty_open() {
     local key="${TASKYARD-}|${PWD-}|${TASKYARD_WORKER-}|${AGENT_ID-}|${TASKYARD_LEASE-}"
     [ "${_ty_key-}" != "$key" ] || return 0
@@ -96,21 +88,18 @@ _ty_open() {
     _ty_asked_lease=
     case ${TASKYARD_LEASE-} in
         '') ;;
-        *[!0-9]* | 0* | ???????*)
-            _ty_say "\$TASKYARD_LEASE must be whole seconds, not $TASKYARD_LEASE"
-            return 2
-            ;;
+        *[!0-9]* | 0* | ???????*) _ty_refuse 2 "\$TASKYARD_LEASE must be whole seconds, not $TASKYARD_LEASE" || return ;;
         *) _ty_asked_lease=$((TASKYARD_LEASE * 1000)) ;;
     esac
     _ty_own_log='' _ty_torn='' _ty_last=0
-    # One who takes a single task looks at a few; one who goes on keeps the list for a second.
+    # A program takes one task, and needs a short list. A script keeps its list for a second.
     if [ -n "$_ty_is_program" ]; then _ty_ahead=4; else _ty_ahead=32; fi
-    _ty_who || return
-    _ty_queue='' _ty_queue_for='' _ty_lost=0 _ty_last_tick=0 _ty_lane_known='' _ty_known_checks='' _ty_seen_dropped='' _ty_left=0 _ty_said_left=''
+    _ty_name_worker || return
+    _ty_queue='' _ty_queue_for='' _ty_lost=0 _ty_last_tick=0 _ty_lane_known='' _ty_known_checks='' _ty_seen_dropped='' _ty_left=0 _ty_reported_left=''
     _ty_key=$key
 }
 
-_ty_who() { # -> _ty_worker, _ty_by, and _ty_notes, the file in writers/ for what this worker is about to do
+_ty_name_worker() { # -> _ty_worker, _ty_by, and _ty_notes, the file in writers/ for the move that this worker is about to make
     local name=${TASKYARD_WORKER:-${AGENT_ID-}} host='' code=0
     _ty_notes=
     if [ -z "$name" ]; then
@@ -123,10 +112,7 @@ _ty_who() { # -> _ty_worker, _ty_by, and _ty_notes, the file in writers/ for wha
     fi
     _ty_encode "$name" || code=$?
     [ $code -ne 100 ] || return 100
-    [ $code -eq 0 ] || {
-        _ty_say "no worker can be called $name"
-        return 2
-    }
+    [ $code -eq 0 ] || _ty_refuse 2 "no worker can be called $name" || return
     _ty_worker=$_ty_text
     _ty_notes=${_ty_notes:-$_ty_root/writers/$_ty_worker.sh}
     _ty_string "$name" || return

@@ -12,7 +12,7 @@ _ty_is_id() { # text
     esac
 }
 
-_ty_is_short() { # text -> _ty_h_seg and _ty_h_end: what a short name says, such as 0-kf12 (PROTOCOL.md)
+_ty_is_short() { # text, such as 0-kf12 -> _ty_h_seg and _ty_h_end (short names, in PROTOCOL.md)
     local word=$1
     case $word in
         *[!0-9A-Za-z-]* | *-*-* | ??????????????????????????*) return 1 ;;
@@ -25,8 +25,8 @@ _ty_is_short() { # text -> _ty_h_seg and _ty_h_end: what a short name says, such
     case $_ty_h_seg$_ty_h_end in *[!0-9a-hjkmnp-tv-z]* | ??????????????????????*) return 1 ;; esac
 }
 
-# What a name says: _ty_id, _ty_seg, _ty_fence, _ty_errors, _ty_crashes, _ty_own, _ty_limit, _ty_own_lease, _ty_body, _ty_uses, _ty_verified,
-# _ty_lane, _ty_due, _ty_lease, _ty_claim (from .l on), _ty_holder, _ty_nonce. 1 if it is no task's name.
+# Split a task's name into _ty_id, _ty_seg, _ty_fence, _ty_errors, _ty_crashes, _ty_own, _ty_limit, _ty_own_lease, _ty_body, _ty_uses,
+# _ty_verified, _ty_lane, _ty_due, _ty_lease, _ty_claim (from .l on), _ty_holder and _ty_nonce. 1 if it is no task's name.
 _ty_split() { # name [lane]
     local IFS=.
     _ty_lane=${2-} && _ty_lane=${_ty_lane%%+*} # + and a digest: a folder of those that wait for something in use
@@ -69,7 +69,7 @@ _ty_split() { # name [lane]
     [ $# -eq 1 ] || { [ $# -eq 2 ] && [ "$2" = r ]; }
 }
 
-# Is it there, by a fresh listing? A file server's client may remember what is gone.
+# Is it there, by a fresh listing? The client of a file server may still show what is gone.
 _ty_listed() { # path
     local path=''
     for path in "${1%.json}"*; do
@@ -78,25 +78,17 @@ _ty_listed() { # path
     return 1
 }
 
-_ty_handle() { # handle -> _ty_h_id, _ty_h_fence, _ty_h_nonce
+_ty_handle() { # handle -> _ty_handle, _ty_h_id, _ty_h_seg, _ty_h_fence, _ty_h_nonce
     local rest=''
     _ty_handle=$1
     _ty_h_id=${1%%.*} rest=${1#*.}
     _ty_h_fence=${rest%%.*} _ty_h_nonce=${rest#*.}
-    if _ty_is_id "$1" || _ty_is_short "$1"; then
-        _ty_say "$1 is the id of a task; this needs the handle that claim_task printed, id.fence.nonce; if that is lost, 'resume' gives this worker's claims new ones"
-        return 2
-    fi
-    _ty_is_id "$_ty_h_id" && _ty_is_number "$_ty_h_fence" && [ ${#1} -le 54 ] || {
-        _ty_say "not a claim's handle: $1"
-        return 2
-    }
-    case $_ty_h_nonce in
+    ! _ty_is_id "$_ty_h_id" || ! _ty_is_number "$_ty_h_fence" || [ ${#1} -gt 54 ] || case $_ty_h_nonce in
         *[!0-9a-hjkmnp-tv-z]*) ;;
         ????????[0-9]*) _ty_h_seg=${1%"${1#????}"} && return 0 ;;
     esac
-    _ty_say "not a claim's handle: $1"
-    return 2
+    ! _ty_is_id "$1" && ! _ty_is_short "$1" || _ty_refuse 2 "$1 is the id of a task; this needs the handle that claim_task printed, id.fence.nonce; if that is lost, 'resume' gives this worker's claims new ones" || return
+    _ty_refuse 2 "not a claim's handle: $1"
 }
 
 _ty_find() { # the claim of _ty_handle -> _ty_name, split; 1 if it is not held any more

@@ -1,45 +1,54 @@
 # ---- done --------------------------------------------------------------------------------------------------------------
 
-_ty_tidy() { # the claim's folder goes if it is empty
-    local folder=$_ty_root/attempts/$_ty_h_seg/$_ty_h_id/$_ty_handle
+# End the claim by its move to _ty_folder/_ty_target. An ending that comes too late, or differs from what the same claim has
+# recorded before (_ty_second), gets its answer from _ty_late.
+_ty_end() { # verb [outcome reason-json result]
+    local code=0 sync=sync
+    [ "$1" != release ] || sync=
+    _ty_shift "$_ty_root/processing/$_ty_name" "$_ty_folder" "$_ty_target" $sync || code=$?
+    [ $code -le 1 ] || return $code
+    if [ $code -eq 0 ]; then
+        _ty_remove_workdir "$_ty_handle"
+        [ "$1" != 'done' ] || _ty_free_followers || return
+        [ "$_ty_second" -ne 0 ] || return 0
+    fi
+    ! _ty_unread || return 100
+    _ty_late "$@"
+}
+
+_ty_remove_workdir() { # handle: the claim's folder, if it is empty
+    local folder=$_ty_root/attempts/$_ty_h_seg/$_ty_h_id/$1
     [ ! -d "$folder" ] || rmdir -- "$folder" 2>/dev/null
     return 0
 }
 
+_ty_free_followers() { # of the task that is done
+    local folder=''
+    # By a listing from the top: the client of a file server may still show that there was nothing.
+    for folder in "$_ty_root/followers/$_ty_seg"*/"$_ty_id"*; do
+        [ "$folder" = "$_ty_root/followers/$_ty_seg/$_ty_id" ] || continue
+        _ty_rest="_ty_follow $_ty_id"
+        ! _ty_unread || return 100
+        _ty_follow "$_ty_id"
+    done
+    return 0
+}
+
 _ty_end_done() { # handle [result]
-    local code=0 target='' folder=''
     _ty_handle "$1" || return
     _ty_find || {
         ! _ty_unread || return 100
         _ty_late 'done' 'done' null "${2-}"
         return
     }
-    _ty_lane_json "$_ty_lane" && _ty_holder_json || return
-    _ty_tell 'done' "$_ty_id" "$_ty_fence" "$_ty_json"
-    target=$_ty_name
-    _ty_now=
+    _ty_holder_json && _ty_event 'done' "$_ty_id" "$_ty_fence" "$_ty_json" || return
+    _ty_folder=$_ty_root/done/$_ty_seg _ty_target=$_ty_name _ty_second=0
     if [ -n "${2-}" ]; then
         _ty_record 'done' null "$2" || return
-        target=${_ty_name%.json}.r.json
-        _ty_now=
+        _ty_target=${_ty_name%.json}.r.json
     fi
-    folder=$_ty_root/done/$_ty_seg
-    _ty_shift "$_ty_root/processing/$_ty_name" "$folder" "$target" sync || code=$?
-    if [ $code -eq 1 ]; then
-        ! _ty_unread || return 100
-        _ty_late 'done' 'done' null "${2-}"
-        return
-    fi
-    [ $code -eq 0 ] || return $code
-    _ty_tidy
-    # By a listing from the top: a file server's client may remember that there was nothing.
-    for target in "$_ty_root/followers/$_ty_seg"*/"$_ty_id"*; do
-        [ "$target" = "$_ty_root/followers/$_ty_seg/$_ty_id" ] || continue
-        _ty_rest="_ty_follow $_ty_id"
-        ! _ty_unread || return 100
-        _ty_follow "$_ty_id"
-    done
-    [ -z "${2-}" ] || [ "$_ty_second" -eq 0 ] || _ty_late 'done' 'done' null "$2"
+    _ty_now=
+    _ty_end 'done' 'done' null "${2-}"
 }
 
 _ty_complete() { # handle [file]

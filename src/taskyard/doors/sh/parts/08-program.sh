@@ -1,6 +1,6 @@
 # ---- how it is run -----------------------------------------------------------------------------------------------------
 
-# Whoever sources this keeps its own options and IFS; a verb that fails ends no script that did not ask for it.
+# A script that sources this keeps its options and IFS. A verb that fails does not end a script without set -e.
 _ty_call() { # function arguments
     local IFS='
 ' code=0 flags=$-
@@ -13,21 +13,18 @@ _ty_call() { # function arguments
     return $code
 }
 
-_ty_of_claim() { # function most-words words: the handle, or $TASKYARD_CLAIM if there are no words at all
+_ty_of_claim() { # function most-words words: the first word is the handle; without words it is $TASKYARD_CLAIM
     local verb=$1 most=$2
     shift 2
     # shellcheck disable=SC2031
     [ $# -gt 0 ] || [ -z "${TASKYARD_CLAIM-}" ] || set -- "$TASKYARD_CLAIM"
-    [ $# -ge 1 ] && [ $# -le "$most" ] || {
-        _ty_say "this needs the handle of a claim"
-        return 2
-    }
+    [ $# -ge 1 ] && [ $# -le "$most" ] || _ty_refuse 2 "this needs the handle of a claim" || return
     _ty_open && "$verb" "$@"
 }
 
 complete_task() { _ty_call _ty_of_claim _ty_complete 2 "$@"; }
 
-# Run, under whatever name, or sourced by a script? A script that is running has its own file in $0.
+# Is this file run, under any name, or does a script source it? Then $0 is the script's own file.
 _ty_is_run() {
     case ${0##*/} in taskyard.sh | taskyard-sh) return 0 ;; esac
     [ -f "$0" ] && [ -r "$0" ] || return 1
@@ -42,7 +39,7 @@ _ty_is_run() {
     return 1
 }
 
-_ty_at_once() { # verb words: if this is their verb, it is tried before more is read
+_ty_at_once() { # verb words: runs the verb, if the words begin with it, before the shell reads on
     [ "$1" = "${2-}" ] || return 0
     shift
     _ty_early=1

@@ -1,7 +1,7 @@
 # ---- which task to claim -----------------------------------------------------------------------------------------------
 
 _ty_kind_name() { # kind -> _ty_text, encoded
-    # Letters of other scripts are taken on trust: the shell has no list of them.
+    # All letters beyond ASCII are allowed here: the shell has no list of them.
     case $1 in
         [A-Za-z0-9]*) ;;
         [[:space:][:punct:]]*) set -- '' ;;
@@ -9,8 +9,7 @@ _ty_kind_name() { # kind -> _ty_text, encoded
     case $1 in *[\ \!\"\#\$%\&\'\(\)\*\+,/\;\<=\>?@\[\\\]^\`\{\|\}~]*) set -- '' ;; esac
     _ty_encode "$1" && return
     [ $? -ne 100 ] || return 100
-    _ty_say "such a kind is not allowed: letters, digits, and _ - . : after the first character"
-    return 2
+    _ty_refuse 2 "such a kind is not allowed: letters, digits, and _ - . : after the first character"
 }
 
 _ty_kinds() { # kinds -> _ty_wanted, encoded, with spaces around; empty for all
@@ -35,15 +34,15 @@ _ty_serves() { # lane: may this worker take from it now?
     case $_ty_paused in *" $kind "*) return 1 ;; esac
 }
 
-_ty_list_paused() { # -> _ty_paused; 1 if all is
+_ty_list_paused() { # -> _ty_paused; 1 if the whole yard is paused
     local path=''
     _ty_paused=' '
     for path in "$_ty_root"/paused/*; do _ty_paused="$_ty_paused${path##*/} "; done
     case $_ty_paused in *' @ '*) return 1 ;; esac
 }
 
-# The oldest names of one lane -> _ty_text, some lines of age, a space, and the path in todo/. What uses something is
-# left to those who can see whether it is free, and what asks for a check that is not known here to those who know it.
+# The oldest names of one lane -> _ty_text, lines of age, a space, and the path in todo/. Tasks that use something are left to
+# workers that can see whether it is free; tasks with an unknown check to workers that know it.
 _ty_head() { # lane
     local folder='' path='' name='' many=0 empty='' last=''
     _ty_text=
@@ -69,15 +68,15 @@ _ty_head() { # lane
             [ $many -lt "$_ty_ahead" ] || break
         done
     done
-    # Drained segments are in the way of every listing; the lane's last stays.
+    # Empty segments slow every listing down. The lane's last segment stays.
     for name in $empty; do
         [ "$_ty_root/todo/$1/$name" = "$last" ] || rmdir -- "$_ty_root/todo/$1/$name" 2>/dev/null
     done
     [ -n "$_ty_text" ]
 }
 
-# What to take next -> _ty_queue, paths in todo/, oldest first, of the most urgent lanes that serve; 1 if there is nothing
-_ty_fill() { # the least urgent priority that is of interest
+# Fill _ty_queue with paths in todo/, oldest first, of the most urgent lanes that this worker serves. 1: there are none.
+_ty_fill() { # the least urgent priority to look at
     local folder='' lane='' rank='' group='' most=$1
     for folder in "$_ty_root"/todo/[0-9]-* end; do
         lane=${folder##*/}
@@ -97,7 +96,7 @@ _ty_fill() { # the least urgent priority that is of interest
     return 1
 }
 
-_ty_fill_from() { # lanes of equal priority; of more than eight another eight each time, so that none starves
+_ty_fill_from() { # lanes of equal priority; of more than eight it lists another eight each time, so that none starves
     local lane='' lines='' lanes=0 turn=0
     if [ $# -gt 8 ]; then
         _ty_draw
@@ -127,7 +126,7 @@ END
     done
 }
 
-# The next candidate -> _ty_entry. Lists are kept for a second; whether something more urgent has come is always looked at.
+# The next candidate -> _ty_entry. A list is kept for a second, but more urgent lanes are listed each time.
 _ty_pick() { # 1: list anew
     local skipped=0 window=1 fresh=''
     if [ "$1" = 1 ] || [ "$_ty_queue_for" != "$_ty_wanted" ] || ! _ty_uptime || [ $((_ty_up - _ty_filled)) -gt 100 ]; then
@@ -145,7 +144,7 @@ _ty_pick() { # 1: list anew
             continue
         fi
         if [ -z "$fresh" ] && [ "$_ty_rank" -gt 0 ] && _ty_fill $((_ty_rank - 1)); then continue; fi
-        # After lost races somewhere near the oldest, so that workers don't walk in step.
+        # After lost races take one near the oldest at random, so that workers do not race for each task.
         if [ "$_ty_lost" -gt 0 ]; then
             window=$((_ty_lost < 5 ? 1 << _ty_lost : 32))
             [ $window -le $# ] || window=$#

@@ -1,50 +1,22 @@
 # ---- words that are not plain ------------------------------------------------------------------------------------------
 
-_ty_upper() { # a hex digit -> _ty_text
-    case $1 in
-        a) _ty_text=A ;; b) _ty_text=B ;; c) _ty_text=C ;; d) _ty_text=D ;; e) _ty_text=E ;; f) _ty_text=F ;;
-        *) _ty_text=$1 ;;
-    esac
-}
+# For awk, which takes bytes for characters here: rest_of() leaves out the well-formed characters of several bytes, and
+# is_line() refuses control characters and line separators.
+_ty_awk_text='
+    function rest_of(text) {
+        gsub("[\302-\337][\200-\277]|\340[\240-\277][\200-\277]|[\341-\354\356\357][\200-\277][\200-\277]|\355[\200-\237][\200-\277]|\360[\220-\277][\200-\277][\200-\277]|[\361-\363][\200-\277][\200-\277][\200-\277]|\364[\200-\217][\200-\277][\200-\277]", "", text)
+        return text
+    }
+    function is_line(text) { return rest_of(text) !~ "[\001-\037\177-\377]" && text !~ "\302[\200-\237]|\342\200[\250\251]" }'
 
 _ty_encode_bytes() { # as _ty_encode
-    local byte='' code='' out='' more=0 head=''
-    # shellcheck disable=SC2046  # bytes in hex
-    set -- $(printf '%s' "$1" | od -An -v -tx1)
-    for byte; do
-        if [ "$more" -gt 0 ]; then # within a character of several bytes
-            case $head$byte in
-                e0[89]? | ed[ab]? | f0[8]? | f4[9ab]? | c2[89]?) return 2 ;; # too long, surrogates, too high, C1 controls
-                *[89ab]?) ;;
-                *) return 2 ;;
-            esac
-            case $out$byte in *%E2%80a[89]) return 2 ;; esac # line and paragraph separators
-            more=$((more - 1)) head=
-        else
-            case $byte in
-                [01]? | 7f | [89ab]? | c[01] | f[5-9a-f]) return 2 ;;
-                c? | d?) more=1 ;;
-                e?) more=2 ;;
-                f?) more=3 ;;
-            esac
-            head=$byte
-        fi
-        case $byte in
-            2d | 3[0-9] | 4[1-9a-f] | 5[0-9af] | 6[1-9a-f] | 7[0-9a])
-                code=$((0x$byte))
-                out="$out\\0$((code / 64))$((code / 8 % 8))$((code % 8))"
-                ;;
-            *)
-                _ty_upper "${byte%?}"
-                out="$out%$_ty_text"
-                _ty_upper "${byte#?}"
-                out="$out$_ty_text"
-                ;;
-        esac
-    done
-    [ "$more" -eq 0 ] || return 2
-    _ty_text=$(printf '%b' "$out")
-    [ ${#_ty_text} -le 60 ] || return 2
+    _ty_text=$(printf '%s\n' "$1" | LC_ALL=C awk "$_ty_awk_text"'
+        NR > 1 || !is_line($0) { bad = 1; exit }
+        {
+            for (i = 1; i < 256; i++) code[sprintf("%c", i)] = sprintf("%%%02X", i)
+            for (i = 1; i <= length($0); i++) { c = substr($0, i, 1); text = text (c ~ /[A-Za-z0-9_-]/ ? c : code[c]) }
+        }
+        END { if (bad || length(text) > 60) exit 1; print text }') || return 2
 }
 
 _ty_decode_bytes() { # as _ty_decode
@@ -62,7 +34,7 @@ _ty_decode_bytes() { # as _ty_decode
 }
 
 _ty_quote() { # as _ty_string
-    _ty_json=$(printf '%s\n' "$1" | LC_ALL=C awk '
+    _ty_json=$(printf '%s\n' "$1" | LC_ALL=C awk "$_ty_awk_text"'
         BEGIN { for (i = 1; i < 32; i++) code[sprintf("%c", i)] = sprintf("\\u%04x", i); code["\177"] = "\\u007f"; code["\t"] = "\\t" }
         {
             if (NR > 1) text = text "\\n"
@@ -75,9 +47,7 @@ _ty_quote() { # as _ty_string
             text = text rest
         }
         END {
-            bare = text
-            gsub("[\302-\337][\200-\277]|\340[\240-\277][\200-\277]|[\341-\354\356\357][\200-\277][\200-\277]|\355[\200-\237][\200-\277]|\360[\220-\277][\200-\277][\200-\277]|[\361-\363][\200-\277][\200-\277][\200-\277]|\364[\200-\217][\200-\277][\200-\277]", "", bare)
-            if (bare ~ "[\200-\377]") gsub("[\200-\377]", "?", text)  # not UTF-8
+            if (rest_of(text) ~ "[\200-\377]") gsub("[\200-\377]", "?", text)  # not UTF-8
             print "\"" text "\""
         }')
 }

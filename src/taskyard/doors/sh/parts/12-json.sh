@@ -1,13 +1,13 @@
 # ---- JSON --------------------------------------------------------------------------------------------------------------
 
-# A reader of JSON, for awk. scan() takes the next line of a text: no token goes on in the next. Then is_whole() reads all into
-# val, by path: s before a string (as it is written), n before other values, o for an object, a for an empty list, A for
-# another. bad is set where it is none; odd where Python cannot keep it: half of a character, numbers without end, depth.
-# Nothing is cut off a long text bit by bit, which would take its square. \001 stands for two backslashes, \002 for \".
-_ty_awk='
+# A reader of JSON, for awk. scan() takes the next line of a text: no token goes over the end of a line. Then is_whole() puts
+# the values into val, by path: s before a string (as it is written), n before a number or word, o for an object, a for an
+# empty list, A for another. It sets bad if the text is no JSON, and odd if Python cannot keep it: half of a character, a
+# number that is too large, more than 200 levels. No long text is shortened step by step, which would take quadratic time.
+# \001 stands for two backslashes, \002 for \".
+_ty_awk=$_ty_awk_text'
     function scan(line,   bare, piece, word, n, m, i, j) {
-        nul = sprintf("%c", 0); size += length(line) + 1; bare = line
-        gsub("[\302-\337][\200-\277]|\340[\240-\277][\200-\277]|[\341-\354\356\357][\200-\277][\200-\277]|\355[\200-\237][\200-\277]|\360[\220-\277][\200-\277][\200-\277]|[\361-\363][\200-\277][\200-\277][\200-\277]|\364[\200-\217][\200-\277][\200-\277]", "", bare)
+        nul = sprintf("%c", 0); size += length(line) + 1; bare = rest_of(line)
         if (bare ~ "[\001-\010\013\014\016-\037\200-\377]" || (length(nul) && index(line, nul))) bad = 1
         gsub(/\\\\/, "\001", line); gsub(/\\"/, "\002", line)
         bare = line; gsub("\\\\([/bfnrt]|u[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F])", "", bare)
@@ -99,16 +99,9 @@ _ty_awk='
         }
     }'
 
-# The JSON value in a file, on one line and compact; 2 if it is none.
-_ty_value() { # file -> _ty_json
-    [ -r "$1" ] && [ ! -d "$1" ] || [ "$1" = - ] || {
-        _ty_say "$1 cannot be read"
-        return 2
-    }
-    if [ "$1" = - ]; then _ty_json=$(_ty_compact); else _ty_json=$(_ty_compact <"$1"); fi || {
-        _ty_say "$1 holds no JSON value, or one of more than 1 MiB or 200 levels"
-        return 2
-    }
+_ty_value() { # file -> _ty_json, its JSON value on one line, compact; 2 if it holds none
+    [ -r "$1" ] && [ ! -d "$1" ] || [ "$1" = - ] || _ty_refuse 2 "$1 cannot be read" || return
+    if [ "$1" = - ]; then _ty_json=$(_ty_compact); else _ty_json=$(_ty_compact <"$1"); fi || _ty_refuse 2 "$1 holds no JSON value, or one of more than 1 MiB or 200 levels"
 }
 
 _ty_compact() {

@@ -29,28 +29,22 @@ _ty_locate() { # -> _ty_text
     _ty_text=${TASKYARD-}
     case $_ty_text in
         '')
-            _ty_nearest "${PWD:-$(pwd)}" || {
-                _ty_say "there is no yard here or above; name one in \$TASKYARD"
-                return 2
-            }
+            _ty_nearest "${PWD:-$(pwd)}" || _ty_refuse 2 "there is no yard here or above; name one in \$TASKYARD" || return
             ;;
         file:*)
             _ty_text=${_ty_text#file:}
             case $_ty_text in
                 //localhost/* | ///*) _ty_text=/${_ty_text#//*/} ;;
-                //*) _ty_say "a file: URL names a path on this machine: $TASKYARD" && return 2 ;;
+                //*) _ty_refuse 2 "a file: URL names a path on this machine: $TASKYARD" || return ;;
             esac
             _ty_decode "$_ty_text"
             ;;
-        memory:* | [A-Za-z]*://*)
-            _ty_say "the shell client knows yards in directories only, not $_ty_text"
-            return 2
-            ;;
+        memory:* | [A-Za-z]*://*) _ty_refuse 2 "the shell client knows yards in directories only, not $_ty_text" || return ;;
     esac
 }
 
-# The settings, and whether this place can be used: one mount, because mv copies from one to another without a word. Says
-# ok or what is wrong, then durability, attempts, crashes, backoff, cap and lease, then local or not, settle, and group, then names of checks.
+# Print "no" and what is wrong, or "ok", durability, attempts, crashes, backoff, cap, lease, the kind of place, settle and perhaps
+# group; then the names of checks, one a line. A yard on two mounts is wrong: mv copies from one to the other without an error.
 _ty_read_yard() {
     _TY_ROOT=$_ty_root LC_ALL=C awk "$_ty_awk"'
         function number(name, fallback, factor, least, most,   v, whole) {
@@ -90,20 +84,20 @@ _ty_read_yard() {
         }' "$@"
 }
 
-_ty_one_mount() { # where the system does not list its mounts
+_ty_one_mount() { # for systems that do not list their mounts
     # shellcheck disable=SC2046  # mount points
     set -- $(df -P "$_ty_root" "$_ty_root"/*/ 2>/dev/null | awk 'NR > 1 && !seen[$NF]++ { print NR }')
     [ $# -eq 1 ]
 }
 
-_ty_examine() { # -> what _ty_read_plainly and _ty_recall would have found
+_ty_examine() { # -> all that _ty_read_plainly and _ty_recall would have set
     local said=''
     set -- "$_ty_root/yard.json"
     [ ! -r /proc/self/mountinfo ] || set -- "$@" /proc/self/mountinfo
     said=$(_ty_read_yard "$@") || said="no its yard.json cannot be read"
     case $said in
         ok*) ;;
-        *) _ty_say "the yard $_ty_root cannot be used: ${said#no }" && return 8 ;;
+        *) _ty_refuse 8 "the yard $_ty_root cannot be used: ${said#no }" || return ;;
     esac
     _ty_checks=
     case $said in
@@ -124,9 +118,6 @@ ${said#*
     [ $# -eq 9 ] || _ty_share
     # shellcheck disable=SC2094  # nothing is written
     [ -z "$_ty_checks" ] || _ty_is_trusted <"$_ty_root/yard.json" || _ty_checks=
-    [ "$_ty_place" != unknown ] || _ty_one_mount || {
-        _ty_say "the yard $_ty_root cannot be used: it is more than one mount"
-        return 8
-    }
+    [ "$_ty_place" != unknown ] || _ty_one_mount || _ty_refuse 8 "the yard $_ty_root cannot be used: it is more than one mount" || return
     if [ "$_ty_place" != unknown ] && _ty_uptime; then _ty_place_up=$_ty_up; else _ty_place_up=; fi
 }

@@ -1,7 +1,7 @@
 # ---- checks ------------------------------------------------------------------------------------------------------------
 
-# May whoever wrote the yard.json at standard input have commands run by this user? This user itself and root may. All who can
-# write a yard can put another file there, and that must be no way into everybody's shell.
+# May the owner of the yard.json at standard input have this user run commands? Only this user and root may. Everyone who can
+# write a yard can put another yard.json there, and must not run commands as its other users.
 _ty_is_trusted() {
     local status='' file=/dev/stdin
     [ -e "$file" ] || file=$_ty_root/yard.json # no /proc here
@@ -10,8 +10,8 @@ _ty_is_trusted() {
     [ -z "$_ty_shared" ] || case $status in *[2367] | *[2367]?) return 1 ;; esac
 }
 
-# The names of the checks that tasks ask for, a line for each file; an empty one where it asks for none. What Python writes
-# has the name before the data, however long those are; in a file that was dropped it may stand anywhere.
+# Print the check that each file asks for, or an empty line. Python writes the name before the data, which may be long. In a
+# file that was dropped the name may stand anywhere.
 _ty_checks_of() { # files
     LC_ALL=C awk "$_ty_awk"'
         BEGIN {
@@ -34,12 +34,7 @@ _ty_checks_of() { # files
         }' "$@"
 }
 
-_ty_body_of() { # path of a name that was split -> _ty_file, the file that counts
-    _ty_file=$1
-    [ -z "$_ty_body" ] || _ty_file=$_ty_root/edits/$_ty_seg/$_ty_id.$_ty_body.json
-}
-
-_ty_learn_checks() { # files in todo/ that ask for checks -> _ty_known_checks, names of those whose check the yard has
+_ty_learn_checks() { # files in todo/ that ask for checks -> _ty_known_checks: the names of those whose check the yard has; ! before the others
     local path='' names='' name='' asked=''
     case ${1##*/} in '*.v.json') return 0 ;; esac
     for path; do
@@ -69,8 +64,8 @@ $name
     done
 }
 
-# The command of the check that the split task asks for -> _ty_check, its name, and _ty_text, its words as a shell reads
-# them. 7 if there is none. A command that a worker runs is told its worker's own in TASKYARD_CHECK.
+# The check that the split task asks for -> _ty_check, its name, and _ty_text, the words of its command, quoted for a shell. 7 if
+# there is none. A Python worker gives its command the check in TASKYARD_CHECK.
 _ty_find_check() { # file that is held
     local given=''
     _ty_body_of "$1"
@@ -92,8 +87,7 @@ _ty_find_check() { # file that is held
                 printf "\047%s\047 ", word
             }
         }' "$_ty_root/yard.json") && [ -n "$_ty_text" ] && return
-    _ty_say "the task asks for the check '$_ty_check', which this yard does not know; have its command put into yard.json, or let a worker that knows it do the task"
-    return 7
+    _ty_refuse 7 "the task asks for the check '$_ty_check', which this yard does not know; have its command put into yard.json, or let a worker that knows it do the task"
 }
 
 _ty_checked_input() { # file result -> _ty_json, the task with its result, on one line
@@ -106,18 +100,17 @@ _ty_checked_input() { # file result -> _ty_json, the task with its result, on on
     esac
 }
 
-_ty_verify_by_hand() { # result: of the claim that was just found; 7 if the check does not pass
-    local told='' code=0
+_ty_verify_by_hand() { # result: runs the check of the claim that was just found; 7 if it does not pass
+    local output='' code=0
     _ty_find_check "$_ty_root/processing/$_ty_name" && _ty_checked_input "$_ty_file" "$1" || return
     eval "set -- $_ty_text" # words that awk has quoted
-    told=$(
+    output=$(
         exec 3>&1 >/dev/null 2>&3 3>&- <<END
 $_ty_json
 END
         exec "$@"
     ) || code=$?
     [ $code -ne 0 ] || return 0
-    _ty_say "the check '$_ty_check' did not pass: exit $code${told:+: $told}"
-    _ty_say "the task is still yours: put it right and say complete_task again, or say fail_task"
-    return 7
+    _ty_report "the check '$_ty_check' did not pass: exit $code${output:+: $output}"
+    _ty_refuse 7 "the task is still yours: put it right and say complete_task again, or say fail_task"
 }

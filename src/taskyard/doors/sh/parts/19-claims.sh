@@ -1,6 +1,6 @@
 # ---- claims of a given task, and claims taken again --------------------------------------------------------------------
 
-# That very task -> _ty_handle, _ty_file. 7: it cannot be had.
+# Claim the task of this id -> _ty_handle, _ty_file. 7: it cannot be claimed.
 _ty_take_named() { # id
     local swept='' path='' lane='' why='' code=0 tries=0
     _ty_wanted=''
@@ -31,7 +31,7 @@ _ty_take_named() { # id
                 ;;
             *)
                 if [ -z "$swept" ]; then # it may be due, or its worker may be gone
-                    swept=1 _ty_told=
+                    swept=1 _ty_moved=
                     _ty_sweep || return
                     continue
                 fi
@@ -41,8 +41,7 @@ _ty_take_named() { # id
                 ;;
         esac
     done
-    _ty_say "task $1 cannot be claimed: ${why:-it keeps moving under other hands}"
-    return 7
+    _ty_refuse 7 "task $1 cannot be claimed: ${why:-it keeps moving under other hands}"
 }
 
 _ty_is_held_by_me() { # the name that was split last
@@ -52,32 +51,19 @@ _ty_is_held_by_me() { # the name that was split last
     esac
 }
 
-# A claim of this worker's is taken again, under a new fence and nonce -> _ty_handle, _ty_file. 1: it is over.
+# Take a claim of this worker again, under a new fence and nonce -> _ty_handle, _ty_file. 1: the claim is over.
 _ty_resume_one() { # file in processing/, split
-    local old=$_ty_id.$_ty_fence.$_ty_nonce fence=$((_ty_fence + 1)) nonce='' target='' sync='' lease=$_ty_lease holder=$_ty_holder
+    local old=$_ty_id.$_ty_fence.$_ty_nonce
     _ty_handle "$old" && _ty_listed "$1" || return 1
     _ty_record resumed null || return
-    [ "$_ty_durability" != strict ] || sync=sync
-    _ty_draw
-    nonce=${_ty_word}1
-    target="$_ty_id.$fence.e$_ty_errors.c$_ty_crashes$_ty_own.$_ty_lane.l$lease.$holder-$nonce.json"
-    _ty_lane_json "$_ty_lane"
-    _ty_tell claimed "$_ty_id" "$fence" "$_ty_by" ',"resumed":true'
-    _ty_now=
-    _ty_shift "$1" "$_ty_root/processing" "$target" $sync || return
+    _ty_hold "$1" "$_ty_lane" "$_ty_lease" "$_ty_holder" ',"resumed":true' || return
     rm -f -- "$_ty_root/attempts/$_ty_seg/$_ty_id/$old/.loop"
-    _ty_tidy
-    _ty_handle=$_ty_id.$fence.$nonce _ty_fence=$fence _ty_nonce=$nonce
-    _ty_file=$_ty_root/processing/$target
-    [ -z "$_ty_body" ] || _ty_file=$_ty_root/edits/$_ty_seg/$_ty_id.$_ty_body.json
+    _ty_remove_workdir "$old"
 }
 
 _ty_resume() {
     local path='' code=0
-    [ $# -eq 0 ] && [ -n "${TASKYARD_WORKER:-${AGENT_ID-}}" ] || {
-        _ty_say "usage: resume, with the worker's name in TASKYARD_WORKER"
-        return 2
-    }
+    [ $# -eq 0 ] && [ -n "${TASKYARD_WORKER:-${AGENT_ID-}}" ] || _ty_refuse 2 "usage: resume, with the worker's name in TASKYARD_WORKER" || return
     _ty_open || return
     for path in "$_ty_root"/processing/*.json; do
         _ty_split "${path##*/}" && [ -n "$_ty_nonce" ] && _ty_is_held_by_me || continue
@@ -87,7 +73,7 @@ _ty_resume() {
     done
 }
 
-_ty_give_up() { # what was claimed cannot be handed over; 1
+_ty_give_up() { # the claim that was just made, because its file cannot be read; 1
     if [ -n "$_ty_body" ]; then
         _ty_end_failed "$_ty_handle" "the edit that replaced its file is gone" final
     elif _ty_listed "$_ty_file"; then

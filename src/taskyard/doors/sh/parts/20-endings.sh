@@ -1,6 +1,6 @@
 # ---- endings -----------------------------------------------------------------------------------------------------------
 
-# Everybody who waits for this task has one need less; who has none left goes on. What is left undone is the next sweep's.
+# Each follower of this task has one need less; a follower without needs is unblocked. The next sweep mends what fails here.
 _ty_follow() { # id
     local id=$1 seg=${1%?????????????????} edge='' follower='' needs='' path=''
     shift
@@ -17,7 +17,7 @@ _ty_follow() { # id
         done
     done
     [ $# -gt 0 ] || return 0
-    rm -f -- "$@" 2>/dev/null # those that were seen: whoever comes after a done looks for itself
+    rm -f -- "$@" 2>/dev/null # those that were listed: a task that is added after the done looks for itself
     rmdir -- "$_ty_root/followers/$seg/$id" 2>/dev/null
     return 0
 }
@@ -26,14 +26,13 @@ _ty_unblock() { # file freed-by
     local delay=0
     [ -z "$_ty_due" ] || [ "$_ty_due" -le "$_ty_now" ] || delay=$((_ty_due - _ty_now))
     _ty_aim "$_ty_errors" "$_ty_crashes" $delay
-    _ty_lane_json "$_ty_lane"
-    _ty_tell unblocked "$_ty_id" $((_ty_fence + 1)) null ",\"freed_by\":\"$2\"$_ty_more"
+    _ty_event unblocked "$_ty_id" $((_ty_fence + 1)) null ",\"freed_by\":\"$2\"$_ty_more"
     _ty_shift "$1" "$_ty_folder" "$_ty_target"
     return 0
 }
 
 _ty_end_failed() { # handle reason [final]
-    local code=0 reason='' logged='' errors=''
+    local reason='' logged='' errors=''
     _ty_handle "$1" || return
     _ty_string "$2"
     reason=$_ty_json logged=$_ty_json
@@ -47,29 +46,19 @@ _ty_end_failed() { # handle reason [final]
     }
     _ty_record error "$reason" || return
     errors=$((_ty_errors + 1))
-    _ty_lane_json "$_ty_lane"
-    _ty_holder_json
     if [ -n "${3-}" ] || [ $errors -ge "${_ty_limit:-$_ty_set_attempts}" ]; then
         _ty_folder=$_ty_root/failed/$_ty_seg
         _ty_target=$_ty_id.$_ty_fence.e$errors.c$_ty_crashes$_ty_own.$_ty_lane$_ty_claim.json
-        _ty_tell failed "$_ty_id" "$_ty_fence" "$_ty_json" ",\"final\":true,\"reason\":$logged"
+        _ty_event failed "$_ty_id" "$_ty_fence" "$_ty_json" ",\"final\":true,\"reason\":$logged"
     else
         _ty_backoff $((errors - 1))
-        _ty_aim $errors "$_ty_crashes" "$((_ty_delay > 0 ? _ty_delay : 1))"
-        _ty_tell failed "$_ty_id" $((_ty_fence + 1)) "$_ty_json" ",\"final\":false,\"reason\":$logged$_ty_more"
+        _ty_aim $errors "$_ty_crashes" "$_ty_delay"
+        _ty_event failed "$_ty_id" $((_ty_fence + 1)) "$_ty_json" ",\"final\":false,\"reason\":$logged$_ty_more"
     fi
-    _ty_shift "$_ty_root/processing/$_ty_name" "$_ty_folder" "$_ty_target" sync || code=$?
-    if [ $code -eq 1 ]; then
-        _ty_late fail error "$reason"
-        return
-    fi
-    [ $code -eq 0 ] || return $code
-    _ty_tidy
-    [ "$_ty_second" -eq 0 ] || _ty_late fail error "$reason"
+    _ty_end fail error "$reason"
 }
 
 _ty_end_released() { # handle [delay]
-    local code=0
     _ty_handle "$1" || return
     _ty_find || {
         _ty_late release
@@ -77,14 +66,7 @@ _ty_end_released() { # handle [delay]
     }
     _ty_record released null || return
     _ty_aim "$_ty_errors" "$_ty_crashes" "${2:-0}"
-    _ty_lane_json "$_ty_lane"
-    _ty_holder_json
-    _ty_tell released "$_ty_id" $((_ty_fence + 1)) "$_ty_json" "$_ty_more"
-    _ty_shift "$_ty_root/processing/$_ty_name" "$_ty_folder" "$_ty_target" || code=$?
-    if [ $code -eq 1 ]; then
-        _ty_late release
-        return
-    fi
-    [ $code -eq 0 ] || return $code
-    _ty_tidy
+    _ty_event released "$_ty_id" $((_ty_fence + 1)) "$_ty_json" "$_ty_more"
+    _ty_second=0 # the same, once more
+    _ty_end release
 }

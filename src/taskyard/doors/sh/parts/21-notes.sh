@@ -1,7 +1,7 @@
 # ---- heartbeats and notes ----------------------------------------------------------------------------------------------
 
-_ty_renew() { # verb: the lease of the claim that _ty_handle names begins anew
-    # The listing comes first: on a file server a touch of a name that another has moved away still succeeds.
+_ty_renew() { # verb: begins the lease of the claim in _ty_handle anew
+    # The listing comes first: on a file server a touch still succeeds after another client has moved the name away.
     if _ty_find; then
         _ty_error=$(touch -c -- "$_ty_root/processing/$_ty_name" 2>&1) || {
             ! _ty_find || _ty_trouble "the lease cannot be renewed" || return
@@ -23,10 +23,7 @@ _ty_note() { # handle text; or the text alone, where TASKYARD_CLAIM names the cl
         *[![:space:]]*) ;;
         *) set -- ;;
     esac
-    [ $# -eq 2 ] && [ -n "$1" ] || {
-        _ty_say "usage: note_task HANDLE TEXT"
-        return 2
-    }
+    [ $# -eq 2 ] && [ -n "$1" ] || _ty_refuse 2 "usage: note_task HANDLE TEXT" || return
     [ ${#2} -le 65536 ] || set -- "$1" "$(printf '%.65536s' "$2")"
     _ty_string "$2"
     text=$_ty_json
@@ -36,12 +33,7 @@ _ty_note() { # handle text; or the text alone, where TASKYARD_CLAIM names the cl
     [ -d "$folder" ] || _ty_make "$folder" || return
     _ty_moment "$_ty_root/processing/$_ty_name" || return
     _ty_date "$_ty_now"
-    _ty_lane_json "$_ty_lane"
     _ty_holder_json
-    { printf '%s\n' "{\"claim\": \"$_ty_handle\", \"fence\": $_ty_fence, \"worker\": $_ty_json, \"text\": $text, \"at\": \"$_ty_stamp\"}" >>"$folder/notes.jsonl"; } 2>/dev/null || {
-        _ty_error=
-        _ty_trouble "the note cannot be written (is the disk full?)"
-        return
-    }
-    _ty_event noted "$_ty_id" "$_ty_fence" "$_ty_json" ",\"text\":$text"
+    { printf '%s\n' "{\"claim\": \"$_ty_handle\", \"fence\": $_ty_fence, \"worker\": $_ty_json, \"text\": $text, \"at\": \"$_ty_stamp\"}" >>"$folder/notes.jsonl"; } 2>/dev/null || _ty_refuse 8 "the note cannot be written (is the disk full?)" || return
+    _ty_log_event noted "$_ty_id" "$_ty_fence" "$_ty_json" ",\"text\":$text"
 }

@@ -1,8 +1,8 @@
 # ---- what a dropped file says ------------------------------------------------------------------------------------------
 
-# What a dropped file means. Lines: take, wait (it is no object, yet) or leave; then why it is left, or kind, priority,
-# assignee, the parts of its name, key, and where there is a key, the rest of the task's file. What is not certain to be read
-# by Python in just this way is left to Python: it knows all letters, and may set files aside.
+# Read a dropped file, and print lines: take, wait (it is no object yet) or leave; then the reason why it is left, or its kind,
+# priority, assignee, the parts of its name, its key, and with a key the rest of the task's file. A file that Python might
+# read in another way is left to Python, which knows all letters and may set files aside.
 _ty_read_dropped() { # size, the file at standard input
     _TY_SIZE=$1 LC_ALL=C awk "$_ty_awk"'
         function leave(reason) { if (why == "") why = reason }
@@ -12,7 +12,7 @@ _ty_read_dropped() { # size, the file at standard input
             if (!given(name)) return ""
             said = length(val["/" name]) <= 6 * most ? text("/" name) : ""
             letters = said; gsub("[\200-\277]", "", letters)
-            if (said == "" || bad || length(letters) > most || said ~ "[\001-\037\177]|\302[\200-\237]|\342\200[\250\251]") leave("its " name " may not be allowed")
+            if (said == "" || bad || length(letters) > most || !is_line(said)) leave("its " name " may not be allowed")
             return said
         }
         function is_kind(word) { # of the letters beyond ASCII those that are certain
@@ -71,7 +71,8 @@ _ty_read_dropped() { # size, the file at standard input
         }'
 }
 
-# -> _ty_d_kind, _ty_d_priority, _ty_d_own, _ty_d_key, _ty_d_rest, and _ty_lane. 1: it is left, _ty_why says why. 3: it may be on its way in.
+# -> _ty_d_kind, _ty_d_priority, _ty_d_own, _ty_d_key, _ty_d_rest, and _ty_lane. 1: it is left, for the reason in _ty_why. 3: it may
+# still be arriving.
 _ty_judge_dropped() { # file size
     local said='' verdict='' assignee=''
     said=$( { _ty_read_dropped "$2" <"$1"; } 2>/dev/null) || said="wait"

@@ -1,20 +1,16 @@
 # ---- the drop box ------------------------------------------------------------------------------------------------------
 
-_ty_new_place() { # for one more task of _ty_lane -> _ty_seg, _ty_id, _ty_folder
-    local lane=$_ty_lane
-    if ! _ty_uptime || [ -z "$_ty_asked_up" ] || [ $((_ty_up - _ty_asked_up)) -gt 100 ]; then # for ids time is carried on for a second
+_ty_new_place() { # for one more task of _ty_lane -> _ty_seg, _ty_id, _ty_folder, _ty_line
+    # An answer about the time serves ids for a second, by this machine's uptime.
+    if ! _ty_uptime || [ -z "$_ty_asked_up" ] || [ $((_ty_up - _ty_asked_up)) -gt 100 ]; then
         _ty_ask_time || return
         _ty_asked=$_ty_now _ty_asked_up=$_ty_up
     fi
     _ty_now=$((_ty_asked + (_ty_asked_up ? (_ty_up - _ty_asked_up) * 10 : 0)))
-    _ty_segment "$lane" || return
-    _ty_new_id
-    _ty_folder=$_ty_root/todo/$lane/$_ty_seg
-    _ty_lane_json "$lane"
-    _ty_tell added "$_ty_id" 0 null
+    _ty_segment "$_ty_lane" && _ty_name_task
 }
 
-# The name under which a task was dropped is kept beside it, as names/<segment>/<id>.<stem>; without it nothing is lost but that.
+# Keep the name under which a task was dropped, as names/<segment>/<id>.<stem>. The task is valid without it.
 _ty_name_dropped() { # file's name
     local stem=${1%.json} folder=$_ty_root/names/$_ty_seg
     [ ${#stem} -le 190 ] || return 0
@@ -23,27 +19,23 @@ _ty_name_dropped() { # file's name
     return 0
 }
 
-# A file without a key becomes the task's own, as it is. 0: taken in, or somebody else was first. 1: left. 3: on its way. 8: trouble.
+# A file without a key becomes the task's file, unchanged. 0: taken in, or another process was first. 1: left, and _ty_why
+# gives the reason. 3: it may still be arriving. 8: the yard cannot be written.
 _ty_take_in() { # file size mode-and-group
-    local code=0
     _ty_judge_dropped "$1" "$2" || return
     if [ -n "$_ty_d_key" ]; then
         _ty_take_in_keyed "$1" "$2"
         return
     fi
-    # Where a group shares the yard all of it must be able to beat on the file. A mode is not changed by name: it may be a link by then.
+    # In a shared yard each member must be able to touch the file. Its mode is not changed by name, which may be a link by then.
     _ty_why="the yard's group cannot write it"
     [ -z "$_ty_shared" ] || case $3 in *[67]?" $(stat -c %g -- "$_ty_root")") ;; *) return 1 ;; esac
     _ty_new_place && _ty_sync "$1" || return 8
     _ty_name_dropped "${1##*/}"
-    _ty_shift "$1" "$_ty_folder" "$_ty_id.0.e0.c0.x$_ty_d_own.json" || code=$?
-    [ $code -ne 1 ] || return 0
-    [ $code -eq 0 ] && _ty_sync "$_ty_folder" || return 8
-    _ty_told="${_ty_told}taken in $_ty_id
-"
+    _ty_sweep_move 'taken in' "$1" "$_ty_id.0.e0.c0.x$_ty_d_own.json" && _ty_sync "$_ty_folder" || return 8
 }
 
-# One with a key is taken out of the box first, and a new file linked to its key: of two files with one key one is the task.
+# A file with a key leaves the box first. Then a new file is linked to its key, so that one of two files with a key is the task.
 _ty_take_in_keyed() { # file size
     local stem=${1##*/} box='' keys='' name='' key=$_ty_d_key code=0
     stem=${stem%.json} _ty_why="its name is too long"
@@ -52,8 +44,8 @@ _ty_take_in_keyed() { # file size
     name=${name%"${name#????????????????????????????????????????}"}.json
     keys=$_ty_root/keys/${name%"${name#??}"} _ty_why="its taskId belongs to a task already"
     if _ty_listed "$keys/$name"; then
-        _ty_listed "$1" && return 1 # else it is this very file's task
-        return 0
+        _ty_listed "$1" && return 1
+        return 0 # another process has made its task
     fi
     _ty_draw
     box=$$-$_ty_word.1.$stem.drop
@@ -62,7 +54,7 @@ _ty_take_in_keyed() { # file size
         return
     }
     box=$_ty_root/tmp/$box
-    # Read once more, now that it is ours: somebody may have written to it since.
+    # Read it once more, now that it is ours: another program may have written to it since.
     _ty_judge_dropped "$box" "$2" && [ "$_ty_d_key" = "$key" ] || {
         _ty_put_back "$box" "$stem"
         return 3
@@ -78,10 +70,10 @@ _ty_take_in_keyed() { # file size
     return $code
 }
 
-_ty_add_keyed() { # folder and name of the key: the task that was just judged. 1: the key is another's
+_ty_add_keyed() { # folder and name of the key: adds the task that was just judged. 1: the key is another task's
     local code=0
     _ty_new_place || return
-    _ty_path=$_ty_root/tmp/$_ty_id.json # by that name anybody can finish it, once it has its key
+    _ty_path=$_ty_root/tmp/$_ty_id.json # by that name any sweep can finish it, once it has its key
     _ty_write "{\"taskyard\":1,\"id\":\"$_ty_id\",\"kind\":$_ty_kind,\"priority\":$_ty_d_priority$_ty_d_rest" && _ty_sync_draft || return
     _ty_link "$1" "$2" || {
         code=$?
@@ -90,16 +82,16 @@ _ty_add_keyed() { # folder and name of the key: the task that was just judged. 1
     }
     _ty_sync "$1"
     _ty_shift "$_ty_path" "$_ty_folder" "$_ty_id.0.e0.c0$_ty_d_own.json" helped || code=$?
-    if [ $code -eq 8 ] && [ "$_ty_path" -ef "$1/$2" ]; then # nothing was added, and the key is free again
+    if [ $code -eq 8 ] && [ "$_ty_path" -ef "$1/$2" ]; then # nothing was added; the key becomes free
         rm -f -- "$1/$2" "$_ty_path"
         return 8
     fi
     _ty_sync "$_ty_folder"
-    _ty_told="${_ty_told}taken in $_ty_id
+    _ty_moved="${_ty_moved}taken in $_ty_id
 "
 }
 
-_ty_put_back() { # file in tmp/, stem: it must not replace another
+_ty_put_back() { # file in tmp/, stem: without replacing another file
     local stem=$2
     while ! ln -- "$1" "$_ty_root/todo/$stem.json" 2>/dev/null; do
         if [ ! -e "$_ty_root/todo/$stem.json" ]; then # no links here
@@ -124,15 +116,15 @@ _ty_list_dropped() { # lines of time, size, mode, group and path, the oldest fir
     [ $# -eq 0 ] || stat -c '%Z %z %s %a %g %n' -- "$@"
 }
 
-# Another program's janitor may put a claim of ours into todo/, and its loop take it from there: the same task, and no dropped file.
+# Another program's janitor may put a claim of ours into todo/, and its loop may take it from there. It is no dropped file.
 _ty_is_claimed() { # name
     local name=$1
     case $name in *_?????????????????????.*.e*.c*-*.json) name=${name##*_} && name=${1#"${1%"$name"}"} ;; esac
     _ty_split "$name" && [ -n "$_ty_nonce" ]
 }
 
-# All that lies in the drop box and has arrived whole becomes tasks -> _ty_told. What is left stays where it is, and _ty_left and
-# _ty_left_why tell of it; it is not read again until something is done to it.
+# Make tasks of the files in the drop box that have arrived whole -> _ty_moved. The other files stay, and are not read again
+# until they change -> _ty_left, their number, and _ty_left_why.
 _ty_ingest() {
     local path='' seconds='' clock='' size='' mode='' group='' code='' seen=$_ty_seen_dropped
     _ty_left=0 _ty_left_why='' _ty_seen_dropped='' _ty_asked_up=''
@@ -174,8 +166,8 @@ $(_ty_list_dropped 2>/dev/null | LC_ALL=C sort -k1,3 -k8)
 END
 }
 
-_ty_say_of_the_box() { # once for each process, until there are others
-    [ "$_ty_left" -gt 0 ] && [ "$_ty_said_left" != "$_ty_left" ] || return 0
-    _ty_said_left=$_ty_left
-    _ty_say "$_ty_left files in the drop box are left to 'taskyard janitor', or the next claim by Python ($_ty_left_why)"
+_ty_report_left() { # once for each number of files
+    [ "$_ty_left" -gt 0 ] && [ "$_ty_reported_left" != "$_ty_left" ] || return 0
+    _ty_reported_left=$_ty_left
+    _ty_report "$_ty_left files in the drop box are left to 'taskyard janitor', or the next claim by Python ($_ty_left_why)"
 }

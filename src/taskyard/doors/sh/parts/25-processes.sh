@@ -1,13 +1,13 @@
 # ---- processes ---------------------------------------------------------------------------------------------------------
 
-_ty_parent() { # -> _ty_text: who started this very process; empty where the system does not tell
+_ty_parent() { # -> _ty_text: the pid of this process's parent; empty where there is no /proc
     _ty_text=
     { IFS= read -r _ty_text; } 2>/dev/null </proc/self/stat
     _ty_text=${_ty_text##*) ? }
     _ty_text=${_ty_text%% *}
 }
 
-_ty_descendants() { # pid -> _ty_text, all that it has started and that is still there; nothing where there is no /proc
+_ty_descendants() { # pid -> _ty_text: the pids of its living descendants; empty where there is no /proc
     local stat='' line='' pid='' before='' all=" $1 "
     while [ "$all" != "$before" ]; do
         before=$all
@@ -31,20 +31,22 @@ _ty_is_any_alive() { # pids
     return 1
 }
 
-_ty_outlast() { # pids: for up to ten seconds
-    local left=50
-    while [ $left -gt 0 ] && _ty_is_any_alive "$@"; do
+_ty_outlast() { # looks command: while it succeeds, so many looks, 0.2 s apart
+    local left=$1
+    shift
+    while [ "$left" -gt 0 ] && "$@" 2>/dev/null; do
         sleep 0.2 2>/dev/null || sleep 1
         left=$((left - 1))
     done
 }
 
-# Stops a command with all that it started, kindly and then not. What has a group of its own is told as a whole. A function of
-# a script has none: it is held still while what it has started is stopped, for its orphans would be nobody's.
+# Stop a command with all that it started, by TERM and ten seconds later by KILL. A command has a group of its own, which gets
+# the signals as a whole. A function of a script has none: it is suspended while its descendants are stopped, because its
+# orphans could not be found any more.
 _ty_halt() { # pid
     local pid=$1
     if kill -s TERM -- "-$pid" 2>/dev/null; then
-        _ty_outlast "$pid"
+        _ty_outlast 50 _ty_is_any_alive "$pid"
         kill -s KILL -- "-$pid" 2>/dev/null
         return 0
     fi
@@ -53,30 +55,26 @@ _ty_halt() { # pid
     # shellcheck disable=SC2086  # pids
     set -- $_ty_text
     [ $# -eq 0 ] || kill -s TERM "$@" 2>/dev/null
-    _ty_outlast "$@"
+    _ty_outlast 50 _ty_is_any_alive "$@"
     [ $# -eq 0 ] || kill -s KILL "$@" 2>/dev/null
     kill -s TERM "$pid" 2>/dev/null
     kill -s CONT "$pid" 2>/dev/null
-    _ty_outlast "$pid"
+    _ty_outlast 50 _ty_is_any_alive "$pid"
     kill -s KILL "$pid" 2>/dev/null
     return 0
 }
 
-_ty_clear() { # pid of a command that has ended: what it left running in its group is stopped
-    local left=10
+_ty_clear() { # pid of a command that has ended: stops the processes that it left in its group
     kill -s TERM -- "-$1" 2>/dev/null || return 0
-    while [ $left -gt 0 ] && kill -s 0 -- "-$1" 2>/dev/null; do
-        sleep 0.2 2>/dev/null || sleep 1
-        left=$((left - 1))
-    done
+    _ty_outlast 10 kill -s 0 -- "-$1"
     kill -s KILL -- "-$1" 2>/dev/null
     return 0
 }
 
-# Beats beside the command. Where the claim is lost, or the loop that it belongs to was killed, it stops the command.
+# Send heartbeats while the command runs. Stop the command if its claim is lost, or if the loop was killed.
 _ty_pulse() { # handle lease command loop
     local every=$(($2 / 3)) nap='' pause='' slept=0
-    trap '' INT HUP TERM # a signal to the whole group is the loop's to answer
+    trap '' INT HUP TERM # the loop answers signals to the whole group
     [ $every -le 10000 ] || every=10000 # naps stand still while the machine is suspended; sweepers give 20 s after it
     nap=$((every < 2000 ? every : 2000))
     pause=$((1000 + nap % 1000)) pause=${pause#1}

@@ -2,9 +2,9 @@
 
 _ty_stopped() { _ty_stop=1; }
 
-_ty_wait_for() { # pid -> its exit code; a signal to us ends the wait early
+_ty_wait_for() { # pid -> its exit code; a signal to this process ends the wait early
     local code=0
-    wait "$1" 2>/dev/null || code=$? # without a word of which signal it was
+    wait "$1" 2>/dev/null || code=$? # the shell would print the signal's name
     return $code
 }
 
@@ -15,7 +15,7 @@ _ty_reason() { # exit code, file of standard error -> _ty_text
     [ -z "$words" ] || _ty_text="$_ty_text: $words"
 }
 
-# Runs a command beside a heartbeat -> _ty_ending, its exit code, or "stopped". Its input is _ty_input, else the task's file.
+# Run a command with heartbeats -> _ty_ending, its exit code or "stopped". Its input is _ty_input, else the task's file.
 _ty_run() { # handle lease workdir name-of-logs words
     local handle=$1 lease=$2 workdir=$3 logs=$3/$4 pid='' beat='' code=0
     shift 4
@@ -32,7 +32,7 @@ END
         else
             exec <"$_ty_file"
         fi
-        # What a shell starts in the background ignores SIGINT and SIGQUIT; env gives them back where it can.
+        # A shell has its background processes ignore SIGINT and SIGQUIT; env resets them where it can.
         # shellcheck disable=SC2086  # two words, or none
         case $_ty_runs in
             alone) exec setsid $_ty_afresh "$@" ;;
@@ -51,14 +51,14 @@ END
         code=stopped
     fi
     [ "$_ty_runs" != alone ] || _ty_clear $pid
-    # Not TERM: a shell that has only just forked may lose that, and would be waited for for ever.
+    # Not TERM: a shell that has just forked may lose that signal, and the wait would never end.
     kill -s KILL $beat 2>/dev/null
     wait $beat 2>/dev/null
     [ -s "${logs}stdout.log" ] || [ -s "${logs}stderr.log" ] || rm -f -- "${logs}stdout.log" "${logs}stderr.log"
     _ty_ending=$code
 }
 
-# What the command has come to -> _ty_result and _ty_ending; _ty_failure is what to say of an error
+# The command's result and its check -> _ty_result, _ty_ending, and _ty_failure, the reason of an error
 _ty_judge() { # handle lease workdir
     _ty_result='' _ty_failure=''
     [ "$_ty_ending" = 0 ] || return 0
@@ -77,7 +77,7 @@ _ty_judge() { # handle lease workdir
     _ty_verify_beside "$@"
 }
 
-_ty_verify_beside() { # handle lease workdir: the check that was just found, as a command of the loop
+_ty_verify_beside() { # handle lease workdir: runs the check that was just found, as a command of the loop
     local handle=$1 lease=$2 workdir=$3 how=$_ty_runs
     eval "set -- $_ty_text" # words that awk has quoted
     _ty_encode "$_ty_check" || _ty_text=check
@@ -93,7 +93,7 @@ _ty_verify_beside() { # handle lease workdir: the check that was just found, as 
     _ty_ending=error _ty_failure="the check '$_ty_check' did not pass: $_ty_text"
 }
 
-_ty_publish_ending() { # workdir, handle: said until the yard takes it
+_ty_publish_ending() { # workdir handle: ends the claim by _ty_ending
     local before=0 record=''
     case $_ty_ending in
         0) _ty_end_done "$2" "$_ty_result" ;;
@@ -102,7 +102,7 @@ _ty_publish_ending() { # workdir, handle: said until the yard takes it
         75)
             for record in "$_ty_root/results/$_ty_h_seg/$_ty_h_id".*.released.json; do [ ! -e "$record" ] || before=$((before + 1)); done
             _ty_backoff $before
-            _ty_end_released "$2" "$((_ty_delay > 0 ? _ty_delay : 1))"
+            _ty_end_released "$2" "$_ty_delay"
             ;;
         65) _ty_reason 65 "$1/stderr.log" && _ty_end_failed "$2" "$_ty_text" final ;;
         *) _ty_reason "$_ty_ending" "$1/stderr.log" && _ty_end_failed "$2" "$_ty_text" ;;
@@ -124,7 +124,7 @@ _ty_perform() { # the command, for the claim that was just made
     _ty_judge "$handle" "$lease" "$workdir"
     rm -f -- "$workdir/.loop"
     if ! _ty_find; then
-        _ty_ended 'done' || _ty_ended failed || _ty_gave_up released || _ty_gave_up error || _ty_say "the claim $handle was lost; its command was stopped"
+        _ty_ended 'done' || _ty_ended failed || _ty_gave_up released || _ty_gave_up error || _ty_report "the claim $handle was lost; its command was stopped"
         return 0
     fi
     while :; do

@@ -1,7 +1,8 @@
 # ---- the loop ----------------------------------------------------------------------------------------------------------
 
-# Who runs a claim's command, in its folder: so that a loop of the same name can tell whether the one before it is gone.
-_ty_started() { # pid -> _ty_text: when that process was started, by this kernel; empty if it is not there, - where none can tell
+# A claim's folder keeps the pid of its loop and when that started. So a loop of the same name knows whether the one before
+# it is gone.
+_ty_started() { # pid -> _ty_text: when this kernel started it; empty if it is gone, - where there is no /proc
     local line=''
     _ty_text=-
     [ -r /proc/self/stat ] || return 0
@@ -13,7 +14,7 @@ _ty_started() { # pid -> _ty_text: when that process was started, by this kernel
     _ty_text=$1
 }
 
-_ty_is_mine() { # file in processing/, split: was it held by a loop of this name that is gone?
+_ty_is_mine() { # file in processing/, split: did a loop of this name hold it that is gone?
     local mark=$_ty_root/attempts/$_ty_seg/$_ty_id/$_ty_id.$_ty_fence.$_ty_nonce/.loop boot='' pid='' started=''
     _ty_is_held_by_me && { read -r boot pid started <"$mark"; } 2>/dev/null || return 1
     _ty_is_number "$pid" || return 1
@@ -25,7 +26,7 @@ _ty_is_mine() { # file in processing/, split: was it held by a loop of this name
     esac
 }
 
-_ty_next_of_mine() { # what a loop of this name held -> the claim, taken again; 1: there is none
+_ty_next_of_mine() { # takes a claim again that a loop of this name held; 1: there is none
     local path=''
     # shellcheck disable=SC2031
     [ -n "${TASKYARD_WORKER:-${AGENT_ID-}}" ] || return 1
@@ -38,7 +39,7 @@ _ty_next_of_mine() { # what a loop of this name held -> the claim, taken again; 
     return 1
 }
 
-# Is anything of what this loop serves still to be done? What is not for shells is not counted, but told of once.
+# Is any task left for this loop? Tasks that are not for shells do not count, but are reported.
 _ty_is_left() {
     local path='' lane='' name='' others=0
     for path in "$_ty_root"/todo/*/*/*.json "$_ty_root"/processing/*.json "$_ty_root"/waiting/*/*/*.json; do
@@ -47,13 +48,13 @@ _ty_is_left() {
         case $name in todo/*) lane=${name#todo/} lane=${lane%%/*} ;; esac
         _ty_split "${path##*/}" "$lane" && _ty_serves "$_ty_lane" && [ -e "$path" ] || continue
         [ -z "$_ty_nonce" ] || return 0
-        [ -z "$_ty_verified" ] || [ -z "$_ty_checks" ] || _ty_learn_checks "$path" # one that waits was not looked at yet
+        [ -z "$_ty_verified" ] || [ -z "$_ty_checks" ] || _ty_learn_checks "$path" # a task in waiting/ was not read yet
         case "$_ty_uses $_ty_verified $_ty_known_checks" in
             ' v '*" ${path##*/} "* | '  '*) return 0 ;;
         esac
         others=$((others + 1))
     done
-    [ $others -eq 0 ] || _ty_say "$others tasks that use something, or ask for a check that is not in yard.json, are left to Python workers"
+    [ $others -eq 0 ] || _ty_report "$others tasks that use something, or ask for a check that is not in yard.json, are left to Python workers"
     return 1
 }
 
@@ -68,22 +69,16 @@ _ty_loop() {
                 ;;
             --once | --drain) once=${1#--} && shift ;;
             --) shift && break ;;
-            -*) _ty_say "process_loop has no option $1" && return 2 ;;
+            -*) _ty_refuse 2 "process_loop has no option $1" || return ;;
             *) break ;;
         esac
     done
-    [ $# -gt 0 ] || {
-        _ty_say "usage: process_loop [--kind KIND]... [--once|--drain] [--] CMD..."
-        return 2
-    }
+    [ $# -gt 0 ] || _ty_refuse 2 "usage: process_loop [--kind KIND]... [--once|--drain] [--] CMD..." || return
     _ty_open || return
     _ty_wanted=$kinds _ty_ahead=32
     [ -n "${_ty_usual_lease-}" ] || _ty_usual_lease=60000
-    command -v -- "$1" >/dev/null || {
-        _ty_say "there is no command $1"
-        return 2
-    }
-    # A busybox that prefers its applets has no path to tell for them, so a path alone does not make a program.
+    command -v -- "$1" >/dev/null || _ty_refuse 2 "there is no command $1" || return
+    # A busybox that prefers its applets shows no path for them, so a program may have none.
     case $(LC_ALL=C && type "$1") in
         "$1 is a function"* | "$1 is a "*"shell function"* | "$1 is a "*"shell builtin"*) _ty_runs=here ;;
         *) if command -v setsid >/dev/null; then _ty_runs=alone; else _ty_runs="command"; fi ;;
@@ -95,7 +90,7 @@ _ty_loop() {
     _ty_stop=
     trap _ty_stopped TERM INT HUP
     while [ -z "$_ty_stop" ]; do
-        kill -s 0 $$ 2>/dev/null || return 1 # the script that called it is gone
+        kill -s 0 $$ 2>/dev/null || return 1 # the script that called process_loop is gone
         code=0
         _ty_next_of_mine || _ty_take_next || code=$?
         case $code in
@@ -107,7 +102,7 @@ _ty_loop() {
                 continue
                 ;;
             3)
-                _ty_say_of_the_box
+                _ty_report_left
                 [ "$once" != once ] || return 3
                 [ "$once" != drain ] || _ty_is_left || break
                 ;;
@@ -118,6 +113,5 @@ _ty_loop() {
         [ $pause -ge 2 ] || pause=2
     done
     [ $failed -gt 0 ] || return 0
-    _ty_say "failed for good: $failed"
-    return 1
+    _ty_refuse 1 "failed for good: $failed"
 }

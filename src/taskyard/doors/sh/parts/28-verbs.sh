@@ -1,10 +1,7 @@
 # ---- the other verbs ---------------------------------------------------------------------------------------------------
 
 _ty_fail() { # handle reason
-    [ $# -eq 2 ] && [ -n "$2" ] || {
-        _ty_say "usage: fail_task HANDLE REASON"
-        return 2
-    }
+    [ $# -eq 2 ] && [ -n "$2" ] || _ty_refuse 2 "usage: fail_task HANDLE REASON" || return
     [ ${#2} -le 65536 ] || set -- "$1" "$(printf '%.65536s' "$2")"
     _ty_end_failed "$1" "$2"
 }
@@ -14,12 +11,8 @@ _ty_release() { _ty_end_released "$1"; }
 _ty_verify() { # handle
     _ty_handle "$1" || return
     _ty_find && return
-    _ty_is_there "$_ty_h_id" || {
-        _ty_say "no task has the id $_ty_h_id"
-        return 6
-    }
-    _ty_say "the claim $1 is over"
-    return 4
+    _ty_is_there "$_ty_h_id" || _ty_refuse 6 "no task has the id $_ty_h_id" || return
+    _ty_refuse 4 "the claim $1 is over"
 }
 
 _ty_help() { # the head of this file, from its name on
@@ -44,8 +37,8 @@ release_task() { _ty_call _ty_of_claim _ty_release 1 "$@"; }
 resume() { _ty_call _ty_resume "$@"; }
 reap_stale() { _ty_call _ty_reap_stale "$@"; }
 
-# In a process of its own: its traps and options are nobody else's. Called plainly, because whatever is part of "A || B" is
-# never ended by set -e, and neither would be a function that it is given.
+# In a process of its own, so that its traps and options are not the script's. Not as part of "A || B": there set -e would have
+# no effect, nor in a function that the script gives as CMD.
 process_loop() (
     _ty_flags=$-
     IFS=' 	
@@ -55,7 +48,7 @@ process_loop() (
 )
 
 if [ -n "$_ty_is_program" ]; then
-    # What was begun above and needed more than was read there. The verb itself, said again, finds that done.
+    # Finish what a verb began before the shell had read all. The verb, repeated below, then finds it done.
     # shellcheck disable=SC2086  # a function and its words
     [ -z "$_ty_rest" ] || _ty_call $_ty_rest
     case ${1-} in
@@ -63,7 +56,7 @@ if [ -n "$_ty_is_program" ]; then
             "$@"
             exit
             ;;
-        process_loop) # in this very process: whoever kills it means the loop
+        process_loop) # in this process, so that signals to it reach the loop
             shift
             _ty_flags=
             _ty_loop "$@"
@@ -74,6 +67,6 @@ if [ -n "$_ty_is_program" ]; then
             exit
             ;;
     esac
-    _ty_say "there is no verb '${1-}'; see taskyard.sh --help"
+    _ty_report "there is no verb '${1-}'; see taskyard.sh --help"
     exit 2
 fi
