@@ -42,8 +42,11 @@
 #
 # This file is joined from parts. A shell parses a script while it reads it, and to parse all of this costs as much as a mv. So
 # what a done needs comes first, then what a claim needs, and each verb runs before the shell reads on. A verb that needs more
-# returns 100 (_ty_unread) before it changes anything, and runs again once the shell has read all.
+# returns 100 (_ty_unread), and runs again once the shell has read all. By then it has changed nothing, or it has left the
+# remaining step in _ty_rest.
 
 _ty_early=
+_ty_lf='
+'
 
 _ty_unread() { [ -n "$_ty_early" ]; } # is the rest of this file still to be read?

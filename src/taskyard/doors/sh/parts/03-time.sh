@@ -12,7 +12,7 @@ _ty_time() { # file
 }
 
 _ty_uptime() { # -> _ty_up in hundredths of a second; 1 where the system has no such file
-    [ -z "$_ty_early" ] || [ -z "${_ty_up-}" ] || return 0 # a single verb is shorter than the steps that matter
+    [ -z "$_ty_early" ] || [ -z "${_ty_up-}" ] || return 0 # one answer serves a single verb
     _ty_up=
     { read -r _ty_up _; } 2>/dev/null </proc/uptime || return 1
     _ty_up=${_ty_up%.*}${_ty_up#*.}

@@ -48,7 +48,7 @@ _ty_is_folder() { # path: a link may lead to another filesystem, and mv would co
     [ ! -L "$1" ] || _ty_refuse 8 "the yard $_ty_root cannot be used: $1 is a link"
 }
 
-_ty_enter() { # folder -> _ty_root, without links. A program goes there and back; a script that sources this needs a subshell
+_ty_enter() { # folder -> _ty_root, without links. A program goes there and back; a sourced client uses a subshell
     local here=${PWD-}
     _ty_root=
     if [ -n "$_ty_is_program" ]; then

@@ -69,6 +69,12 @@ _ty_split() { # name [lane]
     [ $# -eq 1 ] || { [ $# -eq 2 ] && [ "$2" = r ]; }
 }
 
+_ty_split_path() { # path of a task, as _ty_split
+    local lane=${1#"$_ty_root/todo/"}
+    [ "$lane" != "$1" ] || lane=
+    _ty_split "${1##*/}" "${lane%%/*}"
+}
+
 # Is it there, by a fresh listing? The client of a file server may still show what is gone.
 _ty_listed() { # path
     local path=''

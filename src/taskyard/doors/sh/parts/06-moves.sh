@@ -80,7 +80,6 @@ _ty_log_line() { # _ty_line, at _ty_now; within a process time never goes back
     fi
     { printf '%s{"at":"%s",%s\n' "$_ty_torn" "$_ty_stamp" "$_ty_line" >>"$log"; } 2>/dev/null && _ty_torn= && return
     # The move counts. A full disk may have torn the line, which must not spoil the next one.
-    _ty_torn='
-'
+    _ty_torn=$_ty_lf
     return 0
 }

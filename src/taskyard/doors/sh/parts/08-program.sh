@@ -2,9 +2,7 @@
 
 # A script that sources this keeps its options and IFS. A verb that fails does not end a script without set -e.
 _ty_call() { # function arguments
-    local IFS='
-' code=0 flags=$-
-    IFS=" 	$IFS"
+    local IFS=" 	$_ty_lf" code=0 flags=$-
     set +fuC
     "$@" || code=$?
     case $flags in *f*) set -f ;; esac

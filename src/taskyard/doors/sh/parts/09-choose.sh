@@ -62,8 +62,7 @@ _ty_head() { # lane
                 "${folder##*/}"*.*.e*.c*.json) ;;
                 *) continue ;;
             esac
-            _ty_text="$_ty_text${name#????} ${path#"$_ty_root/todo/"}
-"
+            _ty_text="$_ty_text${name#????} ${path#"$_ty_root/todo/"}$_ty_lf"
             many=$((many + 1))
             [ $many -lt "$_ty_ahead" ] || break
         done

@@ -79,7 +79,10 @@ _ty_claim_next() { # [id | kind...]
     fi
     _ty_kinds "$@" || return
     _ty_take_next || code=$?
-    [ $code -ne 3 ] || _ty_report_nothing_ready
+    [ $code -ne 3 ] || {
+        _ty_report "nothing is ready"
+        _ty_report_left
+    }
     [ $code -eq 0 ] || return $code
     _ty_hand_over
 }

@@ -99,18 +99,8 @@ _ty_examine() { # -> all that _ty_read_plainly and _ty_recall would have set
         ok*) ;;
         *) _ty_refuse 8 "the yard $_ty_root cannot be used: ${said#no }" || return ;;
     esac
-    _ty_checks=
-    case $said in
-        *'
-'*)
-            _ty_checks="
-${said#*
-}
-"
-            said=${said%%
-*}
-            ;;
-    esac
+    _ty_checks=${said#"${said%%"$_ty_lf"*}"} said=${said%%"$_ty_lf"*} # the first line, and the line feed and all behind it
+    [ -z "$_ty_checks" ] || _ty_checks=$_ty_checks$_ty_lf
     # shellcheck disable=SC2086  # ten words, or nine
     set -- $said
     _ty_durability=$2 _ty_set_attempts=$3 _ty_set_crashes=$4 _ty_set_backoff=$5 _ty_set_cap=$6 _ty_set_lease=$7 _ty_place=$8

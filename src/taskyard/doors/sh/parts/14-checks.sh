@@ -50,14 +50,9 @@ _ty_learn_checks() { # files in todo/ that ask for checks -> _ty_known_checks: t
     # shellcheck disable=SC2086  # names of ours
     set -- $asked
     while [ $# -gt 0 ]; do
-        name=${names%%
-*}
-        names=${names#*
-}
+        name=${names%%"$_ty_lf"*} names=${names#*"$_ty_lf"}
         case $_ty_checks in
-            *"
-$name
-"*) _ty_known_checks="$_ty_known_checks $1 " ;;
+            *"$_ty_lf$name$_ty_lf"*) _ty_known_checks="$_ty_known_checks $1 " ;;
             *) _ty_known_checks="$_ty_known_checks !$1 " ;;
         esac
         shift

@@ -1,10 +1,5 @@
 # ---- records -----------------------------------------------------------------------------------------------------------
 
-_ty_log_event() { # event id fence worker more: an event without a move, at _ty_now
-    _ty_event "$@"
-    _ty_log_line
-}
-
 _ty_draft() { # a new, empty file -> _ty_path; its time is the yard's
     _ty_draw
     _ty_path=$_ty_root/tmp/$$-$_ty_word.1

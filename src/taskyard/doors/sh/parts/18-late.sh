@@ -10,7 +10,7 @@ _ty_holding() { # -> _ty_text: the handles of this worker's claims
 
 # A verb on a claim that is over: the same ending gets the same answer, any other verb is refused.
 _ty_late() { # verb [outcome reason-json result]
-    local holder='' path='' lane='' code=4
+    local holder='' path='' code=4
     _ty_refuse_mistyped || return
     case $1 in
         done)
@@ -27,9 +27,7 @@ _ty_late() { # verb [outcome reason-json result]
         release) ! _ty_gave_up released || return 0 ;;
     esac
     _ty_is_there "$_ty_h_id" || _ty_refuse 6 "no task has the id $_ty_h_id" || return
-    path=${_ty_found#"$_ty_root/"}
-    case $path in todo/*) lane=${path#todo/} lane=${lane%%/*} ;; esac
-    _ty_split "${path##*/}" "$lane"
+    _ty_split_path "$_ty_found"
     holder=$_ty_by
     for path in "$_ty_root/results/$_ty_h_seg/$_ty_handle".*.json; do
         [ ! -f "$path" ] || path=$(awk 'match($0, /"worker": "([^"\\]|\\.)*", "outcome"/) { print substr($0, RSTART + 10, RLENGTH - 21) }' "$path") && holder=${path:-$_ty_by}
@@ -38,7 +36,8 @@ _ty_late() { # verb [outcome reason-json result]
     case $holder in \"*) ;; *) holder=$_ty_by ;; esac
     [ -z "${2-}" ] || _ty_stale "$2" "$3" "${4-}" "$holder"
     _ty_ask_time || return
-    _ty_log_event refused "$_ty_h_id" "$_ty_h_fence" "$holder" ",\"verb\":\"$1\""
+    _ty_event refused "$_ty_h_id" "$_ty_h_fence" "$holder" ",\"verb\":\"$1\""
+    _ty_log_line
     path=${_ty_found#"$_ty_root/"}
     if [ $code -eq 7 ]; then
         _ty_holding

@@ -10,9 +10,9 @@ _ty_take_named() { # id
         path=${_ty_found#"$_ty_root/"}
         case $path in
             todo/*/*/*)
-                _ty_entry=${path#todo/} lane=${path#todo/} code=0
-                lane=${lane%%/*}
-                _ty_split "${path##*/}" "$lane" || break
+                _ty_entry=${path#todo/} code=0
+                lane=${_ty_entry%%/*}
+                _ty_split_path "$_ty_found" || break
                 why=
                 [ -z "$_ty_uses" ] || why="it uses something, and only Python workers can see whether that is free"
                 if [ -n "$_ty_verified" ]; then

@@ -67,6 +67,6 @@ _ty_end_released() { # handle [delay]
     _ty_record released null || return
     _ty_aim "$_ty_errors" "$_ty_crashes" "${2:-0}"
     _ty_event released "$_ty_id" $((_ty_fence + 1)) "$_ty_json" "$_ty_more"
-    _ty_second=0 # the same, once more
+    _ty_second=0 # a release that was recorded before is the same release
     _ty_end release
 }

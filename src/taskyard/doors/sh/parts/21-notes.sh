@@ -35,5 +35,6 @@ _ty_note() { # handle text; or the text alone, where TASKYARD_CLAIM names the cl
     _ty_date "$_ty_now"
     _ty_holder_json
     { printf '%s\n' "{\"claim\": \"$_ty_handle\", \"fence\": $_ty_fence, \"worker\": $_ty_json, \"text\": $text, \"at\": \"$_ty_stamp\"}" >>"$folder/notes.jsonl"; } 2>/dev/null || _ty_refuse 8 "the note cannot be written (is the disk full?)" || return
-    _ty_log_event noted "$_ty_id" "$_ty_fence" "$_ty_json" ",\"text\":$text"
+    _ty_event noted "$_ty_id" "$_ty_fence" "$_ty_json" ",\"text\":$text"
+    _ty_log_line
 }

@@ -36,7 +36,7 @@ _ty_read_dropped() { # size, the file at standard input
             if (said !~ /^[0-9]+([.][0-9][0-9]?[0-9]?)?$/ || length(said) > 12 || (said *= unit * 1000) < 1 || said > 2592000000) leave("its lease may not be allowed")
             return sprintf("%.0f", said)
         }
-        BEGIN { RS = "\001" } # as a whole: some awks read no further than to a NUL, and the length tells
+        BEGIN { RS = "\001" } # as a whole: some awks read no further than to a NUL, and the length shows it
         { bytes += length($0); n = split($0, lines, "\n"); for (i = 1; i <= n; i++) scan(lines[i]) }
         END {
             whole = is_whole()

@@ -35,7 +35,7 @@ _ty_take_in() { # file size mode-and-group
     _ty_sweep_move 'taken in' "$1" "$_ty_id.0.e0.c0.x$_ty_d_own.json" && _ty_sync "$_ty_folder" || return 8
 }
 
-# A file with a key leaves the box first. Then a new file is linked to its key, so that one of two files with a key is the task.
+# A file with a key leaves the box first. Then a new file is linked to its key: of two files with one key, one is the task.
 _ty_take_in_keyed() { # file size
     local stem=${1##*/} box='' keys='' name='' key=$_ty_d_key code=0
     stem=${stem%.json} _ty_why="its name is too long"
@@ -87,8 +87,7 @@ _ty_add_keyed() { # folder and name of the key: adds the task that was just judg
         return 8
     fi
     _ty_sync "$_ty_folder"
-    _ty_moved="${_ty_moved}taken in $_ty_id
-"
+    _ty_moved="${_ty_moved}taken in $_ty_id$_ty_lf"
 }
 
 _ty_put_back() { # file in tmp/, stem: without replacing another file
@@ -129,8 +128,7 @@ _ty_ingest() {
     local path='' seconds='' clock='' size='' mode='' group='' code='' seen=$_ty_seen_dropped
     _ty_left=0 _ty_left_why='' _ty_seen_dropped='' _ty_asked_up=''
     for path in "$_ty_root"/todo/*.json; do
-        case $path in *'
-'*) _ty_left=$((_ty_left + 1)) _ty_left_why="a name has a line feed" ;; esac
+        case $path in *"$_ty_lf"*) _ty_left=$((_ty_left + 1)) _ty_left_why="a name has a line feed" ;; esac
     done
     [ -e "$path" ] || [ -L "$path" ] || return 0
     while read -r seconds _ clock _ size mode group path; do
@@ -140,8 +138,7 @@ _ty_ingest() {
         ! _ty_is_claimed "${path##*/}" || continue
         code=1 _ty_why="it is no ordinary file"
         case $seen in
-            *" $clock $path
-"*) _ty_why="as before" ;;
+            *" $clock $path$_ty_lf"*) _ty_why="as before" ;;
             *)
                 [ -L "$path" ] || [ ! -f "$path" ] || {
                     code=0
@@ -156,8 +153,7 @@ _ty_ingest() {
             0 | 3) ;;
             1)
                 _ty_left=$((_ty_left + 1)) _ty_left_why="${_ty_left_why:-${path##*/}: $_ty_why}"
-                _ty_seen_dropped="$_ty_seen_dropped $clock $path
-"
+                _ty_seen_dropped="$_ty_seen_dropped $clock $path$_ty_lf"
                 ;;
             *) return 8 ;;
         esac

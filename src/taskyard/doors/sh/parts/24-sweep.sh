@@ -5,8 +5,7 @@ _ty_sweep_move() { # word file target [sync]
     local code=0
     _ty_shift "$2" "$_ty_folder" "$3" "${4-}" || code=$?
     case $code in
-        0) _ty_moved="$_ty_moved$1 $_ty_id
-" ;;
+        0) _ty_moved="$_ty_moved$1 $_ty_id$_ty_lf" ;;
         1) ;;
         *) return $code ;;
     esac
@@ -93,11 +92,6 @@ _ty_sweep() { # -> _ty_moved, a line for each task that was moved. It takes no t
             _ty_wake "$name" || return
         done
     done
-}
-
-_ty_report_nothing_ready() {
-    _ty_report "nothing is ready"
-    _ty_report_left
 }
 
 _ty_reap_stale() {

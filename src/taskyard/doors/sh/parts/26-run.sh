@@ -1,7 +1,5 @@
 # ---- one run of a command ----------------------------------------------------------------------------------------------
 
-_ty_stopped() { _ty_stop=1; }
-
 _ty_wait_for() { # pid -> its exit code; a signal to this process ends the wait early
     local code=0
     wait "$1" 2>/dev/null || code=$? # the shell would print the signal's name

@@ -41,12 +41,9 @@ _ty_next_of_mine() { # takes a claim again that a loop of this name held; 1: the
 
 # Is any task left for this loop? Tasks that are not for shells do not count, but are reported.
 _ty_is_left() {
-    local path='' lane='' name='' others=0
+    local path='' others=0
     for path in "$_ty_root"/todo/*/*/*.json "$_ty_root"/processing/*.json "$_ty_root"/waiting/*/*/*.json; do
-        name=${path#"$_ty_root/"}
-        lane=
-        case $name in todo/*) lane=${name#todo/} lane=${lane%%/*} ;; esac
-        _ty_split "${path##*/}" "$lane" && _ty_serves "$_ty_lane" && [ -e "$path" ] || continue
+        _ty_split_path "$path" && _ty_serves "$_ty_lane" && [ -e "$path" ] || continue
         [ -z "$_ty_nonce" ] || return 0
         [ -z "$_ty_verified" ] || [ -z "$_ty_checks" ] || _ty_learn_checks "$path" # a task in waiting/ was not read yet
         case "$_ty_uses $_ty_verified $_ty_known_checks" in
@@ -88,7 +85,7 @@ _ty_loop() {
     _ty_self=
     { read -r _ty_self _; } 2>/dev/null </proc/self/stat || _ty_self=$(exec sh -c 'echo $PPID')
     _ty_stop=
-    trap _ty_stopped TERM INT HUP
+    trap _ty_stop=1 TERM INT HUP
     while [ -z "$_ty_stop" ]; do
         kill -s 0 $$ 2>/dev/null || return 1 # the script that called process_loop is gone
         code=0

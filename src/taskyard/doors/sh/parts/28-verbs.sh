@@ -6,8 +6,6 @@ _ty_fail() { # handle reason
     _ty_end_failed "$1" "$2"
 }
 
-_ty_release() { _ty_end_released "$1"; }
-
 _ty_verify() { # handle
     _ty_handle "$1" || return
     _ty_find && return
@@ -16,16 +14,7 @@ _ty_verify() { # handle
 }
 
 _ty_help() { # the head of this file, from its name on
-    local line='' begun=''
-    while IFS= read -r line; do
-        case $line in
-            '# taskyard.sh: '*) begun=1 ;;
-            '#'*) ;;
-            *) return 0 ;;
-        esac
-        line=${line#\#}
-        [ -z "$begun" ] || printf '%s\n' "${line# }"
-    done <"$0"
+    awk '!/^#/ { exit } /^# taskyard.sh: / { begun = 1 } begun { sub(/^# ?/, ""); print }' <"$0"
 }
 
 add_task() { _ty_call _ty_add "$@"; }
@@ -33,7 +22,7 @@ heartbeat() { _ty_call _ty_of_claim _ty_beat 1 "$@"; }
 note_task() { _ty_call _ty_note "$@"; }
 verify_ownership() { _ty_call _ty_of_claim _ty_verify 1 "$@"; }
 fail_task() { _ty_call _ty_of_claim _ty_fail 2 "$@"; }
-release_task() { _ty_call _ty_of_claim _ty_release 1 "$@"; }
+release_task() { _ty_call _ty_of_claim _ty_end_released 1 "$@"; }
 resume() { _ty_call _ty_resume "$@"; }
 reap_stale() { _ty_call _ty_reap_stale "$@"; }
 
@@ -41,8 +30,7 @@ reap_stale() { _ty_call _ty_reap_stale "$@"; }
 # no effect, nor in a function that the script gives as CMD.
 process_loop() (
     _ty_flags=$-
-    IFS=' 	
-'
+    IFS=" 	$_ty_lf"
     set +efuC
     _ty_loop "$@"
 )
