@@ -129,7 +129,7 @@ class Stage:
 
     def until_overdue(self, number: int) -> None:
         """Wait until so many moves are due to the janitor."""
-        wait_until(lambda: len(self.store.overdue(number)) == number)
+        wait_until(lambda: len(self.store.upkeep.overdue(number)) == number)
 
     def record(self, play: Callable[[], object]) -> list[str]:
         self.disk.lines.clear()

@@ -28,7 +28,7 @@ SEAM = TIERS.index("store")
 CORE = [
     {"errors", "forks", "signals", "diagnosis"},
     {"task", "ids", "times", "words"},
-    {"moves", "retry", "draft", "task_names", "settings", "transfer"},
+    {"moves", "retry", "draft", "task_names", "settings", "transfer", "options", "store_records"},
 ]
 STORES = {
     "memory": "memory",
@@ -66,7 +66,7 @@ def _module(parts: list[str]) -> str:
 
 
 def tier(name: str) -> int:
-    return TIERS.index({"find_yard": "opening"}.get(first := name.split(".", maxsplit=1)[0], first))
+    return TIERS.index({"find_yard": "opening", "port": "yard"}.get(first := name.split(".", maxsplit=1)[0], first))
 
 
 HOUSE = sorted(name for name in MODULES if name not in ("__init__", "__main__"))
@@ -74,7 +74,7 @@ HOUSE = sorted(name for name in MODULES if name not in ("__init__", "__main__"))
 
 def test_the_test_sees_imports_at_all() -> None:
     assert {"core.errors", "core.task", "core.retry"} <= imports("core.moves")
-    assert "stores.memory.store" in imports("opening")
+    assert "stores.memory.store" in imports("stores.memory.__init__")
 
 
 @pytest.mark.parametrize("module", HOUSE)
@@ -139,6 +139,42 @@ def _loaded(module: str) -> set[str]:
     }
     found = {_module(name.split(".")[1:]) for name in names if name.startswith("taskyard.")}
     return {name for name in found if f"{name}.__init__" not in MODULES}
+
+
+def reaches(module: str) -> list[str]:
+    """Private names of others that the module uses: its own are those that it defines somewhere."""
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    own, used = {"_exit", "_replace"}, set()  # os._exit, and a named tuple's public verb
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            own.add(node.name)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            own.add(node.id)
+        elif isinstance(node, ast.Attribute) and _is_own(node) and not isinstance(node.ctx, ast.Load):
+            own.add(node.attr)
+        elif isinstance(node, ast.Attribute) and not _is_own(node):
+            used.add(node.attr)
+        elif isinstance(node, ast.ImportFrom):
+            used |= {alias.name for alias in node.names}
+    return sorted(name for name in used - own if name.startswith("_") and not name.endswith("__"))
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+
+
+def test_the_test_sees_private_reaches_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(
+        "from taskyard.yard import _own_name\nclass A:\n    def b(self, yard):\n        self._c = yard._store\n"
+    )
+    monkeypatch.setitem(MODULES, "bad", path)
+    assert reaches("bad") == ["_own_name", "_store"]
+
+
+@pytest.mark.parametrize("module", HOUSE)
+def test_no_module_reaches_into_private_parts_of_another(module: str) -> None:
+    assert reaches(module) == []
 
 
 CLAIM = """

@@ -114,9 +114,9 @@ def test_a_sweep_is_bounded_and_loses_nothing(yard: Yard, clock: Clock) -> None:
 
 def test_only_one_in_so_many_seconds_has_the_turn_to_sweep(clock: Clock) -> None:
     store = MemoryStore(clock=clock)
-    assert [store.turn(5), store.turn(5)] == [True, False]
+    assert [store.upkeep.turn(5), store.upkeep.turn(5)] == [True, False]
     clock.now += 5_000
-    assert [store.turn(5), store.turn(5)] == [True, False]
+    assert [store.upkeep.turn(5), store.upkeep.turn(5)] == [True, False]
 
 
 def test_ids_rise_and_segments_hold_1024(yard: Yard, clock: Clock) -> None:
@@ -148,7 +148,7 @@ def test_whoever_waits_is_told_of_a_change() -> None:
 
     def wait() -> None:
         waiting.set()
-        store.wait(60, store.listen())
+        store.wakeup.wait(60, store.wakeup.listen())
         told.set()
 
     thread = threading.Thread(target=wait)

@@ -8,6 +8,7 @@ import pytest
 
 from taskyard import Conflict
 from taskyard.core import moves
+from taskyard.core.draft import Draft
 from taskyard.core.ids import short
 from taskyard.core.retry import Policy
 from taskyard.core.task import Standing, State
@@ -52,9 +53,9 @@ EVENTS: dict[str, Callable[[Standing], Move]] = {
     "unblock early": lambda at: moves.unblocked(at, later=True),
     "cancel": lambda at: moves.cancelled(at, "not wanted"),
     "retry": moves.retried,
-    "edit": lambda at: moves.edited(at, None),
-    "edit to later": lambda at: moves.edited(at, True),
-    "edit to now": lambda at: moves.edited(at, False),
+    "edit": lambda at: moves.edited(at, Draft("build"), timed=False),
+    "edit to later": lambda at: moves.edited(at, Draft("build", None, {"delay": 60}), timed=True),
+    "edit to now": lambda at: moves.edited(at, Draft("build"), timed=True),
     "resume": moves.resumed,
 }
 
@@ -159,9 +160,9 @@ def test_a_retry_of_what_has_ended_starts_the_counters_over(state: State) -> Non
     assert (move.errors, move.crashes, move.fence) == (0, 0, 8)
 
 
-@pytest.mark.parametrize("due", [None, False, True])
-def test_an_edit_keeps_the_counters(due: bool | None) -> None:
-    move = moves.edited(standing(State.WAITING, errors=2, crashes=1), due)
+@pytest.mark.parametrize("timed", [False, True])
+def test_an_edit_keeps_the_counters(timed: bool) -> None:
+    move = moves.edited(standing(State.WAITING, errors=2, crashes=1), Draft("build"), timed)
     assert (move.errors, move.crashes, move.outcome, move.fence) == (2, 1, None, 8)
 
 

@@ -198,7 +198,7 @@ def test_odd_missions_and_titles_come_back_exactly(yard: Yard, text: str) -> Non
 @pytest.mark.parametrize("option", ["assignee", "mission", "title"])
 def test_control_characters_are_refused(yard: Yard, option: str, letter: str) -> None:
     with pytest.raises(Invalid):
-        yard.add("build", **{option: f"a{letter}b"})
+        yard.add("build", **{option: f"a{letter}b"})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

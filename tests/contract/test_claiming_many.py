@@ -128,7 +128,9 @@ def test_one_of_many_can_be_claimed_by_name_meanwhile(yard: Yard) -> None:
 def test_what_was_won_before_the_yard_went_away_is_told(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = yard.add_many({"kind": "build"} for _ in range(150))
     store: Any = yard._store
-    part, verb = (store._claims, "_serve") if hasattr(store, "_claims") and store.batch > 1 else (store, "claim")
+    part, verb = (store, "_claim")
+    if hasattr(store, "_claims"):
+        part, verb = store._claims, "_serve" if store.batch > 1 else "next"
     whole, calls = getattr(part, verb), iter(range(1000))
 
     def once(*given: Any) -> Any:

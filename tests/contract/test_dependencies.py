@@ -172,7 +172,7 @@ def test_there_is_a_most_and_only_texts_are_ids(yard: Yard) -> None:
         yard.add("test", after=many)
     for bad in (7, [7], {"id": many[0]}):
         with pytest.raises(Invalid):
-            yard.add("test", after=bad)
+            yard.add("test", after=bad)  # type: ignore[arg-type]
     assert yard.add("test", after=[]).state == "todo"
     assert yard.add("test", after=None).after == []
 

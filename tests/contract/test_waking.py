@@ -48,13 +48,13 @@ def other(yard_url: str) -> Iterator[Yard]:
 def asleep(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set when a waiter of `yard` has looked in vain and goes to sleep."""
     sleeping = threading.Event()
-    wait = yard._store.wait
+    wait = yard._store.wakeup.wait
 
     def watched(*args: Any) -> Any:
         sleeping.set()
         return wait(*args)
 
-    monkeypatch.setattr(yard._store, "wait", watched)
+    monkeypatch.setattr(yard._store.wakeup, "wait", watched)
     return sleeping
 
 
@@ -207,17 +207,17 @@ def test_whoever_follows_is_told_all_and_ends_when_told(yard: Yard, other: Yard,
         taken(other.claim(kinds=["build"])).done()
     wait_until(lambda: len(seen) == 60)
     enough.set()
-    yard._wake()
+    yard.wake()
     assert waiter.answer is None
     assert seen == ["added", "claimed", "done"] * 20
 
 
 def test_a_wake_ends_every_wait_at_once(yard: Yard) -> None:
     store = yard._store
-    heard = store.listen()
+    heard = store.wakeup.listen()
     begin = time.monotonic()
     waiters = [Waiter(lambda: _wait_until_heard(store, heard)) for _ in range(4)]
-    store.wake()
+    store.wakeup.wake()
     assert all(waiter.answer for waiter in waiters)
     assert time.monotonic() - begin < LONG
 
@@ -225,7 +225,7 @@ def test_a_wake_ends_every_wait_at_once(yard: Yard) -> None:
 def _wait_until_heard(store: Any, heard: Any) -> bool:
     end = time.monotonic() + LONG
     while time.monotonic() < end:
-        if store.wait(end - time.monotonic(), heard) != heard:
+        if store.wakeup.wait(end - time.monotonic(), heard) != heard:
             return True
     return False
 
@@ -233,7 +233,7 @@ def _wait_until_heard(store: Any, heard: Any) -> bool:
 def test_a_wake_without_a_word_to_stop_only_makes_look_again(yard: Yard, other: Yard, asleep: threading.Event) -> None:
     waiter = claimer(yard, asleep)
     asleep.clear()
-    yard._wake()
+    yard.wake()
     assert asleep.wait(SOON)
     id = other.add("build").id
     assert id_of(waiter.answer) == id
@@ -270,24 +270,24 @@ def test_no_task_is_missed_however_soon_it_comes_after_the_look(yard: Yard, othe
 
 def test_an_alarm_tells_when_time_alone_changes_something(yard: Yard) -> None:
     store = yard._store
-    store.overdue(10)
-    assert store.alarm() is None
+    store.upkeep.overdue(10)
+    assert store.upkeep.alarm() is None
     yard.add("build", delay=50)
-    store.overdue(10)
-    alarm = store.alarm()
+    store.upkeep.overdue(10)
+    alarm = store.upkeep.alarm()
     assert alarm is not None
     assert 0 < alarm <= 60
     yard.add("test")
     taken(yard.claim(lease=5))
-    store.overdue(10)
-    alarm = store.alarm()
+    store.upkeep.overdue(10)
+    alarm = store.upkeep.alarm()
     assert alarm is not None
     assert 0 < alarm <= 5.1
 
 
 def test_the_log_ends_where_what_is_new_begins(yard: Yard) -> None:
     yard.add("build")
-    cursor = yard._store.latest()
+    cursor = yard.log_end()
     assert yard.events(cursor=cursor) == []
     id = yard.add("test").id
     assert [event["task"] for event in yard.events(cursor=cursor)] == [id]

@@ -98,7 +98,7 @@ def test_killed_between_any_two_steps(
 
 def _dies_after(source: str, target: str, steps: int) -> bool:
     """Whether a copy was killed after so many steps; a step is a task that is written, a part of the log, or a file."""
-    origin, other = opening._port(source, target=False), opening._port(target, target=True)
+    origin, other = opening.endpoint(source, target=False), opening.endpoint(target, target=True)
     left = steps
 
     def step() -> None:
@@ -209,7 +209,7 @@ def _dies_at(origin: str, other: str, calls: int) -> bool:
 
 def test_a_source_that_goes_on_is_caught_up_with(made: Callable[..., str], new: Callable[[str], str]) -> None:
     origin, other = made("directory", 60), new("postgresql")
-    port, target = opening._port(origin, target=False), opening._port(other, target=True)
+    port, target = opening.endpoint(origin, target=False), opening.endpoint(other, target=True)
     changed = False
     tell = target.tell
 

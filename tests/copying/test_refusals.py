@@ -87,7 +87,7 @@ def test_an_unfinished_copy_of_another_yard(store: str, paused: Callable[..., st
 
 def half(source: str, target: str) -> None:
     """Begin a copy, and be killed before the first task."""
-    origin, other = opening._port(source, target=False), opening._port(target, target=True)
+    origin, other = opening.endpoint(source, target=False), opening.endpoint(target, target=True)
     other.begin(origin.label, origin.facts())
     origin.close()
     other.close()
@@ -157,15 +157,15 @@ def test_two_copies_into_one_yard_at_once_end_well_or_are_told_of_one_another(
 
 def test_one_copy_at_a_time_is_made_into_a_directory(new: Callable[[str], str]) -> None:
     target = new("directory")
-    with closing(opening._port(target, target=True)), pytest.raises(Conflict, match="at the same time"):
-        opening._port(target, target=True)
-    opening._port(target, target=True).close()
+    with closing(opening.endpoint(target, target=True)), pytest.raises(Conflict, match="at the same time"):
+        opening.endpoint(target, target=True)
+    opening.endpoint(target, target=True).close()
 
 
 def test_what_another_copy_has_just_written_is_told_as_that(
     paused: Callable[..., str], new: Callable[[str], str]
 ) -> None:
-    port: Any = opening._port(paused("postgresql", lambda yard: yard.add("build")), target=True)
+    port: Any = opening.endpoint(paused("postgresql", lambda yard: yard.add("build")), target=True)
     with closing(port), pytest.raises(Conflict, match="at the same time") as caught, port._told():
         port._connection.execute("INSERT INTO taskyard.project (name) SELECT name FROM taskyard.project")
     assert "once more" in str(caught.value.hint)

@@ -24,7 +24,7 @@ STORES = ("directory", "postgresql")
 
 def parcels(url: str) -> list[bytes]:
     """All that must be the same of a yard, as digests."""
-    port = opening._port(url, target=False)
+    port = opening.endpoint(url, target=False)
     try:
         told = [parcel.digest() for segment in port.segments() for parcel in port.tasks(segment)]
         told += [repr(window).encode() for window in transfer.windows(port.events())]

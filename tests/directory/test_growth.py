@@ -163,10 +163,10 @@ def test_a_race_that_is_lost_over_a_task_that_is_due_syncs_nothing(tmp_path: Pat
     calls = Calls()
     with yard_on(url, worker="bob") as bob, yard_on(url, calls) as ada:
         many(bob, 40, delay=0.001)
-        wait_until(lambda: len(ada._store.overdue(100)) == 40)
-        due = ada._store.overdue(100)
+        wait_until(lambda: len(ada._store.upkeep.overdue(100)) == 40)
+        due = ada._store.upkeep.overdue(100)
         assert bob.sweep().woken == 40
-        made = calls.of(lambda: [ada._store.shift(standing, moves.woken(standing), "ada") for standing in due])
+        made = calls.of(lambda: ada._store.shift([(standing, moves.woken(standing)) for standing in due], "ada"))
         assert made["rename"] >= 40, "no race was tried"
         assert made["sync"] == made["mkdir"] == 0
 
@@ -285,7 +285,7 @@ def test_the_end_of_a_task_with_many_followers_leaves_their_empty_folders_to_the
         assert yard.counts()["todo"] == 301
         assert yard.get(both).state == "blocked"
         assert yard.audit()["findings"] == []
-        walk = yard._store._crash_recovery._edge_recovery.walk  # type: ignore[attr-defined]
+        walk = yard._store.upkeep._crashes._edge_recovery.walk  # type: ignore[attr-defined]
         for now in range(0, 600_000, 5_000):
             walk(now, "ada")
         assert [id for _, _, files in os.walk(f"{url}/needs") for id in files] == [other]
@@ -386,6 +386,6 @@ def test_a_new_process_lists_every_lane_once_before_and_once_after_its_sweep(url
 def test_two_who_find_the_same_tasks_due_begin_at_different_ones(url: str) -> None:
     with yard_on(url) as ada:
         many(ada, 200, delay=0.001)
-        wait_until(lambda: len(ada._store.overdue(1000)) == 200)
-        firsts = {ada._store.overdue(1)[0].id for _ in range(20)}
+        wait_until(lambda: len(ada._store.upkeep.overdue(1000)) == 200)
+        firsts = {ada._store.upkeep.overdue(1)[0].id for _ in range(20)}
         assert len(firsts) > 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.store import Want
+from taskyard.core.store_records import Want
 from tests.directory.kills import killed_at
 from tests.directory.stories import check_log, check_nothing_is_stuck, check_places
 

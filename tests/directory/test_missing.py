@@ -42,10 +42,10 @@ class Churn:
         if name != "listdir" or made:
             return
         if self._claim is None and "/todo/" in paths:
-            self._claim = self._yard._store.claim(self._yard._want(self._id, None, None, None), self._yard._nonce())
+            [self._claim] = self._yard._store.claim(self._yard._want(self._id, None, None, None), [self._yard._nonce()])
         elif self._claim is not None and paths.endswith("/processing"):
             move = moves.released(self._claim.standing, 0.0, None)
-            assert self._yard._store.shift(self._claim.standing, move, "churner")
+            assert self._yard._store.shift([(self._claim.standing, move)], "churner") == [True]
             self._claim = None
         else:
             return
@@ -184,7 +184,7 @@ def test_a_task_in_a_folder_that_cannot_be_read_is_not_gone(url: str, place: str
     with pytest.raises(taskyard.Unavailable):
         other.get(need)
     for _ in range(SWEEPS):
-        other._store.mend("other")
+        other._store.upkeep.mend("other")
     with taskyard.open(url) as yard:
         assert state(yard, follower) == "blocked"
 
@@ -196,7 +196,7 @@ def test_needs_that_cannot_be_read_are_not_met(url: str) -> None:
         follower = yard.add("ship", after=need).id
     [other] = barred(url, f"needs/{follower[:4]}")
     for _ in range(SWEEPS):
-        other._store.mend("other")
+        other._store.upkeep.mend("other")
     with taskyard.open(url) as yard:
         assert state(yard, follower) == "blocked"
         assert os.listdir(f"{url}/followers/{need[:4]}/{need}") == [follower]

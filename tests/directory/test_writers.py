@@ -72,7 +72,7 @@ def test_what_a_file_server_says_at_the_end_is_no_reason_to_fail(
     yard = taskyard.init(place, worker="ada")
     yard.add("build")
     taken(yard.claim()).done({"ok": 1})
-    yard._store.vouch("ada", "abcdefgh")
+    yard._store.liveness.vouch("ada", "abcdefgh")  # type: ignore[union-attr]
     kept = Path(place, "writers", context(yard).writer.tag)
 
     class Gone:

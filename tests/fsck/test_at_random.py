@@ -7,7 +7,7 @@ import os
 import random
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,7 +31,7 @@ def mixed(place: str) -> dict[str, str]:
     tools.settle(place, settle=0)
     with taskyard.open(place, worker="ada") as yard:
 
-        def add(kind: str, **options: object) -> str:
+        def add(kind: str, **options: Any) -> str:
             word = f"word-{len(words)}-"
             id = yard.add(kind, {"word": word}, **options).id
             words[id] = word

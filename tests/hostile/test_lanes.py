@@ -72,7 +72,7 @@ def test_a_lane_that_is_open_again_is_served_again(yard: Yard, monkeypatch: pyte
     yard._store._context.ready_cache.forget()  # type: ignore[attr-defined]  # a second later
     assert taken(yard.claim()).task.kind == "theirs"
     yard._store._context.ready_cache.forget()  # type: ignore[attr-defined]
-    yard._store.claim(yard._want(None, None, None, None), "abcdefgh1")
+    yard._store.claim(yard._want(None, None, None, None), ["abcdefgh1"])
     assert yard.unusable() == []
 
 

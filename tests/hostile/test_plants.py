@@ -157,5 +157,5 @@ def test_a_turn_that_somebody_made_up_keeps_nobody_from_sweeping(place: str) -> 
         Path(place, "turns", name).touch()
     with taskyard.open(place) as yard:
         store = yard._store
-        assert wait_until(lambda: store.turn(0.001))
-        assert wait_until(lambda: store.turn(0.001))
+        assert wait_until(lambda: store.upkeep.turn(0.001))
+        assert wait_until(lambda: store.upkeep.turn(0.001))

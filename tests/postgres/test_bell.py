@@ -60,7 +60,7 @@ def test_nobody_is_rung_for_unless_somebody_sleeps(yard: Yard, url: str, sql: Co
     yard.add("build")
     assert rings(sql, yard) == 0
     line._proved_at = 0.0  # a while ago
-    yard._store.turn(5)
+    yard._store.upkeep.turn(5)
     assert line._line is None
 
 

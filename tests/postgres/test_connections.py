@@ -104,8 +104,8 @@ def test_dones_that_were_said_together_and_whose_answer_was_lost_are_all_told_as
     late = yard._store.stand(claims[2].task.id)
     claims[2].release()
     lost.append("taskyard.finish(")
-    shifts = [(claim._standing, moves.done(claim._standing, "made")) for claim in claims[:2] if claim._standing]
-    assert yard._store.shift_many([*shifts, (late, moves.done(late, "late"))], "ada") == [True, True, False]
+    shifts = [(at, moves.done(at, "made")) for at in (yard._store.stand(claim.id) for claim in claims[:2])]
+    assert yard._store.shift([*shifts, (late, moves.done(late, "late"))], "ada") == [True, True, False]
     assert lost == []
     assert [event["event"] for event in yard.events(event="done")] == ["done", "done"]
 
@@ -217,5 +217,5 @@ def test_behind_a_pooler_of_transactions_nothing_is_prepared_and_nobody_listens(
             taken(yard.claim()).done()
         store: Any = yard._store
         assert [len(line._prepared._names) for line in store._context.pool.room.idle] == [0]
-        store.listen()
+        store.wakeup.listen()
         assert store._line._line is None

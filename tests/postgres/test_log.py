@@ -36,7 +36,7 @@ def test_who_reads_on_sees_what_was_committed_late(yard: Yard, url: str) -> None
     yard.add("two")
     page = yard.events()
     assert kinds(page) == ["one", "two"]
-    latest = yard._store.latest()
+    latest = yard.log_end()
     first.commit()
     first.close()
     yard.add("three")

@@ -289,13 +289,13 @@ def test_who_waits_beside_a_locked_claim_that_is_overdue_does_not_look_all_the_t
     outlast(claim)
     with taskyard.open(url, worker="boss") as boss:
         looks: list[int] = []
-        whole = boss._store.overdue
+        whole = boss._store.upkeep.overdue
 
         def overdue(limit: int) -> Any:
             looks.append(limit)
             return whole(limit)
 
-        monkeypatch.setattr(boss._store, "overdue", overdue)
+        monkeypatch.setattr(boss._store.upkeep, "overdue", overdue)
         assert boss.claim(wait=1.2) is None
         assert len(looks) < 12
 

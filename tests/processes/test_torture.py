@@ -38,13 +38,13 @@ def rename_by_copy():
     Disk.rename = staticmethod(rename)
 
 def endings_by_id():
-    from taskyard.yard import settling
     from taskyard.core.task import State
+    from taskyard.yard.claim_verbs import ClaimVerbs, handle_of
     def settle(yard, claim, verb, decide, *more):
-        standing = yard._store.stand(claim._parsed().id)
+        standing = yard._store.stand(handle_of(claim).id)
         if standing.state is State.PROCESSING:
-            yard._store.shift(standing, decide(standing), yard.worker)
-    settling.settle = settle
+            yard._store.shift([(standing, decide(standing))], yard.worker)
+    ClaimVerbs._settle = settle
 
 def forgetful_adds():
     from taskyard.stores.directory.store import DirectoryStore

@@ -275,12 +275,12 @@ def test_an_idle_waiter_does_nothing(place: str, monkeypatch: pytest.MonkeyPatch
         yard.policy.sweep_every = 1e6  # nor does its turn to sweep come
         yard.claim(wait=0.01)
         looks: list[int] = []
-        overdue = yard._store.overdue
+        overdue = yard._store.upkeep.overdue
 
         def counted(limit: int) -> list[Standing]:
             looks.append(limit)
             return overdue(limit)
 
-        monkeypatch.setattr(yard._store, "overdue", counted)
+        monkeypatch.setattr(yard._store.upkeep, "overdue", counted)
         assert yard.claim(wait=1) is None
         assert len(looks) == 2, "once before it sleeps, and once before it says that nothing is ready"

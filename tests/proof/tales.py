@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from taskyard.core.store_records import Report
 from taskyard.core.task import State, Task
 from taskyard.proof import FinalState, History, Verdict, check
 from taskyard.proof.final_state import Final
 from taskyard.proof.history import Operation
 from taskyard.proof.recorder import word
-from taskyard.store import Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +103,7 @@ class Tale:
             {"claim": claim, "outcome": outcome, "worker": claim.split(".")[2].rstrip("0123456789")}
             for claim, outcome in history
         ]
-        self.tasks[id] = Final(Report(task, entries, [], []))
+        self.tasks[id] = Final(Report(task, entries, [], [], lambda: None))
         self.listed[id] = [state] if listed is None else list(listed)
         return self
 

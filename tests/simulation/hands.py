@@ -28,7 +28,7 @@ class Hand:
         self.root = root
         self.worker = worker
         taskyard = package.module("")
-        self._errors = package.module("errors").TaskyardError
+        self._errors = package.module("core.errors").TaskyardError
         self.yard = taskyard.open(root, worker=worker)
         self.yard._look_at = FAR
 
@@ -88,10 +88,11 @@ class Hand:
 
     def grab(self, id: str) -> Any:
         """Claim this very task, as Yard does but for the sweep and the second try where it is refused."""
-        yard, claim = self.yard, self._package.module("claim").Claim
+        yard, claim = self.yard, self._package.module("yard.claim").Claim
 
         def ask() -> Any:
-            grant = yard._store.claim(yard._want(id, None, None, None), yard._nonce())
+            grants = yard._store.claim(yard._want(id, None, None, None), [yard._nonce()])
+            grant = grants[0] if grants else None
             return None if grant is None else claim(yard, grant)
 
         return self._granted(ask)
@@ -134,9 +135,9 @@ class Hand:
 
     def hand_back(self, standing: Any) -> None:
         """Release without a word of it, and without a record."""
-        todo = self._package.module("task").State.TODO
-        move = self._package.module("moves").Move("released", todo, standing.fence + 1, 0, 0)
-        self.yard._store.shift(standing, move, self.worker)
+        todo = self._package.module("core.task").State.TODO
+        move = self._package.module("core.moves").Move("released", todo, standing.fence + 1, 0, 0)
+        self.yard._store.shift([(standing, move)], self.worker)
 
     def beat(self, claim: Any) -> bool:
         return self._said("heartbeat", claim.heartbeat, handle=claim.handle) is not None
@@ -170,7 +171,7 @@ class Hand:
 
         def ask() -> None:
             at = standing or store.stand(id)
-            while not store.shift(at, decide(at), self.worker):
+            while not store.shift([(at, decide(at))], self.worker)[0]:
                 at = store.stand(id)
 
         return self._said(verb, ask, task=id) is not None
@@ -179,19 +180,23 @@ class Hand:
         return self.yard._store.stand(id)
 
     def cancel(self, id: str, standing: Any = None) -> bool:
-        return self._revised("cancel", id, self._package.module("moves").cancelled, standing)
+        return self._revised("cancel", id, self._package.module("core.moves").cancelled, standing)
 
     def retry(self, id: str, standing: Any = None) -> bool:
-        return self._revised("retry", id, self._package.module("moves").retried, standing)
+        return self._revised("retry", id, self._package.module("core.moves").retried, standing)
 
     def edit(self, id: str, standing: Any = None, **changes: Any) -> bool:
-        store, moves = self.yard._store, self._package.module("moves")
+        store, moves = self.yard._store, self._package.module("core.moves")
 
         def ask() -> None:
             at = standing or store.stand(id)
             while True:
-                move, old = moves.edited(at, None), store.drafted(at)
-                if old is not None and store.rewrite(at, old.changed(changes), move, self.worker, due_anew=False):
+                moves.editable(at)
+                old = store.get(id).draft()
+                if (
+                    old is not None
+                    and store.shift([(at, moves.edited(at, old.changed(changes), False))], self.worker)[0]
+                ):
                     return
                 at = store.stand(id)
 
@@ -202,14 +207,14 @@ class Hand:
         return self._said("reap", self._reap) is not None
 
     def _reap(self) -> None:
-        self._package.module("janitor").sweep(self.yard._store, self.worker)
+        self._package.module("yard.janitor").sweep(self.yard._store, self.worker)
 
     def sweep(self) -> bool:
         return self._said("sweep", self.yard.sweep) is not None
 
     def sweep_in(self, *duties: str) -> bool:
         """Some of the duties that make up a sweep, or all of them; between two, this process is what it remembers."""
-        mending = self.yard._store._crash_recovery
+        mending = self.yard._store.upkeep._crashes
 
         def ask() -> None:
             known = {"now": mending._context.clock.exact(), "by": self.worker}

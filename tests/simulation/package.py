@@ -21,7 +21,7 @@ class Package:
         self.kernel = Kernel()
         self._loaded: dict[str, ModuleType] = {}
         self._builtins = {**vars(builtins), "__import__": self._import, "open": self.kernel.open}
-        bounds = self.module("stores.directory.links").Links
+        bounds = self.module("stores.directory.filesystem.links").Links
         bounds.keep = lambda *_: None
         bounds.holds = lambda *_: True
 

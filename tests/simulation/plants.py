@@ -37,7 +37,7 @@ def plant(scene: str, mode: str, *kinds: str) -> Callable[[Callable[[Package], N
 
 
 def _disk(package: Package) -> Any:
-    return package.module("stores.directory.disk").Disk
+    return package.module("stores.directory.filesystem.disk").Disk
 
 
 @plant("two-claimers", "plain", "two places", "lost", "two claims", "acknowledged")
@@ -58,7 +58,7 @@ def rename_is_copy_and_delete(package: Package) -> None:
 @plant("release-twice", "plain", "fence", "two claims", "late verb", "history")
 def number_not_raised_at_release(package: Package) -> None:
     """The number is the attempt's, so why raise it when nothing was attempted?"""
-    moves = package.module("moves")
+    moves = package.module("core.moves")
     original = moves.released
 
     def released(*args: Any) -> Any:
@@ -79,13 +79,13 @@ def staleness_by_mtime_alone(package: Package) -> None:
 @plant("two-claimers", "lost", "acknowledged", "stuck", "handed out")
 def no_own_name_check(package: Package) -> None:
     """ENOENT is ENOENT: somebody else was first."""
-    package.module("stores.directory.mover").Mover.was_mine = lambda *_: False
+    package.module("stores.directory.tasks.mover").Mover.was_mine = lambda *_: False
 
 
 @plant("done-reap", "power", "result", "acknowledged", "lost")
 def done_before_its_result_is_synced(package: Package) -> None:
     """The rename is what counts, and the result will be written soon enough."""
-    records = package.module("stores.directory.records").Records
+    records = package.module("stores.directory.tasks.records").Records
     original = records._publish
 
     def published(self: Any, id: str, name: str, record: Any, sync: bool) -> bool:
@@ -97,7 +97,7 @@ def done_before_its_result_is_synced(package: Package) -> None:
 @plant("sweep-done", "plain", "lost")
 def unlink_on_one_listing(package: Package) -> None:
     """Two names in what was just listed are one too many: the older goes."""
-    patrol = package.module("stores.directory.patrol").SegmentRecovery
+    patrol = package.module("stores.directory.recovery.segments").SegmentRecovery
     token = package.module("stores.directory.names").Token
 
     def twins(self: Any, segment: str) -> int:
@@ -136,7 +136,7 @@ def claim_keyed_on_the_workers_name(package: Package) -> None:
         self._incarnation = "aaaaaaaa"
 
     yard._identify = identify
-    package.module("stores.directory.mover").Mover.was_mine = lambda self, folder, name: (
+    package.module("stores.directory.tasks.mover").Mover.was_mine = lambda self, folder, name: (
         name in self._disk.listdir(folder)
     )
 
@@ -144,7 +144,7 @@ def claim_keyed_on_the_workers_name(package: Package) -> None:
 @plant("two-keys", "crash", "key", "stuck")
 def key_written_before_its_task(package: Package) -> None:
     """First the key, so that nobody else takes it; then the task."""
-    keys = package.module("stores.directory.keys").Keys
+    keys = package.module("stores.directory.tasks.keys").Keys
 
     def take(self: Any, key: str, written: str, *, sync: bool) -> bool:
         path = self.path(key)
@@ -162,7 +162,7 @@ def key_written_before_its_task(package: Package) -> None:
 @plant("beat-reap", "stale", "late verb")
 def heartbeat_without_a_look_at_the_list(package: Package) -> None:
     """The touch would fail if the name were gone."""
-    claims = package.module("stores.directory.claims").Claims
+    claims = package.module("stores.directory.tasks.claims").Claims
     original = claims.renew
 
     def renew(self: Any, *args: Any) -> Any:
@@ -178,16 +178,16 @@ def heartbeat_without_a_look_at_the_list(package: Package) -> None:
 @plant("beat-reap", "plain", "too early")
 def reap_without_a_second_look(package: Package) -> None:
     """It was overdue a moment ago."""
-    package.module("stores.directory.shifts").Shifts._is_over = lambda *_: True
+    package.module("stores.directory.tasks.shifts").Shifts._is_over = lambda *_: True
 
 
 @plant("edit-claim", "plain", "two places", "fence", "lost")
 def edit_onto_the_old_name(package: Package) -> None:
     """A new body is written where the old one was."""
-    shifts = package.module("stores.directory.shifts").Shifts
-    body = package.module("stores.directory.body")
+    shifts = package.module("stores.directory.tasks.shifts").Shifts
+    body = package.module("stores.directory.tasks.task_file")
 
-    def rewrite(self: Any, standing: Any, draft: Any, move: Any, by: str, due_anew: bool) -> bool:
+    def rewrite(self: Any, standing: Any, draft: Any, move: Any, by: str) -> bool:
         path = "/".join(standing.place)
         if not self._disk.exists(path):
             return False
@@ -196,13 +196,13 @@ def edit_onto_the_old_name(package: Package) -> None:
         self._disk.rename(fresh, path)
         return True
 
-    shifts.rewrite = rewrite
+    shifts._rewrite = rewrite
 
 
 @plant("look-move", "plain", "lost")
 def not_found_after_one_pass(package: Package) -> None:
     """It was in none of the folders."""
-    package.module("stores.directory.locator")._PASSES = 1
+    package.module("stores.directory.tasks.locate")._PASSES = 1
 
 
 @plant("done-patrol", "stale", "lost")
@@ -210,14 +210,14 @@ def remembered_names_believed(package: Package) -> None:
     """What the kernel says is not there is not there."""
     package.module("stores.directory.context")._disk = lambda *_, **__: _disk(package)()
     # Whoever looks for what other programs have moved lists the folders above, and forgets by that what was missing.
-    package.module("stores.directory.locator").Locator._astray = lambda *_: {}
+    package.module("stores.directory.tasks.locate").Locator._astray = lambda *_: {}
 
 
 @plant("churned-need", "plain", "too early")
 def gone_because_it_was_not_found(package: Package) -> None:
     """A needed task that is nowhere was done and pruned, and the look was thorough."""
-    package.module("stores.directory.missing").Missing.is_gone = lambda *_: True
-    package.module("stores.directory.locator")._PASSES = 1
+    package.module("stores.directory.recovery.missing").Missing.is_gone = lambda *_: True
+    package.module("stores.directory.tasks.locate")._PASSES = 1
 
 
 @plant("fail-untangle", "foreign", "too early")
@@ -225,7 +225,7 @@ def needs_that_cannot_be_seen_are_met(package: Package) -> None:
     """What is not there is not needed any more, and whoever needs nothing can go."""
     os = package.kernel.os
     _disk(package).exists = lambda self, path: os.path.lexists(path)
-    package.module("stores.directory.untangling").EdgeRecovery._is_free = lambda *_: True
+    package.module("stores.directory.recovery.edges").EdgeRecovery._is_free = lambda *_: True
 
 
 @plant("add-claim", "power", "lost")
@@ -243,37 +243,37 @@ def file_synced_without_its_folder(package: Package) -> None:
 @plant("add-after-done", "plain", "stuck")
 def needs_looked_at_before_they_are_registered(package: Package) -> None:
     """What it comes after was looked up a moment ago."""
-    package.module("stores.directory.adding").Adder.look = lambda *_: None
-    package.module("stores.directory.untangling").EdgeRecovery.walk = lambda *_: 0
-    package.module("stores.directory.untangling").EdgeRecovery.after = lambda *_: None
+    package.module("stores.directory.tasks.add").Adder.look = lambda *_: None
+    package.module("stores.directory.recovery.edges").EdgeRecovery.walk = lambda *_: 0
+    package.module("stores.directory.recovery.edges").EdgeRecovery.after = lambda *_: None
 
 
 @plant("add-claim", "crash", "log")
 def log_without_an_intent(package: Package) -> None:
     """The line is written right after the move."""
-    writer = package.module("stores.directory.writers").Writers
+    writer = package.module("stores.directory.log.intents").Writers
     writer.intents = lambda *_: []
 
 
 @plant("threads-done", "crash", "log")
 def one_intent_for_all_threads(package: Package) -> None:
     """A process makes one move at a time, until somebody gives it threads."""
-    package.module("stores.directory.writers").get_ident = lambda: 1
-    package.module("stores.directory.log").get_ident = lambda: 1
+    package.module("stores.directory.log.intents").get_ident = lambda: 1
+    package.module("stores.directory.log.writer").get_ident = lambda: 1
 
 
 @plant("resume-zombie", "plain", "result", "acknowledged", "late verb")
 def ending_that_looks_before_it_moves(package: Package) -> None:
     """If the claim is there it is ours; then the task is ended by its id."""
-    shifts = package.module("stores.directory.shifts").Shifts
+    shifts = package.module("stores.directory.tasks.shifts").Shifts
     original = shifts.shift
 
-    def shift(self: Any, standing: Any, move: Any, by: str, lapsed: bool = False, more: Any = None) -> bool:
+    def shift(self: Any, standing: Any, move: Any, by: str, more: Any = None) -> bool:
         if move.event == "done":
             found = self._context.locator.find(standing.id)
             if str(found.state) == "processing":
                 standing = found.token.standing(found.state, found.place, self._context.policy)
-        return bool(original(self, standing, move, by, lapsed, more))
+        return bool(original(self, standing, move, by, more))
 
     shifts.shift = shift
 
@@ -281,10 +281,10 @@ def ending_that_looks_before_it_moves(package: Package) -> None:
 @plant("add-work", "plain", "counters")
 def task_in_its_place_before_it_is_written(package: Package) -> None:
     """Its name is what others look for; what it says comes right after."""
-    adder = package.module("stores.directory.adding").Adder
-    body = package.module("stores.directory.body")
+    adder = package.module("stores.directory.tasks.add").Adder
+    body = package.module("stores.directory.tasks.task_file")
     os, put = package.kernel.os, adder._put
-    package.module("stores.directory.adding").body = type("Empty", (), {"encode": staticmethod(lambda *_: b"")})
+    package.module("stores.directory.tasks.add").task_file = type("Empty", (), {"encode": staticmethod(lambda *_: b"")})
 
     def written(self: Any, batch: Any, by: str) -> None:
         opened = [(new, os.open(new.written, os.O_WRONLY)) for new in batch]  # writes wherever the file is by then
@@ -305,7 +305,7 @@ def time_by_the_own_clock(package: Package) -> None:
 @plant("after-two", "plain", "too early")
 def let_go_by_the_first_that_is_done(package: Package) -> None:
     """What it waited for is done; the folder will be tidied later."""
-    edges = package.module("stores.directory.edges").Edges
+    edges = package.module("stores.directory.tasks.edges").Edges
 
     def meet(self: Any, id: str, other: str, *, tidy: bool = True) -> bool:
         self._context.links.remove(f"{self._needs(id)}/{other}")
@@ -318,13 +318,13 @@ def let_go_by_the_first_that_is_done(package: Package) -> None:
 @plant("use-use", "plain", "in use")
 def what_is_used_looked_at_before_the_claim_only(package: Package) -> None:
     """It was free a moment ago."""
-    package.module("stores.directory.uses").Uses.clash = lambda *_: False
+    package.module("stores.directory.tasks.uses").Uses.clash = lambda *_: False
 
 
 @plant("vouched-gone", "plain", "too early")
 def dead_without_a_lock(package: Package) -> None:
     """A worker that lives has its file."""
-    liveness = package.module("stores.directory.liveness").Liveness
+    liveness = package.module("stores.directory.recovery.liveness").Liveness
     original = liveness.is_dead
 
     def is_dead(self: Any, worker: str, nonce: str) -> bool:
@@ -337,7 +337,7 @@ def dead_without_a_lock(package: Package) -> None:
 @plant("prune-key", "plain", "key")
 def key_of_what_is_pruned_removed_by_its_name(package: Package) -> None:
     """The key is that task's, so it goes with it."""
-    keys = package.module("stores.directory.keys").Keys
+    keys = package.module("stores.directory.tasks.keys").Keys
 
     def take_away(self: Any, path: str, pruned: str | None = None) -> bool:
         self._disk.remove(path)

@@ -198,12 +198,12 @@ def fail_for_good(hand: Hand, _: Context) -> Iterator[None]:
 
 def take_and_release(hand: Hand, context: Context) -> Iterator[None]:
     """What is claimed and handed back all the time slips past those who look for it."""
-    standing = hand.claim(context["id"])._standing
+    standing = hand.claim(context["id"]).ref
     yield
     hand.hand_back(standing)
     again = hand.grab(context["id"])
     if again is not None:
-        hand.hand_back(again._standing)
+        hand.hand_back(again.ref)
 
 
 def looking_before(*duties: str) -> Script:
@@ -328,7 +328,7 @@ def drop_again(hand: Hand, _: Context) -> Iterator[None]:
 def say_done_too(hand: Hand, context: Context) -> Iterator[None]:
     """Another process of the same worker, which was told the handle."""
     claim = hand.held(hand.granted(context["id"]))
-    claim._standing = hand.stand(context["id"])
+    claim.ref = hand.stand(context["id"])
     yield
     hand.done(claim, {"by": "its other hand"})
 

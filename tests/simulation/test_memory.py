@@ -84,13 +84,14 @@ def test_a_sweep_by_its_duties_is_the_sweep(monkeypatch: pytest.MonkeyPatch) -> 
     world = stage.play()
     world.alone(50, "eve")
     hand = Hand(stage.package, world.root, "eve")
-    mending, done = hand.yard._store._crash_recovery, list[str]()
+    mending, done = hand.yard._store.upkeep._crashes, list[str]()
     duties = list(chain(*DUTIES.values()))
     for duty in duties[:-1]:
         within, _, name = duty.rpartition(".")
         owner = attrgetter(within)(mending) if within else mending
         monkeypatch.setattr(owner, name, noted(done, duty, getattr(owner, name)))
-    monkeypatch.setattr(hand.yard._store, "intake", noted(done, REAP, hand.yard._store.intake))
+    box = hand.yard._store.dropbox
+    monkeypatch.setattr(box, "intake", noted(done, REAP, box.intake))
     hand.yard.sweep()
     world.over()
     assert done == duties

@@ -14,7 +14,6 @@ import pytest
 import taskyard
 from taskyard import Invalid, State
 from taskyard.worker import Fail, Job, Retry, Worker
-from taskyard.worker.run import Run
 from tests.conftest import wait_until
 from tests.servers import postgres
 
@@ -279,17 +278,17 @@ def test_a_drain_does_not_end_between_a_done_and_what_it_lets_go(yard: Yard, mon
     worker = Worker(yard)
     done: list[str] = []
     looks: list[bool] = []
-    look = Run._anything_left
+    look = yard.remains
 
-    def missed(run: Run) -> bool:
+    def missed(kinds: frozenset[str] | None) -> bool:
         """The first look falls into the moment when the first task is done, and the second still blocked."""
-        looks.append(look(run))
+        looks.append(look(kinds))
         if len(looks) == 1:
             claim.done()
             return False
         return looks[-1]
 
-    monkeypatch.setattr(Run, "_anything_left", missed)
+    monkeypatch.setattr(yard, "remains", missed)
     worker.handles("build")(lambda job: done.append(job.id))
     worker.run(drain=True)
     assert done == [second.id]

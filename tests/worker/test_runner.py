@@ -54,7 +54,7 @@ def test_a_result_that_cannot_be_stored_is_stored_as_soon_as_it_can(
     refusals = [Unavailable("full"), Unavailable("still full")]
     met: list[Unavailable] = []
 
-    def refusing(claim: Any, result: Any = None) -> None:
+    def refusing(claim: Any, result: Any = None, **__: Any) -> None:
         if refusals:
             raise refusals.pop(0)
         done(claim, result)
@@ -74,7 +74,7 @@ def test_a_worker_that_must_go_leaves_what_it_cannot_store_to_the_lease(
 ) -> None:
     job = Job(taken(yard.claim()))
 
-    def refusing(claim: Any, result: Any = None) -> None:
+    def refusing(claim: Any, result: Any = None, **__: Any) -> None:
         raise Unavailable
 
     monkeypatch.setattr(taskyard.Claim, "done", refusing)

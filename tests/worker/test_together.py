@@ -15,7 +15,6 @@ import pytest
 import taskyard
 from taskyard import State
 from taskyard.worker import Job, Worker
-from taskyard.yard import settling
 from tests.conftest import wait_until
 from tests.servers import postgres
 
@@ -57,13 +56,13 @@ def test_a_worker_holds_no_more_tasks_than_it_has_slots(yard: Yard) -> None:
 def test_a_burst_of_tasks_takes_few_statements(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     yard.add_many({"kind": "build"} for _ in range(300))
     said: list[int] = []
-    finish = settling.finish
+    done_many = yard.done_many
 
-    def counted(yard: Yard, ended: Any) -> list[bool]:
+    def counted(ended: Any) -> list[bool]:
         said.append(len(ended))
-        return finish(yard, ended)
+        return done_many(ended)
 
-    monkeypatch.setattr(settling, "finish", counted)
+    monkeypatch.setattr(yard, "done_many", counted)
     _, thread = started(yard, lambda _: None, concurrency=50, drain=True)
     thread.join(60)
     assert yard.counts()["done"] == sum(said) == 300
@@ -178,17 +177,17 @@ def test_dones_that_were_stored_and_never_answered_are_told_as_done(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     yard.add_many({"kind": "build", "data": number} for number in range(6))
-    finish = settling.finish
+    done_many = yard.done_many
     lost: list[int] = []
 
-    def unanswered(yard: Yard, ended: Any) -> list[bool]:
-        made = finish(yard, ended)
+    def unanswered(ended: Any) -> list[bool]:
+        made = done_many(ended)
         if not lost:
             lost.append(len(ended))
             raise taskyard.Unavailable("cut off")
         return made
 
-    monkeypatch.setattr(settling, "finish", unanswered)
+    monkeypatch.setattr(yard, "done_many", unanswered)
     worker = Worker(yard)
     worker.handles("build")(lambda job: {"n": job.data})
     tally = worker.run(concurrency=3, drain=True)

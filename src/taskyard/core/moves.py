@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from taskyard.core.draft import Draft
     from taskyard.core.retry import Policy
     from taskyard.core.task import Standing
 
@@ -24,7 +25,20 @@ _PROCESSING, _DONE = State.PROCESSING, State.DONE  # looked up once: the hot pat
 class Move:
     """One change of state, decided: what the store has to make atomic, and what it writes down beside it."""
 
-    __slots__ = ("crashes", "delay", "errors", "event", "fence", "outcome", "reason", "result", "to")
+    __slots__ = (
+        "crashes",
+        "delay",
+        "draft",
+        "due_anew",
+        "errors",
+        "event",
+        "fence",
+        "if_lapsed",
+        "outcome",
+        "reason",
+        "result",
+        "to",
+    )
 
     def __init__(
         self,
@@ -49,6 +63,19 @@ class Move:
         """How the claim ended (done, error, crash, released, cancelled, resumed), or None where no claim ends."""
         self.reason = reason
         self.result = result
+        self.if_lapsed = False
+        """Make it only if the claim's lease is over at that moment, or its process dead."""
+        self.draft: Draft | None = None
+        """What the task asks for from now on, where the move is an edit."""
+        self.due_anew = False
+        """Whether that draft also says when the task is due; else its time stays as it was."""
+
+    def details(self) -> dict[str, Any]:
+        """What the event of this move says beyond who did what to which task."""
+        details: dict[str, Any] = {} if self.reason is None else {"reason": self.reason}
+        if self.event in ("failed", "reaped"):
+            details = {"final": self.to is State.FAILED, "reason": self.reason}
+        return details
 
     @property
     def keeps_claim(self) -> bool:
@@ -77,6 +104,17 @@ def released(standing: Standing, delay: float = 0.0, reason: str | None = None) 
     """The holder hands the task back, for now or for later; nothing is counted."""
     _held(standing, "be released")
     return _back("released", standing, delay, standing.errors, standing.crashes, "released", reason)
+
+
+def reaped(standing: Standing, policy: Policy) -> Move:
+    """The holder has not been seen for a lease, or is dead, or another program gave its task back: only if that still holds."""
+    if standing.returned:
+        move = released(standing, reason="another program gave it back before its lease was over")
+    else:
+        why = f"the lease of {standing.lease:g} s ended without a heartbeat from {standing.worker}"
+        move = crashed(standing, policy, f"the worker {standing.worker} died" if standing.dead else why)
+    move.if_lapsed = True
+    return move
 
 
 def crashed(standing: Standing, policy: Policy, reason: str) -> Move:
@@ -141,8 +179,8 @@ def retried(standing: Standing) -> Move:
     )
 
 
-def edited(standing: Standing, due: bool | None) -> Move:
-    """Somebody changes a task that nobody holds; `due` says whether its time was changed to later, to now, or not."""
+def editable(standing: Standing) -> None:
+    """Raise `Conflict` unless the task is one that can be edited."""
     if standing.state not in (State.TODO, State.WAITING, State.BLOCKED):
         hints = {
             State.PROCESSING: "a worker holds it; it can be edited if it comes back to todo",
@@ -154,10 +192,17 @@ def edited(standing: Standing, due: bool | None) -> Move:
             f"task {standing.short} is {standing.state}: only tasks that nobody holds and that have not ended can be edited",
             hint=hints[standing.state],
         )
+
+
+def edited(standing: Standing, draft: Draft, timed: bool) -> Move:
+    """Somebody changes a task that no worker holds; `timed` says that its time was changed too."""
+    editable(standing)
     to = standing.state
-    if due is not None and to is not State.BLOCKED:
-        to = State.WAITING if due else State.TODO
-    return Move("edited", to, standing.fence + 1, standing.errors, standing.crashes)
+    if timed and to is not State.BLOCKED:
+        to = State.WAITING if draft.delay or draft.not_before is not None else State.TODO
+    move = Move("edited", to, standing.fence + 1, standing.errors, standing.crashes)
+    move.draft, move.due_anew = draft, timed
+    return move
 
 
 def resumed(standing: Standing) -> Move:

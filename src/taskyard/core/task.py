@@ -169,7 +169,7 @@ class Standing:
 
     __slots__ = (
         "assignee", "crashes", "dead", "errors", "fence", "id", "kind", "lease", "max_attempts", "nonce", "place", "priority",
-        "returned", "state", "unmet", "worker",
+        "returned", "state", "unmet", "verified", "worker",
     )  # fmt: skip
 
     def __init__(
@@ -204,6 +204,8 @@ class Standing:
         self.place = place
         self.dead = False
         """Whether it is known that the process which holds the task is gone."""
+        self.verified: bool | None = None
+        """Whether the task is done only if a check passes; None where only the task itself says so."""
         self.returned = False
         """Whether another program has given the claim back before its lease was over."""
         self.unmet = unmet

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from taskyard.store import Report
+    from taskyard.core.store_records import Report
     from taskyard.yard import Yard
 
 _PAGE = 1000

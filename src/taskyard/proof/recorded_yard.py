@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from taskyard.core.errors import TaskyardError
 from taskyard.proof.recorder import word
+from taskyard.yard.claim_verbs import handle_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Any, Self, TypeVar
 
-    from taskyard.core.moves import Move
-    from taskyard.core.task import Standing, State, Task
+    from taskyard.core.task import State, Task
+    from taskyard.port import ClaimRef
     from taskyard.proof.recorder import HistoryWriter
-    from taskyard.store import Store
     from taskyard.yard import Yard
     from taskyard.yard.arguments import Added
     from taskyard.yard.claim import Claim
@@ -31,7 +31,6 @@ class RecordedYard:
     def __init__(self, yard: Yard, scribe: HistoryWriter) -> None:
         self.yard = yard
         self.scribe = scribe
-        self._store = Endings(yard._store, scribe)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.yard, name)
@@ -39,14 +38,14 @@ class RecordedYard:
     def add(self, kind: str, data: Any = None, **options: Any) -> Task:
         """As the yard's."""
         asked = self.scribe.ask("add", drafts=[drafted({"kind": kind, "data": data, **options})])
-        task = self._settled(asked, lambda: self.yard.add(kind, data, **options))
+        task = self.settled_by(asked, lambda: self.yard.add(kind, data, **options))
         self.scribe.told(asked, ids=[task.id], created=int(task.created))
         return task
 
     def add_many(self, tasks: Sequence[dict[str, Any]]) -> Added:
         """As the yard's."""
         asked = self.scribe.ask("add", drafts=[drafted(fields) for fields in tasks])
-        added = self._settled(asked, lambda: self.yard.add_many(tasks))
+        added = self.settled_by(asked, lambda: self.yard.add_many(tasks))
         self.scribe.told(asked, ids=list(added), created=added.created)
         return added
 
@@ -62,7 +61,7 @@ class RecordedYard:
         """As the yard's."""
         wanted = None if kinds is None else list(kinds)
         asked = self.scribe.ask("claim", id=id, kinds=wanted, worker=worker or self.yard.worker)
-        claim = self._settled(asked, lambda: self.yard.claim(id, kinds=wanted, worker=worker, **options))
+        claim = self.settled_by(asked, lambda: self.yard.claim(id, kinds=wanted, worker=worker, **options))
         self.scribe.told(asked, claims=[] if claim is None else [claim.handle])
         return None if claim is None else Held(self, claim)
 
@@ -70,16 +69,32 @@ class RecordedYard:
         """As the yard's."""
         wanted = None if kinds is None else list(kinds)
         asked = self.scribe.ask("claim", number=number, kinds=wanted, worker=options.get("worker") or self.yard.worker)
-        claims = self._settled(asked, lambda: self.yard.claim_many(number, kinds=wanted, **options))
+        claims = self.settled_by(asked, lambda: self.yard.claim_many(number, kinds=wanted, **options))
         self.scribe.told(asked, claims=[claim.handle for claim in claims])
         return [Held(self, claim) for claim in claims]
 
     def resume(self, worker: str | None = None) -> list[Held]:
         """As the yard's."""
         asked = self.scribe.ask("resume", worker=worker or self.yard.worker)
-        claims = self._settled(asked, lambda: self.yard.resume(worker))
+        claims = self.settled_by(asked, lambda: self.yard.resume(worker))
         self.scribe.told(asked, claims=[claim.handle for claim in claims])
         return [Held(self, claim) for claim in claims]
+
+    def done_many(self, ended: Sequence[tuple[ClaimRef, Any]]) -> list[bool]:
+        """As the yard's; one that was not made is open, until its claim says it alone."""
+        asked = [self.scribe.ask("done", claim=str(handle_of(claim)), result=word(result)) for claim, result in ended]
+        try:
+            made = self.yard.done_many(ended)
+        except TaskyardError as error:
+            for number in asked:
+                self.scribe.refused(number, error.code)
+            raise
+        for number, done in zip(asked, made, strict=True):
+            if done:
+                self.scribe.told(number)
+            else:
+                self.scribe.refused(number, "unavailable")
+        return made
 
     def held(self, handle: str) -> Held:
         """As the yard's."""
@@ -99,11 +114,12 @@ class RecordedYard:
 
     def _steered(self, verb: str, id: str, act: Callable[[], Answer], **given: Any) -> Answer:
         asked = self.scribe.ask(verb, id=id, **given)
-        answer = self._settled(asked, act)
+        answer = self.settled_by(asked, act)
         self.scribe.told(asked)
         return answer
 
-    def _settled(self, asked: int, act: Callable[[], Answer]) -> Answer:
+    def settled_by(self, asked: int, act: Callable[[], Answer]) -> Answer:
+        """Act, and write down a refusal."""
         try:
             return act()
         except TaskyardError as error:
@@ -118,36 +134,6 @@ class RecordedYard:
     ) -> None:
         self.yard.close()
         self.scribe.close()
-
-
-class Endings:
-    """Stands for a store to whoever says many dones at once; to say one of them is said to its claim."""
-
-    def __init__(self, store: Store, scribe: HistoryWriter) -> None:
-        self._whole = store
-        self._scribe = scribe
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._whole, name)
-
-    def shift_many(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
-        """As the store's; one that was not made is open, until it is said alone."""
-        asked = [
-            self._scribe.ask("done", claim=f"{standing.id}.{standing.fence}.{standing.nonce}", result=word(move.result))
-            for standing, move in shifts
-        ]
-        try:
-            made = self._whole.shift_many(shifts, by)
-        except TaskyardError as error:
-            for number in asked:
-                self._scribe.refused(number, error.code)
-            raise
-        for number, done in zip(asked, made, strict=True):
-            if done:
-                self._scribe.told(number)
-            else:
-                self._scribe.refused(number, "unavailable")
-        return made
 
 
 class Held:
@@ -168,9 +154,9 @@ class Held:
         """As the claim's."""
         self._said("note", lambda: self.claim.note(text))
 
-    def done(self, result: Any = None) -> None:
+    def done(self, result: Any = None, *, verified: bool = False) -> None:
         """As the claim's."""
-        self._said("done", lambda: self.claim.done(result), result=word(result))
+        self._said("done", lambda: self.claim.done(result, verified=verified), result=word(result))
 
     def fail(self, reason: str, retry: bool = True) -> State:
         """As the claim's."""
@@ -188,7 +174,7 @@ class Held:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # Heartbeats beside the block are not written down: what got no answer in a history proves nothing either way.
-        if self.claim._over:
+        if self.claim.is_over:
             self.claim.__exit__(kind, error, trace)
         elif error is None:
             self._said("done", lambda: self.claim.__exit__(None, None, None), result=word(None))
@@ -199,7 +185,7 @@ class Held:
 
     def _said(self, verb: str, act: Callable[[], Answer], **given: Any) -> Answer:
         asked = self._witness.scribe.ask(verb, claim=self.claim.handle, **given)
-        answer = self._witness._settled(asked, act)
+        answer = self._witness.settled_by(asked, act)
         self._witness.scribe.told(asked)
         return answer
 

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from taskyard.store import Heard
+    from taskyard.core.store_records import Heard
 else:
     Protocol = object
 

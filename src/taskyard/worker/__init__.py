@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from logging import Logger
 
+    from taskyard.port import YardPort
     from taskyard.worker.heartbeats import Beats
     from taskyard.worker.runner import Performer
-    from taskyard.yard import Yard
 
 __all__ = ["Fail", "Job", "Outcome", "Retry", "Tally", "Worker"]
 
@@ -41,7 +41,7 @@ class Worker:
     """
 
     def __init__(
-        self, yard: Yard, *, checks: Mapping[str, Sequence[str]] | None = None, check_timeout: float | None = None
+        self, yard: YardPort, *, checks: Mapping[str, Sequence[str]] | None = None, check_timeout: float | None = None
     ) -> None:
         self._yard = yard
         self._handlers: dict[str, Performer] = {}
@@ -94,7 +94,7 @@ class Worker:
         if wanted.processes:
             from taskyard.worker import prefork
 
-            if self._yard.url.startswith("memory:"):
+            if self._yard.one_process:
                 raise Invalid("a memory: yard is for one process", hint="leave processes out to use threads")
 
             def begin(share: Options, count: Callable[[str], object]) -> Tally:
@@ -130,7 +130,7 @@ class Worker:
         return self._handlers.get(kind, self._any)
 
     def _beats(self) -> Beats:
-        if self._runs_commands_only() or self._yard.url.startswith("memory:"):
+        if self._runs_commands_only() or self._yard.one_process:
             return ThreadBeats()
         from taskyard.worker.heartbeat_process import ProcessBeats
 

@@ -11,14 +11,13 @@ from taskyard.core import draft
 from taskyard.core.errors import Invalid, Unavailable
 from taskyard.worker.outcome import Ending
 from taskyard.worker.runner import Runner
-from taskyard.yard import settling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from taskyard.port import YardPort
     from taskyard.worker.job import Job
     from taskyard.worker.outcome import Outcome
-    from taskyard.yard import Yard
 
     Ended = tuple[Job, Outcome, Runner]
 
@@ -29,7 +28,10 @@ class BatchedDones:
     """What is done and not yet said. Heartbeats go on for it until it is."""
 
     def __init__(
-        self, yard: Yard, ended: Callable[[list[tuple[Job, Outcome]]], None], wait_out: Callable[[Unavailable], bool]
+        self,
+        yard: YardPort,
+        ended: Callable[[list[tuple[Job, Outcome]]], None],
+        wait_out: Callable[[Unavailable], bool],
     ) -> None:
         self._yard = yard
         self._ended = ended
@@ -62,7 +64,7 @@ class BatchedDones:
         with self._lock:
             while self._waiting:
                 some: list[Ended] = []
-                while self._waiting and len(some) < self._yard._store.batch:
+                while self._waiting and len(some) < self._yard.batch:
                     some.append(self._waiting.popleft())
                 self._say(some)
 
@@ -71,11 +73,14 @@ class BatchedDones:
         made: list[bool] | None = None
         while made is None:
             try:
-                made = settling.finish(self._yard, [(job.claim, outcome.result) for job, outcome, _ in some])
+                made = self._yard.done_many([(job.claim.ref, outcome.result) for job, outcome, _ in some])
             except Unavailable as error:
                 alone = Runner.publish  # it may have been stored, and only the answer was lost
                 if not self._wait_out(error):
                     made = [False] * len(some)
+        for done, (job, _, _) in zip(made, some, strict=True):
+            if done:
+                job.claim.ended()
         self._ended(
             [
                 (ended[0], ended[1] if done else alone(ended[2], *ended[:2]))

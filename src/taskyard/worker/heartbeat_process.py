@@ -19,8 +19,8 @@ from taskyard.worker.heartbeats import Heartbeats, lose
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from taskyard.port import YardPort
     from taskyard.worker.job import Job
-    from taskyard.yard import Yard
     from taskyard.yard.claim import Claim
 
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.worker import heartbeat_process; heartbeat_process.main()"
@@ -126,7 +126,7 @@ def _close(stream: object) -> None:
 def main() -> None:
     """Beat for the worker that the arguments name, until it is gone."""
     worker, pid = sys.argv[1:]
-    opened: list[Yard] = []
+    opened: list[YardPort] = []
 
     def claim(handle: str) -> Claim:
         if not opened:  # not before it is needed: many tasks are done before they are first looked after

@@ -17,8 +17,8 @@ from taskyard.yard.claim import BEATS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from taskyard.port import YardPort
     from taskyard.worker.job import Job
-    from taskyard.yard import Yard
     from taskyard.yard.claim import Claim
 
 LOOK_EVERY = 1.0  # seconds: how soon a task that was cancelled is noticed
@@ -125,11 +125,11 @@ class Heartbeats:
         if looked and now >= self._tend_at:
             self._tend(looked[0][2].yard, now)
 
-    def _tend(self, yard: Yard, now: float) -> None:
+    def _tend(self, yard: YardPort, now: float) -> None:
         """Do the janitor's share: where every worker is busy none asks for a task, and a dead one's would stay where it is."""
         self._tend_at = now + yard.policy.sweep_every
         try:
-            yard._tend()
+            yard.tend()
         except TaskyardError:
             pass  # the next look tries again
 
@@ -139,7 +139,7 @@ class Heartbeats:
             asked = [(handle, one, self._claim(handle)) for handle, one in due]
             known = [(handle, one, claim) for handle, one, claim in asked if claim is not None]  # else dropped just now
             # Looked at before they beat: a claim that its own command has ended is no late verb to log.
-            alive = known[0][2].yard._store.holding([claim._parsed() for _, _, claim in known]) if known else []
+            alive = known[0][2].yard.holding([claim.ref for _, _, claim in known]) if known else []
         except TaskyardError:
             for _, one in due:
                 one.look_again()
@@ -195,7 +195,7 @@ def lose(job: Job | None) -> None:
     if job is None:
         return
     try:
-        if job.claim.was_settled():
+        if job.claim.settled() is not None:
             return
     except TaskyardError:
         pass  # what cannot be looked up is not ours any more

@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.store import Store
+    from taskyard.port import YardPort
 
 
 class Pauses:
     """What was told of the pauses of one store."""
 
-    def __init__(self, store: Store, kinds: frozenset[str] | None, tell: Callable[[str], None]) -> None:
-        self._store = store
+    def __init__(self, yard: YardPort, kinds: frozenset[str] | None, tell: Callable[[str], None]) -> None:
+        self._yard = yard
         self._kinds = kinds
         self._tell = tell
         self._told = ""
 
     def look(self) -> None:
         """Tell what keeps tasks back, if that is new."""
-        everything, some = self._store.paused()
+        now = self._yard.paused()
+        everything, some = now["yard"], frozenset(now["kinds"])
         held_back = sorted(some if self._kinds is None else some & self._kinds)
         what = "the whole yard" if everything else ", ".join(held_back)
         if what and what != self._told:

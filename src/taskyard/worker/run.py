@@ -12,8 +12,6 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from taskyard.core.errors import Conflict, NotFound, TaskyardError, Unavailable
-from taskyard.core.task import State
-from taskyard.store import Query, Trail
 from taskyard.worker import outcome
 from taskyard.worker.batched_dones import BatchedDones
 from taskyard.worker.guard_client import GuardClient
@@ -23,18 +21,16 @@ from taskyard.worker.outage import Trouble
 from taskyard.worker.pause_notice import Pauses
 from taskyard.worker.runner import Runner
 from taskyard.worker.wakeup import MainThreadWakeup
-from taskyard.yard import janitor
-from taskyard.yard.waiter import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from taskyard.port import YardPort
     from taskyard.worker.command import Command
     from taskyard.worker.heartbeats import Beats
     from taskyard.worker.options import Options
     from taskyard.worker.outcome import Outcome
     from taskyard.worker.runner import Performer
-    from taskyard.yard import Yard
     from taskyard.yard.claim import Claim
 
 LAST_GRACE = 2.0  # seconds between TERM and KILL for what the worker's own grace did not see finished
@@ -49,7 +45,7 @@ class Run:
 
     def __init__(
         self,
-        yard: Yard,
+        yard: YardPort,
         options: Options,
         performer: Callable[[str], Performer | None],
         checks: Mapping[str, Command],
@@ -61,14 +57,13 @@ class Run:
     ) -> None:
         self._runs_commands = runs_commands
         self._yard = yard
-        self._store = yard._store
         self._options = options
         self._performer = performer
         self._checks = checks
         self._make_beats = beats
         self._report = report
         self._trouble = Trouble(tell)
-        self._pauses = Pauses(self._store, options.kinds, tell)
+        self._pauses = Pauses(yard, options.kinds, tell)
         self.tally = Tally()
         self._stopping = threading.Event()
         self._given_up = threading.Event()
@@ -79,14 +74,14 @@ class Run:
         """What was claimed and has not ended: no more than there are slots."""
         self._ready: deque[Job] = deque()
         """The part of it that no slot has taken yet."""
-        self._publishes_together = self._store.batch > 1
+        self._publishes_together = self._yard.batch > 1
         self._outbox = BatchedDones(yard, self._over_with, self._wait_out)
         self._claimed = 0
         self._busy_until = time.monotonic()
         self._idle_for_good = False
         self._quiet: str | None = None
         """The end of the log when nothing was left to do."""
-        self._own: list[str] = []
+        self._own: list[tuple[str, str]] = []
         self._failure: BaseException | None = None
         self._at_work = options.concurrency
         """Slots that have not ended; counted, because a thread that says so is itself still alive."""
@@ -120,7 +115,7 @@ class Run:
     def _heed(self) -> None:
         if self._stops and not self._stopping.is_set():
             self._stopping.set()
-            self._yard._wake()
+            self._yard.wake()
 
     def _wait(self) -> None:
         while self._at_work and not self._stopping.is_set():
@@ -157,14 +152,9 @@ class Run:
         self._end(job, outcome.RELEASED, 0.0)
 
     def _take_over(self) -> None:
-        """A worker that was started again under its name looks after what its dead incarnations held, and nobody else's."""
-        if self._yard.named is None:
-            return
-        store = self._store
+        """Have what dead incarnations of this worker's name held given back, to be done by this one first."""
         try:
-            for standing in store.held(self._yard.named):
-                if standing.dead and janitor.reap(store, standing, self._yard.worker):
-                    self._own.append(standing.id)
+            self._own = self._yard.give_back_dead()
         except Unavailable as error:
             self._trouble.met(error)
 
@@ -250,7 +240,7 @@ class Run:
                     elif self._is_idle_for_good():
                         self._idle_for_good = True
                     elif patience is None:
-                        patience = Waiting(self._store, None, lambda: bool(self._stops))
+                        patience = self._yard.waiter(None, lambda: bool(self._stops))
                     else:
                         self._pauses.look()
                         patience.nap(self._soonest())
@@ -276,16 +266,15 @@ class Run:
         """A task for each slot that has none, where that is asked for with one breath; else one."""
         kinds = self._options.kinds
         while self._own:
-            id = self._own.pop(0)
+            id, kind = self._own.pop(0)
             try:
-                if kinds is None or self._store.stand(id).kind in kinds:
-                    claim = self._yard.claim(id)
-                    if claim is not None:
-                        return [claim]
+                claim = self._yard.claim(id) if kinds is None or kind in kinds else None
+                if claim is not None:
+                    return [claim]
             except (Conflict, NotFound):
                 continue  # not due yet, or somebody else's by now
         self._outbox.flush()  # what ends in this moment frees a slot as well
-        number = min(self._options.concurrency - len(self._held), self._store.batch)
+        number = min(self._options.concurrency - len(self._held), self._yard.batch)
         if self._options.max_tasks is not None:
             number = min(number, self._options.max_tasks - self._claimed)
         return self._yard.claim_many(max(number, 1), kinds=kinds)
@@ -308,34 +297,16 @@ class Run:
 
         One look may miss a task that moves against its order, or that is about to be let go by what was just done.
         """
-        log = self._store.latest()
-        if self._anything_left():
+        log = self._yard.log_end()
+        if self._yard.remains(self._options.kinds):
             self._quiet = None
             return False
         before, self._quiet = self._quiet, log
-        return before is not None and not self._store.events(Trail(cursor=before, limit=1))[0]
-
-    def _anything_left(self) -> bool:
-        """Whether a task of ours is in todo or in somebody's hands, or comes back after a backoff."""
-        store, kinds = self._store, self._options.kinds
-        for states in ((State.PROCESSING,), (State.TODO,), (State.WAITING,)):
-            cursor = None
-            while True:
-                page, cursor = store.find(Query(frozenset(states), kinds, limit=100, cursor=cursor))
-                if any(self._concerns_us(task.state, task.fence, task.assignee) for task in page):
-                    return True
-                if cursor is None:
-                    break
-        return False
-
-    def _concerns_us(self, state: State, fence: int, assignee: str | None) -> bool:
-        if state is State.WAITING:
-            return fence > 0  # it was handed out before; a task that is only added for later is not waited for
-        return state is State.PROCESSING or assignee in (None, self._yard.worker)
+        return before is not None and not self._yard.events(cursor=before, limit=1)
 
     def _soonest(self) -> float | None:
         """Seconds until something is to be done even if nothing happens."""
-        alarm = self._store.alarm()
+        alarm = self._yard.alarm()
         if self._quiet is not None:
             return _LOOK_AGAIN
         if self._options.idle_exit is None or self._held:

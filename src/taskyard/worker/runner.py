@@ -80,8 +80,10 @@ class Runner:
     def _settled(self, job: Job, result: Outcome) -> Outcome:
         """What the work itself has said about its claim stands; work that we stopped has said nothing."""
         try:
-            if not job.lost and not job.claim.holds() and job.claim.was_settled():
-                return outcome.SETTLED_AS_FAILED if job.claim.has_failed_for_good() else outcome.SETTLED
+            if not job.lost and not job.claim.holds():
+                state = job.claim.settled()
+                if state is not None:
+                    return outcome.SETTLED_AS_FAILED if state is State.FAILED else outcome.SETTLED
         except (Unavailable, NotFound):
             pass  # told when it is published
         return result if result.ending is Ending.DONE else _taken_away(job) or result
@@ -111,7 +113,7 @@ class Runner:
         claim, reason = job.claim, result.reason or "no reason was given"
         if result.ending is Ending.DONE:
             try:
-                claim.done(result.result)
+                claim.done(result.result, verified=True)  # by _verified
             except Invalid as error:
                 result = outcome.error(f"its result cannot be kept: {error.message}")
                 return _used_up(result, claim.fail(result.reason or ""))

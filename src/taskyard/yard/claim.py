@@ -1,11 +1,11 @@
-"""One held task, as its worker sees it."""
+"""One held task, as its worker sees it: on any yard, here or behind a gateway."""
 
 from __future__ import annotations
 
-from taskyard.core import draft, moves, times, words
-from taskyard.core.errors import ClaimLost, Invalid
-from taskyard.core.task import Handle, State
-from taskyard.yard import settling
+from taskyard.core import times
+from taskyard.core.errors import ClaimLost
+from taskyard.core.task import Handle
+from taskyard.yard.claim_verbs import legal_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from taskyard.core.task import Standing, Task
-    from taskyard.store import Grant
-    from taskyard.yard import Yard
+    from taskyard.core.store_records import Grant
+    from taskyard.core.task import State, Task
+    from taskyard.port import ClaimRef, YardPort
 
-TEXT_MOST = 65_536  # characters of a reason or a note
 HISTORY_MOST = 16_384  # characters of earlier attempts' reasons and notes that a claimer is handed
 BEATS = 3  # heartbeats in one lease: two may be lost
 _LOOK_EVERY = 2.0  # seconds: how soon after a suspend a holder beats, and how soon again after a beat that failed
@@ -32,19 +31,22 @@ class Claim:
 
     lost = False
     """Set by the heartbeat beside a block when the claim is gone: stop the work."""
+    is_over = False
+    """Whether this object has ended the claim, or given it up."""
 
     _handle: Handle | None = None
-    _over = False
     _has_workdir = False
     _beat: Thread | None = None
     _stop: Event | None = None
 
-    def __init__(self, yard: Yard, grant: Grant | None = None, handle: Handle | None = None) -> None:
+    def __init__(self, yard: YardPort, grant: Grant | None = None, handle: Handle | None = None) -> None:
         self._yard = yard
         self._grant = grant
-        self._standing: Standing | None = None if grant is None else grant.standing
-        if handle is not None:
-            self._handle = handle
+        if grant is not None:
+            self.ref: ClaimRef = grant.standing
+            """What names the claim to its yard: the standing that it was granted with, or its handle."""
+        elif handle is not None:
+            self.ref = self._handle = handle
 
     def _parsed(self) -> Handle:
         if self._handle is None:
@@ -54,9 +56,14 @@ class Claim:
         return self._handle
 
     @property
-    def yard(self) -> Yard:
+    def yard(self) -> YardPort:
         """The yard that the task is in."""
         return self._yard
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+        return self._parsed().id
 
     @property
     def handle(self) -> str:
@@ -75,9 +82,17 @@ class Claim:
 
     @property
     def workdir(self) -> str | None:
-        """A folder for what this attempt alone leaves behind, kept with it; None where the yard has no files."""
+        """A folder for what this attempt alone leaves behind, kept with it; None where the yard has no files.
+
+        It is made when it is first asked for, and removed at the end if nothing was put there.
+        """
         self._has_workdir = True
-        return self._yard._store.workdir(self._parsed())
+        return self._yard.workdir(self.ref, make=True)
+
+    @property
+    def workdir_path(self) -> str | None:
+        """Where that folder is, or would be: nothing is made."""
+        return self._yard.workdir(self.ref)
 
     @property
     def lease_until(self) -> str | None:
@@ -87,9 +102,7 @@ class Claim:
     @property
     def lease(self) -> float:
         """How long the claim lasts without a heartbeat, in seconds."""
-        return (
-            self._grant.standing.lease if self._grant is not None else self._yard._store.stand(self._parsed().id).lease
-        )
+        return self._yard.lease(self.ref)
 
     @property
     def history(self) -> list[dict[str, Any]]:
@@ -107,68 +120,51 @@ class Claim:
 
     def holds(self) -> bool:
         """Whether this claim still holds its task; a look only, which renews nothing and is not logged."""
-        return self._yard._store.holding([self._parsed()])[0]
+        return self._yard.holding([self.ref])[0]
 
-    def was_settled(self) -> bool:
-        """Whether this claim is over because its own holder ended it or gave it up; a look only."""
-        handle = self._parsed()
-        standing = self._yard._store.stand(handle.id)
-        if standing.is_under(handle):
-            return standing.state is not State.PROCESSING
-        history = self._yard._store.get(handle.id).history
-        return any(
-            entry["claim"] == str(handle) and entry["outcome"] in settling.GIVEN_UP.values() for entry in history
-        )
-
-    def has_failed_for_good(self) -> bool:
-        """Whether this claim has ended its task as failed; a look only."""
-        standing = self._yard._store.stand(self._parsed().id)
-        return standing.is_under(self._parsed()) and standing.state is State.FAILED
+    def settled(self) -> State | None:
+        """The state that this claim's own holder has put the task into (`YardPort.settled`), or None; a look only."""
+        return self._yard.settled(self.ref)
 
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> str:
-        """Begin the lease anew and give its end."""
-        share = None if progress is None else _share(progress)
-        text = None if note is None else legal_text(note, "note")
-        return settling.renew(self._yard, self, share, text)
+        """Begin the lease anew, and return its end."""
+        return self._yard.heartbeat(self.ref, progress, note)
 
     def note(self, text: str) -> None:
-        """Leave a word for whoever works on this task next; renews the lease too."""
-        self.heartbeat(note=legal_text(text, "note"))
+        """Leave a word for the next worker on this task; renews the lease too."""
+        self._yard.heartbeat(self.ref, None, legal_text(text, "note"))
 
-    def done(self, result: Any = None, *, conn: Any = None) -> None:
-        """End the task with a result; once, however often it is said.
+    def done(self, result: Any = None, *, conn: Any = None, verified: bool = False) -> None:
+        """End the task with a result; once, however often it is called.
 
-        With a psycopg connection, of a yard in PostgreSQL, it is part of the caller's transaction: done when that commits.
+        A task that names a check is done only if that passes; with `verified` the caller has run it. With a psycopg
+        connection, of a yard in PostgreSQL, it is part of the caller's transaction: done when that commits.
         """
-        if result is None:
-            settling.settle(self._yard, self, "done", moves.done, conn)
-        else:
-            draft.payload(result, "result")
-            settling.settle(self._yard, self, "done", lambda standing: moves.done(standing, result), conn)
-        self._over = True
+        self._yard.done(self.ref, result, conn=conn, verified=verified)
+        self.ended()
 
     def fail(self, reason: str = "no reason was given", retry: bool = True) -> State:
-        """Give up with an error; tried again later while attempts are left and `retry` holds. Gives the task's state."""
-        text = legal_text(reason, "reason")
-        policy = self._yard.policy
-        state = settling.settle(self._yard, self, "fail", lambda standing: moves.failed(standing, policy, text, retry))
-        self._over = True
+        """Give up with an error; tried again later while attempts are left and `retry` holds. Returns the task's state."""
+        state = self._yard.fail(self.ref, reason, retry)
+        self.ended()
         return state
 
     def release(self, after: float = 0.0, reason: str | None = None) -> None:
-        """Hand the task back, to be tried again after so many seconds; it counts as no attempt."""
-        delay = times.seconds(after, "after") if after else 0.0
-        text = None if reason is None else legal_text(reason, "reason")
-        settling.settle(self._yard, self, "release", lambda standing: moves.released(standing, delay, text))
-        self._over = True
+        """Hand the task back, to be tried again after that many seconds; it counts as no attempt."""
+        self._yard.release(self.ref, after, reason)
+        self.ended()
 
     def crash(self, reason: str) -> State:
-        """Give the task back as if this worker had died with it, which has not. Gives the task's state."""
-        text = legal_text(reason, "reason")
-        policy = self._yard.policy
-        state = settling.settle(self._yard, self, "crash", lambda standing: moves.crashed(standing, policy, text))
-        self._over = True
+        """Give the task back as if this worker had died with it, which has not. Returns the task's state."""
+        state = self._yard.crash(self.ref, reason)
+        self.ended()
         return state
+
+    def ended(self) -> None:
+        """The claim was ended, here or with many others: remove its folder if nothing was put there."""
+        self.is_over = True
+        if self._has_workdir:
+            self._yard.tidy(self.ref)
 
     def __enter__(self) -> Self:
         from threading import Event, Thread
@@ -189,9 +185,9 @@ class Claim:
             try:
                 self.heartbeat()
             except ClaimLost:
-                self.lost = not self._over
+                self.lost = not self.is_over
                 return
-            except Exception:  # noqa: S112  the next beat tells
+            except Exception:  # noqa: S112  the next beat tries again
                 continue
             beat_at = times.ticks() + every
 
@@ -202,7 +198,7 @@ class Claim:
         assert self._beat is not None
         self._stop.set()
         self._beat.join()
-        if self._over:
+        if self.is_over:
             return
         if error is None:
             self.done()
@@ -219,6 +215,22 @@ class Claim:
         return f"<Claim {self.handle}>"
 
 
+class ClaimBlock:
+    """A `with` block on a claim, or on none where nothing was ready."""
+
+    def __init__(self, claim: Claim | None) -> None:
+        self._claim = claim
+
+    def __enter__(self) -> Claim | None:
+        return None if self._claim is None else self._claim.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._claim is not None:
+            self._claim.__exit__(kind, error, trace)
+
+
 def _within(history: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
     """The history with its texts cut to the budget, the newest attempts first served."""
     for entry in reversed(history):
@@ -230,22 +242,3 @@ def _within(history: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
                 budget = max(0, budget - len(text))
             entry[name] = kept[::-1] if name == "notes" else entry[name] and kept[0]
     return history
-
-
-def _share(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise Invalid(f"progress must be a number between 0 and 1, not {words.shown(value)}")
-    return float(value)
-
-
-def legal_text(value: object, name: str) -> str:
-    """A reason or note that any store can keep; over-long ones lose their middle, because causes stand at the ends."""
-    if not isinstance(value, str):
-        raise Invalid(f"{name} must be a text, not {type(value).__name__}")
-    if not value.strip():
-        raise Invalid(f"{name} is empty")
-    text = value.encode("utf-8", "replace").decode()
-    if len(text) <= TEXT_MOST:
-        return text
-    half = TEXT_MOST // 2
-    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"

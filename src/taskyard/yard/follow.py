@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskyard.core import draft, ids, times, words
 from taskyard.core.errors import TimedOut
-from taskyard.store import Trail
+from taskyard.core.store_records import Trail
 from taskyard.yard import arguments
 from taskyard.yard.waiter import Waiting
 
@@ -64,10 +64,10 @@ def pages(
 ) -> Iterator[arguments.Events]:
     """Events as they come, after the trail's cursor or from now on; `tend` is called where there is time for it."""
     if wanted.cursor is None:
-        wanted.cursor = store.latest()
-    patience = Waiting(store, timeout, until)
-    while not patience.is_told():
-        last = patience.is_over()
+        wanted.cursor = store.events(Trail(at_end=True))[1]
+    waiter = Waiting(store.wakeup, timeout, until)
+    while not waiter.is_stopped():
+        last = waiter.is_over()
         wanted.limit = PAGE if left is None else min(left, PAGE)
         events = page(store, wanted)
         wanted.cursor = events.cursor
@@ -78,9 +78,9 @@ def pages(
             if left == 0:
                 return
             if timeout is not None:
-                patience.renew(timeout)
+                waiter.renew(timeout)
         elif last:
             raise TimedOut(f"nothing of the kind happened in {timeout:g} s", hint="wait longer, or watch for more")
         if len(events) < wanted.limit:
-            patience.nap(store.policy.sweep_every)
+            waiter.nap(store.policy.sweep_every)
             tend()

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from taskyard.core.task import Standing
     from taskyard.store import Store
 
-_RETURNED = "another program gave it back before its lease was over"
 SHARE = 200  # moves in one unasked sweep, so that nobody's command stalls on another's mess
 INTAKE = 500  # dropped files that one look, or one unasked sweep, takes in for the same reason
 
@@ -38,27 +37,24 @@ class Swept:
 
 
 def sweep(store: Store, by: str, limit: int = SHARE, *, mend: bool = False, intake: int | None = None) -> Swept:
-    """Make at most so many overdue moves, and take in at most so many files; safe beside any number of others doing the same.
+    """Make at most `limit` overdue moves, and take in at most `intake` files; safe beside any number of other sweeps.
 
-    Without a limit all that was dropped is taken in: nobody hears "nothing ready" beside a full drop box.
+    Without `intake` all that was dropped is taken in: no claim answers "nothing ready" beside a full drop box.
     """
     swept = Swept()
     if mend:
-        swept.mended = store.mend(by)
-    swept.taken = store.intake(by, intake)
-    overdue = store.overdue(limit)
+        swept.mended = store.upkeep.mend(by)
+    if store.dropbox is not None:
+        swept.taken = store.dropbox.intake(by, intake)
+    overdue = store.upkeep.overdue(limit)
     for standing in overdue:
         if standing.state is State.PROCESSING:
             swept.reaped += reap(store, standing, by)
     due = [standing for standing in overdue if standing.state is not State.PROCESSING]
-    swept.woken = sum(store.shift_many([(standing, moves.woken(standing)) for standing in due], by))
+    swept.woken = sum(store.shift([(standing, moves.woken(standing)) for standing in due], by))
     return swept
 
 
 def reap(store: Store, standing: Standing, by: str) -> bool:
     """Whether the claim was given up, because its lease is over or its worker dead."""
-    if standing.returned:
-        return store.shift(standing, moves.released(standing, reason=_RETURNED), by, lapsed=True)
-    why = f"the lease of {standing.lease:g} s ended without a heartbeat from {standing.worker}"
-    reason = f"the worker {standing.worker} died" if standing.dead else why
-    return store.shift(standing, moves.crashed(standing, store.policy, reason), by, lapsed=True)
+    return store.shift([(standing, moves.reaped(standing, store.policy))], by)[0]

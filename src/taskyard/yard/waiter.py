@@ -14,52 +14,52 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.store import Store
+    from taskyard.store import Wakeup
 
 FLOOR = 30.0  # seconds after which one looks even if nobody rang: a process may have been killed before it could ring
 _SHARE = 30  # a pause is so many times as long as the look before it: 3 % of a core
-_PAUSE = 0.25  # seconds, at the most
+PAUSE = 0.25  # seconds, at the most
 
 
 class Waiting:
-    """One waiter's: made before its first look, asked for a `nap` after each."""
+    """Made before the first look, called for a `nap` after each look in vain."""
 
-    __slots__ = ("_awake", "_end", "_heard", "_most", "_store", "_told")
+    __slots__ = ("_awake", "_end", "_heard", "_most", "_stopped", "_wakeup")
 
     def __init__(
         self,
-        store: Store,
+        wakeup: Wakeup,
         seconds: float | None,
-        told: Callable[[], bool] | None = None,
-        pause: float = _PAUSE,
+        stopped: Callable[[], bool] | None = None,
+        pause: float = PAUSE,
     ) -> None:
-        self._store = store
-        self._told = told
+        self._wakeup = wakeup
+        self._stopped = stopped
         self._most = pause
-        self._heard = store.listen()
+        self._heard = wakeup.listen()
         self._awake = time.monotonic()
         self._end = self._awake + (float("inf") if seconds is None else seconds)
 
-    def is_told(self) -> bool:
-        """Whether somebody has said that it is enough."""
-        return self._told is not None and self._told()
+    def is_stopped(self) -> bool:
+        """Whether the caller asked to stop."""
+        return self._stopped is not None and self._stopped()
 
     def is_over(self) -> bool:
         """Whether the time is up: ask before a look, which is then the last."""
         return time.monotonic() >= self._end
 
     def nap(self, most: float | None = None) -> None:
-        """Sleep until something may have changed, for so many seconds, or until the time is up."""
+        """Sleep until something may have changed, for `most` seconds, or until the time is up."""
         now = time.monotonic()
         pause = min((now - self._awake) * _SHARE, self._most) * (0.5 + ids.chance(8) / 256)
         left = min(FLOOR * (0.75 + ids.chance(8) / 1024), self._end - now, FLOOR if most is None else most)
-        heard = self._store.wait(max(0.0, left), self._heard)
+        heard = self._wakeup.wait(max(0.0, left), self._heard)
         rest = min(now + pause, self._end) - time.monotonic()
-        if heard != self._heard and rest > 0 and not self.is_told():
+        if heard != self._heard and rest > 0 and not self.is_stopped():
             time.sleep(rest)
         self._heard = heard
         self._awake = time.monotonic()
 
     def renew(self, seconds: float) -> None:
-        """Wait for so long from now on."""
+        """Wait for that many seconds from now on."""
         self._end = time.monotonic() + seconds

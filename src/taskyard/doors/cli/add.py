@@ -10,6 +10,7 @@ from taskyard.doors.cli.replies import Call, Reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from taskyard.core.options import TaskOptions
     from taskyard.core.task import Task
     from taskyard.yard.arguments import Added
 
@@ -24,7 +25,7 @@ def add(call: Call) -> Reply:
         raise Invalid("add needs a KIND", hint="taskyard add build --title 'Build the docs', or --from FILE for many")
     if " " in kind.strip():
         raise _titled(kind)
-    options = {
+    options: TaskOptions = {
         "title": given.text("title"),
         "priority": given.integer("priority"),
         "delay": given.seconds("delay"),
@@ -39,7 +40,7 @@ def add(call: Call) -> Reply:
         "uses": given.texts("uses"),
     }
     data = values.json_option(given, "data")
-    task = call.yard.add(kind, data, **{name: value for name, value in options.items() if value is not None})
+    task = call.yard.add(kind, data, **options)
     call.name(task)
     stands = f"the task {task.id} was added all the same" if task.created else ""
     return Reply({"task": task.as_dict(), "created": task.created}, lambda: _line(task), stands=stands)

@@ -110,7 +110,7 @@ def _watched(call: Call, pid: str) -> Watched:
     from taskyard.doors.cli.keeper import Watched
 
     watched = Watched.named(pid)
-    if call.yard.url.startswith("memory:"):
+    if call.yard.one_process:
         raise Invalid("a keeper is another process, and a memory: yard is for one", hint="leave --keep out")
     return watched
 
@@ -133,7 +133,7 @@ def _data(taken: Claim, history: list[dict[str, Any]]) -> dict[str, Any]:
         "claim": taken.handle,
         "fence": taken.fence,
         "task": taken.task.as_dict(),
-        "workdir": taken.workdir,
+        "workdir": taken.workdir_path,
         "history": history,
         "lease_until": taken.lease_until,
     }
@@ -158,7 +158,7 @@ def _page(taken: Claim, history: list[dict[str, Any]]) -> str:
             ("mission", task.mission),
             ("data", output.json_text(task.data)),
             ("lease", f"until {ages.moment(taken.lease_until)}" if taken.lease_until else None),
-            ("workdir", taken.workdir),
+            ("workdir", taken.workdir_path),
             ("before", "\n".join(before) or None),
         )
     )

@@ -22,10 +22,6 @@ def done(call: Call) -> Reply:
 
         result = values.json_option(call.given, "result")
     held = held_claim(call, call.given.word(0))
-    if held.holds() and held.task.verify is not None:
-        from taskyard.doors.cli import verify
-
-        verify.check(call.yard, held, result)
     held.done(result)
     return task_reply(call, held, lambda task: f"{task.short} is {task.state}")
 

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from threading import Event
 
-    from taskyard.yard import Yard
+    from taskyard.port import YardPort
     from taskyard.yard.janitor import Swept
 
 _LEAST_PAUSE = 0.05
@@ -48,7 +48,7 @@ def _sweep_until_told(call: Call, every: float) -> None:
         _rounds(call.yard, call.as_json, every, told)
 
 
-def _rounds(yard: Yard, as_json: bool, every: float, told: Event) -> None:
+def _rounds(yard: YardPort, as_json: bool, every: float, told: Event) -> None:
     while not told.is_set():
         try:
             swept = yard.sweep()

@@ -16,7 +16,7 @@ from taskyard.yard.claim import BEATS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.yard import Yard
+    from taskyard.port import YardPort
     from taskyard.yard.claim import Claim
 
 _LOOK_EVERY = 3.0  # seconds: a claim that was ended must not leave its keeper behind until the next beat
@@ -72,7 +72,7 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def start(yard: Yard, claim: Claim, watched: Watched) -> None:
+def start(yard: YardPort, claim: Claim, watched: Watched) -> None:
     """Start the keeper of this claim; it outlives this process."""
     import subprocess
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from taskyard.core.task import Task
-    from taskyard.yard import Yard
+    from taskyard.port import YardPort
 
     Entry = dict[str, str | None]
 
@@ -118,7 +118,7 @@ def _limit(call: Call) -> int:
 
 
 def _reply(
-    yard: Yard, page: Page, none: str, aside: list[Entry] | None = None, guests: list[Entry] | None = None
+    yard: YardPort, page: Page, none: str, aside: list[Entry] | None = None, guests: list[Entry] | None = None
 ) -> Reply:
     data = {"tasks": [task.as_line() for task in page], "next": page.next}
     if aside is not None:
@@ -164,7 +164,7 @@ def _held_elsewhere(guests: list[Entry]) -> str:
     return "\n".join((head, *output.table(("", "", "", ""), rows, shrink=0).splitlines()[1:]))
 
 
-def _table(yard: Yard, page: Page) -> str:
+def _table(yard: YardPort, page: Page) -> str:
     from taskyard.doors.cli import ages, output
 
     if not page:
@@ -188,7 +188,7 @@ def _table(yard: Yard, page: Page) -> str:
     return text if page.next is None else f"{text}\nmore: --cursor {page.next}"
 
 
-def _details(yard: Yard, page: Page) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _details(yard: YardPort, page: Page) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Columns that only some tasks fill: how far they are, and why they are where they are. Each takes a look at its task."""
     told = [_progress_and_reason(yard, task) if len(page) <= LIMIT else ("", "") for task in page]
     shown = [column for column in (0, 1) if any(row[column] for row in told)]
@@ -197,7 +197,7 @@ def _details(yard: Yard, page: Page) -> tuple[tuple[str, ...], list[tuple[str, .
     ]
 
 
-def _progress_and_reason(yard: Yard, task: Task) -> tuple[str, str]:
+def _progress_and_reason(yard: YardPort, task: Task) -> tuple[str, str]:
     from taskyard.doors.cli import ages, output
 
     if task.state in (State.TODO, State.DONE):

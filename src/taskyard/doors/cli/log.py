@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from threading import Event
     from typing import Any
 
-    from taskyard.yard import Yard
+    from taskyard.port import YardPort
     from taskyard.yard.arguments import Events
 
 LIMIT = 1000
@@ -156,14 +156,14 @@ def _follow_until_told(call: Call, filters: dict[str, Any], cursor: str | None, 
 
     def tell(_: int) -> None:
         told.set()
-        yard._wake()
+        yard.wake()
 
     with Stopping(tell):
         _follow(yard, call.as_json, filters, cursor, limit, told)
 
 
 def _follow(
-    yard: Yard, as_json: bool, filters: dict[str, Any], cursor: str | None, limit: int | None, told: Event
+    yard: YardPort, as_json: bool, filters: dict[str, Any], cursor: str | None, limit: int | None, told: Event
 ) -> None:
     """Print what there is and then what comes, until told to stop or so many events were printed."""
     lines = Lines()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from taskyard.core.task import Task
     from taskyard.doors.cli.parser import Given
+    from taskyard.port import YardPort
     from taskyard.yard import Yard
 
 # What to do next where the error itself has nothing better to say.
@@ -105,24 +106,24 @@ class Call:
         self.given = given
         self.as_json = as_json
         self.worker = None if worker is None else words.worker(worker)
-        self._yard: Yard | None = None
+        self._yard: YardPort | None = None
 
     @property
-    def yard(self) -> Yard:
+    def yard(self) -> YardPort:
         """The yard that is meant."""
         if self._yard is None:
             self._yard = opening.open(self.given.text("yard"), self.worker)
         return self._yard
 
-    def open_to_audit(self) -> Yard:
+    def open_to_audit(self) -> YardPort:
         """The yard that is meant, whatever is wrong with it."""
         self._yard = opening.open_to_audit(self.given.text("yard"), self.worker)
         return self._yard
 
     def make_yard(self, url: str | None, durability: str | None, shared: bool, group: str | None) -> Yard:
         """The yard of this URL, made if it is not there."""
-        self._yard = opening.init(url, self.worker, durability, shared=shared or None, group=group)
-        return self._yard
+        self._yard = made = opening.init(url, self.worker, durability, shared=shared or None, group=group)
+        return made
 
     def handle(self, given: str | None) -> str:
         """The handle that was given, else that of the claim this command runs under; its form is checked before anything is opened.

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from taskyard.core.store_records import Report
     from taskyard.core.task import Task
-    from taskyard.store import Report
 
 
 def show(call: Call) -> Reply:

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.core.draft import Draft
     from taskyard.core.retry import Policy
-    from taskyard.store import Terms
+    from taskyard.core.store_records import Terms
 
 SUFFIX = ".json"
 RESULT = "r"
@@ -233,7 +233,7 @@ class Token:
     def standing(self, state: State, place: tuple[str, str], policy: Policy) -> Standing:
         """The task as moves see it."""
         lease = self.lease if self.lease is not None else self.own_lease
-        return Standing(
+        standing = Standing(
             self.id,
             self.lane.kind,
             self.lane.priority,
@@ -248,6 +248,8 @@ class Token:
             self.nonce,
             place,
         )
+        standing.verified = self.verified
+        return standing
 
 
 def _tagged(part: str, tag: str) -> int:
@@ -264,7 +266,7 @@ def is_body(part: str) -> bool:
 class Counters:
     """The parts between the fence and the lane."""
 
-    __slots__ = ("body", "crashes", "dropped", "errors", "lease", "max_attempts", "text", "uses")
+    __slots__ = ("body", "crashes", "dropped", "errors", "lease", "max_attempts", "text", "uses", "verified")
 
     def __init__(self, text: str, token: Token) -> None:
         self.text = text
@@ -275,6 +277,7 @@ class Counters:
         self.max_attempts = token.max_attempts
         self.lease = None if token.own_lease is None else token.own_lease / 1000
         self.uses = token.uses
+        self.verified = token.verified
 
     @classmethod
     def parse(cls, rest: str) -> Counters | None:

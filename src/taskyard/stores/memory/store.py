@@ -11,8 +11,8 @@ from taskyard.core import draft, moves, times
 from taskyard.core.errors import Conflict, Invalid, NotFound, Unavailable
 from taskyard.core.ids import short
 from taskyard.core.retry import Policy
+from taskyard.core.store_records import STALE_MOST, Counts, Grant, Report
 from taskyard.core.task import State, Task
-from taskyard.store import STALE_MOST, Grant, OneByOne, Outside, Report, foreign
 from taskyard.stores.memory.tasks import MemoryTasks, Record
 
 TYPE_CHECKING = False
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from taskyard.core.draft import Draft
     from taskyard.core.moves import Move
+    from taskyard.core.store_records import Heard, Query, Trail, Want
     from taskyard.core.task import Handle, Standing
-    from taskyard.store import Heard, Query, Store, Trail, Want
 
 _shelves: WeakValueDictionary[str, MemoryTasks] = WeakValueDictionary()
 _naming = threading.Lock()
@@ -34,8 +34,15 @@ def system_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-class MemoryStore(OneByOne):
-    """A yard that lives as long as somebody in this process has it open."""
+class MemoryStore:
+    """A yard that lives as long as somebody in this process has it open. It does its own upkeep, and its own waking."""
+
+    batch = 1
+    one_process = True
+    dropbox = None
+    files = None
+    liveness = None
+    transactions = None
 
     def __init__(
         self, name: str = "", clock: Callable[[], int] = system_clock, shelf: MemoryTasks | None = None
@@ -63,9 +70,15 @@ class MemoryStore(OneByOne):
             )
         return self._tasks
 
-    def within(self, connection: Any) -> Store:  # noqa: ARG002  the seam's words
-        """There is no such thing here."""
-        raise foreign(self.label)
+    @property
+    def upkeep(self) -> Self:
+        """There is little to do."""
+        return self
+
+    @property
+    def wakeup(self) -> Self:
+        """Waiters wait for the tasks' own lock."""
+        return self
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Keep new tasks, in this order; a draft whose key is known gives the task that has it."""
@@ -88,28 +101,22 @@ class MemoryStore(OneByOne):
                 tasks[-1].created = known is None
             return tasks
 
-    def intake(self, by: str, limit: int | None = None) -> int:  # noqa: ARG002  there is no door but `add`
-        """Nothing is ever left at the door."""
-        return 0
+    def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
+        """Hand out the most urgent, oldest tasks that serve, or the one that is named, or held and taken over."""
+        grants: list[Grant] = []
+        for nonce in nonces:
+            try:
+                grant = self._claim(want, nonce) if want.over is None else self._take_over(want, nonce)
+            except Unavailable:
+                if not grants:
+                    raise
+                break  # what was won must reach its worker; the trouble meets the next who asks
+            if grant is None:
+                break
+            grants.append(grant)
+        return grants
 
-    def set_aside(self) -> list[dict[str, str | None]]:
-        """Nothing ever is."""
-        return []
-
-    def give_back(self, name: str) -> None:
-        """Nothing is set aside."""
-        raise NotFound(f"no task has the id {name!a}")
-
-    def outside(self) -> Outside:
-        """There are no folders here."""
-        return Outside()
-
-    def dropped_under(self, name: str) -> list[str]:  # noqa: ARG002  the seam's words
-        """Nothing is dropped here."""
-        return []
-
-    def claim(self, want: Want, nonce: str) -> Grant | None:
-        """Hand out the most urgent, oldest task that serves, or the one that is named."""
+    def _claim(self, want: Want, nonce: str) -> Grant | None:
         with self._open() as shelf:
             record = shelf.first(want) if want.id is None else shelf.named(want.id)
             if record is None:
@@ -131,9 +138,6 @@ class MemoryStore(OneByOne):
             shelf.tell(self._clock(), "claimed", standing, want.worker)
             return Grant(standing.copy(), record.task(), record.until)
 
-    def vouch(self, worker: str, incarnation: str) -> int | None:
-        """Nobody outlives this process to see it dead."""
-
     def stand(self, id: str) -> Standing:
         """Where the one task that fits this pattern stands now."""
         with self._open() as shelf:
@@ -142,12 +146,28 @@ class MemoryStore(OneByOne):
             standing.unmet = tuple(sorted(record.needs))
             return standing
 
-    def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool = False) -> bool:
-        """Make the move if the task still stands exactly there, and write down how its claim ended."""
+    def holding(self, handles: Sequence[Handle]) -> list[bool]:
+        """Which of these claims still hold their tasks."""
+        return [self._holds(handle) for handle in handles]
+
+    def _holds(self, handle: Handle) -> bool:
+        try:
+            standing = self.stand(handle.id)
+        except NotFound:
+            return False
+        return standing.is_under(handle) and standing.state is State.PROCESSING
+
+    def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
+        """Make each move if its task still stands exactly there, and record how its claim ended."""
+        return [self._shift(standing, move, by) for standing, move in shifts]
+
+    def _shift(self, standing: Standing, move: Move, by: str) -> bool:
+        if move.draft is not None:
+            return self._rewrite(standing, move.draft, move, by)
         with self._open() as shelf:
             record = shelf.named(standing.id)
             now = self._clock()
-            if not record.stands(standing) or (lapsed and now <= record.until):
+            if not record.stands(standing) or (move.if_lapsed and now <= record.until):
                 return False
             _note_outcome(record, move, now)
             after = record.standing.copy()
@@ -165,15 +185,7 @@ class MemoryStore(OneByOne):
                 _unblock(shelf, standing.id, now, by)
             return True
 
-    def drafted(self, standing: Standing) -> Draft | None:
-        """What was asked for when the task was added or last edited, with data that nobody else can reach."""
-        with self._open() as shelf:
-            record = shelf.named(standing.id)
-            if not record.stands(standing):
-                return None
-            return record.draft.changed({"data": json.loads(record.draft.payload)})
-
-    def rewrite(self, standing: Standing, draft: Draft, move: Move, by: str, *, due_anew: bool) -> bool:
+    def _rewrite(self, standing: Standing, draft: Draft, move: Move, by: str) -> bool:
         """Make the task what the draft says, if it still stands exactly there."""
         with self._open() as shelf:
             record = shelf.named(standing.id)
@@ -185,12 +197,12 @@ class MemoryStore(OneByOne):
             after.priority, after.assignee = draft.priority, draft.assignee
             after.max_attempts = self.policy.max_attempts if draft.max_attempts is None else draft.max_attempts
             record.standing, record.draft = after, draft
-            if due_anew:
+            if move.due_anew:
                 due = draft.due(now)
                 record.not_before = due if draft.not_before is None else draft.not_before
                 record.until = record.not_before or 0
             shelf.place(record)
-            later = due_anew and move.to is State.WAITING
+            later = move.due_anew and move.to is State.WAITING
             shelf.tell(now, move.event, after, by, **({"due": times.rfc3339(record.until)} if later else {}))
             return True
 
@@ -203,8 +215,11 @@ class MemoryStore(OneByOne):
                 if record.standing.state is State.PROCESSING and record.standing.worker == worker
             ]
 
-    def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
+    def _take_over(self, want: Want, nonce: str) -> Grant | None:
         """The same claim under the move's fence and a new nonce, or None if it is over."""
+        standing, move, by = want.over, want.move, want.worker
+        assert standing is not None  # or it would not be taken over
+        assert move is not None
         with self._open() as shelf:
             record = shelf.named(standing.id)
             if not record.stands(standing):
@@ -238,6 +253,9 @@ class MemoryStore(OneByOne):
 
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """What happened, in order; the cursor is the number of events that were looked at."""
+        if trail.at_end:
+            with self._open() as shelf:
+                return [], str(len(shelf.events))
         cursor = trail.cursor or "0"
         if not (cursor.isascii() and cursor.isdigit()):
             raise Invalid(f"not a cursor: {ascii(cursor)[:60]}", hint="give the 'cursor' of the answer before")
@@ -257,9 +275,6 @@ class MemoryStore(OneByOne):
                 ):
                     found.append(dict(event))
             return found, str(at)
-
-    def confirm(self, standing: Standing) -> None:
-        """What stands here was never anywhere else."""
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Put the output of a verb that came too late aside, once however often it comes."""
@@ -298,23 +313,21 @@ class MemoryStore(OneByOne):
                 shelf.tell(now, "noted", held, held.worker or "", text=note)
             return record.until
 
-    def workdir(self, handle: Handle) -> None:
-        """Nothing here is a file."""
-
-    def tidy(self, handle: Handle) -> None:
-        """Nothing here needs it."""
-
     def get(self, id: str) -> Report:
         """All about the one task that fits this pattern."""
         with self._open() as shelf:
             record = shelf.named(id)
             stale = [{**entry, "result": json.loads(entry["result"])} for entry in record.stale]
-            return Report(
-                record.task(), [dict(entry) for entry in record.history], [dict(note) for note in record.notes], stale
-            )
+            asked = record.draft.changed(
+                {"data": json.loads(record.draft.payload)}
+            )  # data that no other caller can reach
+            history, notes = [dict(entry) for entry in record.history], [dict(note) for note in record.notes]
+            return Report(record.task(), history, notes, stale, lambda: asked)
 
     def find(self, query: Query) -> tuple[list[Task], str | None]:
         """One page of tasks, oldest first, and the cursor of the next."""
+        if query.dropped_as is not None:
+            return [], None
         with self._open() as shelf:
             page: list[Task] = []
             for record in shelf.oldest_first(query.cursor):
@@ -332,18 +345,14 @@ class MemoryStore(OneByOne):
         with self._open() as shelf:
             return shelf.shorten(ids)
 
-    def counts(self) -> dict[str, dict[str, int]]:
-        """Tasks by kind and state."""
+    def counts(self) -> Counts:
+        """Tasks by kind and state; one lock orders all, so no race is ever lost."""
         with self._open() as shelf:
             rows: dict[str, dict[str, int]] = {}
             for record in shelf.oldest_first():
                 row = rows.setdefault(record.standing.kind, {})
                 row[record.standing.state] = row.get(record.standing.state, 0) + 1
-            return rows
-
-    def tallies(self) -> dict[str, int]:
-        """None: one lock orders all, and there is no drop box."""
-        return {"lost_races": 0, "dropped": 0}
+            return Counts(rows, 0)
 
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
@@ -400,11 +409,6 @@ class MemoryStore(OneByOne):
                 return False
             shelf.swept = now
             return True
-
-    def latest(self) -> str:
-        """The cursor of the log's end."""
-        with self._open() as shelf:
-            return str(len(shelf.events))
 
     def alarm(self) -> float | None:
         """Seconds until the next lease ends or the next task is due."""
@@ -471,11 +475,9 @@ def _unblock(shelf: MemoryTasks, done: str, now: int, by: str) -> None:
 
 
 def _details(move: Move, until: int) -> dict[str, Any]:
-    """What an event tells beyond who did what to which task."""
-    if move.event in ("failed", "reaped"):
-        details = {"final": move.to is State.FAILED, "reason": move.reason}
-        return {**details, "due": times.rfc3339(until)} if move.to is State.WAITING else details
-    return {} if move.reason is None else {"reason": move.reason}
+    """What an event says beyond who did what to which task."""
+    due = move.event in ("failed", "reaped") and move.to is State.WAITING
+    return {**move.details(), "due": times.rfc3339(until)} if due else move.details()
 
 
 def _note_outcome(record: Record, move: Move, now: int) -> None:

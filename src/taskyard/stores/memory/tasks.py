@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from taskyard.core.draft import Draft
     from taskyard.core.retry import Policy
-    from taskyard.store import Want
+    from taskyard.core.store_records import Want
 
 SEGMENT_HOLDS = 1024
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from taskyard.core.moves import Move
+    from taskyard.core.store_records import Grant, Want
     from taskyard.core.task import Handle, Standing
-    from taskyard.store import Grant, Want
     from taskyard.stores.postgres.context import Context
     from taskyard.stores.postgres.pool import Rows
     from taskyard.stores.postgres.read import Reader
@@ -38,10 +38,19 @@ class Claims:
         self._combiners: dict[Any, Combiner] = {}
         self.lost_races = 0
 
-    def claim(self, want: Want, nonce: str) -> Grant | None:
-        """Hand out the most urgent, oldest task that serves, or the one that is named."""
+    def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
+        """Hand out the most urgent, oldest tasks that serve, or the one that is named, or held and taken over."""
+        if want.over is not None and want.move is not None:
+            return self._take_over(want.over, want.move, nonces[0], want.worker)
         if want.id is not None:
-            return self._named(want, nonce)
+            return [self._named(want, nonces[0])]
+        if len(nonces) > 1:
+            return self._many(want, nonces)
+        grant = self._one(want, nonces[0])
+        return [] if grant is None else [grant]
+
+    def _one(self, want: Want, nonce: str) -> Grant | None:
+        """One task, asked for together with what other threads ask for at this moment."""
         key = (want.terms, want.kinds)
         combiner = self._combiners.get(key)
         if combiner is None:
@@ -51,7 +60,7 @@ class Claims:
         grant: Grant | None = combiner.ask(nonce)
         return grant
 
-    def claim_many(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
+    def _many(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
         """Hand out as many of the most urgent, oldest tasks that serve as there are nonces, or tasks."""
         grants: list[Grant] = []
         for start in range(0, len(nonces), BATCH):
@@ -111,8 +120,8 @@ class Claims:
             hint="claim it again when that has ended",
         )
 
-    def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
-        """The same claim under the move's fence and a new nonce, or None if it is over."""
+    def _take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> list[Grant]:
+        """The same claim under the move's fence and a new nonce, if it is not over."""
         values = {
             **place(standing.id), "fence": standing.fence, "nonce": standing.nonce, "to_fence": move.fence, "to_nonce": nonce,
             "outcome": move.outcome, "reason": None if move.reason is None else draft.compact(move.reason), "event": move.event, "by": by,
@@ -124,7 +133,7 @@ class Claims:
             values,
             lambda connection: self._context.on(connection, "claims", "mine", mine) or None,
         )
-        return rows.Won(found[0], self._context.policy) if found else None
+        return [rows.Won(row, self._context.policy) for row in found]
 
     def renew(self, standing: Standing, progress: float | None, note: str | None) -> int | None:
         """Begin the lease anew and give its end, or None if the claim is over."""

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from taskyard.store import Trail
+    from taskyard.core.store_records import Trail
     from taskyard.stores.postgres.context import Context
 
 _NOTHING = "1:1:"  # a snapshot that could see no transaction of ours

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard.core import ids, task_names
-from taskyard.core.draft import compact
+from taskyard.core.draft import Draft, compact
 from taskyard.core.task import State, Task
 from taskyard.stores.postgres import rows
 from taskyard.stores.postgres.context import place
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
+    from taskyard.core.store_records import Query, Report
     from taskyard.core.task import Standing
-    from taskyard.store import Query, Report
     from taskyard.stores.postgres.context import Context
 
 
@@ -43,7 +43,20 @@ class Reader:
         found = self._context.run("read", "get", place(self._context.named(id)))
         if not found:
             raise task_names.unknown(id)
-        return rows.report(found[0], self._context.policy)
+        report = rows.report(found[0], self._context.policy)
+        report.draft = lambda: self._draft(report.task)
+        return report
+
+    def _draft(self, task: Task) -> Draft | None:
+        """What was asked for when the task was added or last edited; None if it has moved since."""
+        found = self._context.run("read", "stand", place(task.id))
+        if not found or (task.state, task.fence) != (found[0][4], found[0][5]):
+            return None
+        options = {name: getattr(task, name) for name in ("title", "priority", "assignee", "mission", "key", "verify")}
+        draft = Draft(task.kind, task.data, {name: value for name, value in options.items() if value is not None})
+        draft.after, draft.uses = tuple(task.after), tuple(task.uses)
+        draft.max_attempts, draft.lease = found[0][8], found[0][9]
+        return draft
 
     def tasks(self, connection: Connection[Any], wanted: list[str]) -> dict[str, Task]:
         """The tasks of these whole ids that are there, on this connection, with one statement."""
@@ -57,6 +70,8 @@ class Reader:
 
     def find(self, query: Query) -> tuple[list[Task], str | None]:
         """One page of tasks, oldest first, and the cursor of the next."""
+        if query.dropped_as is not None:
+            return [self.get(id).task for id in self._dropped_as(query.dropped_as)], None
         states = frozenset(State) if query.states is None else query.states
         values = {
             "states": [str(state) for state in states],
@@ -71,7 +86,7 @@ class Reader:
         page = [_line(row) for row in found[: query.limit]]
         return page, page[-1].id if len(found) > query.limit else None
 
-    def dropped_under(self, name: str) -> list[str]:
+    def _dropped_as(self, name: str) -> list[str]:
         """The tasks that were dropped under this name; else those under one that ends so after an agent's own word and `_`."""
         said = compact(name)
         found = self._context.run("read", "dropped_under", {"name": said, "tail": compact(f"_{name}")[1:]})

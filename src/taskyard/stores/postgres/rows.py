@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from taskyard.core import times
+from taskyard.core.store_records import Grant, Report
 from taskyard.core.task import Standing, State, Task
-from taskyard.store import Grant, Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,9 @@ def task(row: Row, policy: Policy) -> Task:
     )
 
 
+_VERIFY = 22  # the column of a wide row that names a task's check
+
+
 class Won(Grant):
     """A claim that was won, from a wide row; its task is made when it is first asked for."""
 
@@ -69,6 +72,7 @@ class Won(Grant):
 
     def __init__(self, row: Row, policy: Policy) -> None:
         self.standing = standing(row, policy)
+        self.standing.verified = row[_VERIFY] is not None
         self.lease_until = row[13]
         self._row = row
         self._policy = policy
@@ -105,4 +109,4 @@ def report(row: Row, policy: Policy) -> Report:
     if row[4] == "done":
         claim = {"claim": f"{id}.{fence}.{nonce}", "fence": fence, "worker": worker}
         history.append({**claim, "outcome": "done", "reason": None, "at": times.rfc3339(row[17]), "workdir": None})
-    return Report(whole, history, notes, stale)
+    return Report(whole, history, notes, stale, lambda: None)

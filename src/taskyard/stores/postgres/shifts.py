@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from taskyard.core import draft as drafts
 from taskyard.core import ids
+from taskyard.core.store_records import STALE_MOST
 from taskyard.core.task import State
-from taskyard.store import STALE_MOST
 from taskyard.stores.postgres import driver, queries
 from taskyard.stores.postgres.batching import BATCH, Combiner
 from taskyard.stores.postgres.context import place
@@ -40,8 +40,10 @@ class Shifts:
                 "{lapsed}", f"{text['passing_over']}\n{text['over']}"
             )
 
-    def shift(self, standing: Standing, move: Move, by: str, *, lapsed: bool) -> bool:
-        """Make the move if the task still stands exactly there, and write down how its claim ended."""
+    def _alone(self, standing: Standing, move: Move, by: str) -> bool:
+        """Make the move if the task still stands exactly there, and record how its claim ended."""
+        if move.draft is not None:
+            return self._rewrite(standing, move.draft, move, by)
         if move.event == "done":
             return self._dones.ask((standing, move, by)) or self._end_followed(standing, move, by)
         if move.event == "due":
@@ -50,13 +52,15 @@ class Shifts:
         if standing.state.ended:
             return self._revive(standing, move, values)
         if not move.to.ended:
-            name = "back lapsed" if lapsed else "back"
+            name = "back lapsed" if move.if_lapsed else "back"
             return bool(self._run(name, values))
-        name = "end lapsed" if lapsed else "end"
+        name = "end lapsed" if move.if_lapsed else "end"
         return bool(self._run(name, values))
 
-    def shift_many(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
+    def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
         """Which of these moves were made: dones with one statement, and what is due with one, as far as that can be."""
+        if len(shifts) == 1:
+            return [self._alone(*shifts[0], by)]
         made = [False] * len(shifts)
         for event, together in (("done", self._end_several), ("due", self._wake_several)):
             alike = [number for number, (_, move) in enumerate(shifts) if move.event == event]
@@ -66,7 +70,7 @@ class Shifts:
                     made[number] = done or (event == "done" and self._end_followed(*shifts[number], by))
         for number, (standing, move) in enumerate(shifts):
             if move.event not in ("done", "due"):
-                made[number] = self.shift(standing, move, by, lapsed=False)
+                made[number] = self._alone(standing, move, by)
         return made
 
     def _end_several(self, endings: list[tuple[Standing, Move, str]]) -> list[bool]:
@@ -185,24 +189,7 @@ class Shifts:
         )
         return made
 
-    def drafted(self, standing: Standing) -> Draft | None:
-        """What was asked for when the task was added or last edited; None if it has moved on."""
-        report = self._reader.get(standing.id)
-        task = report.task
-        if (task.state, task.fence) != (standing.state, standing.fence):
-            return None
-        options = {name: getattr(task, name) for name in ("title", "priority", "assignee", "mission", "key", "verify")}
-        draft = drafts.Draft(
-            task.kind, task.data, {name: value for name, value in options.items() if value is not None}
-        )
-        draft.after, draft.uses = tuple(task.after), tuple(task.uses)
-        found = self._context.run("read", "stand", place(standing.id))
-        if not found:
-            return None
-        draft.max_attempts, draft.lease = found[0][8], found[0][9]
-        return draft
-
-    def rewrite(self, standing: Standing, draft: Draft, move: Move, by: str, *, due_anew: bool) -> bool:
+    def _rewrite(self, standing: Standing, draft: Draft, move: Move, by: str) -> bool:
         """Make the task what the draft says, if it still stands exactly there."""
         values = {
             **self._values(standing, move, by),
@@ -213,7 +200,7 @@ class Shifts:
             "max_attempts": draft.max_attempts,
             "not_before": draft.not_before,
             "delay": round(draft.delay * 1000),
-            "anew": due_anew,
+            "anew": move.due_anew,
         }
         return bool(self._run("edit", values))
 
@@ -235,10 +222,9 @@ class Shifts:
 
 
 def _details(move: Move) -> str | None:
-    """What an event tells beyond who did what to which task, as JSON."""
-    if move.event in ("failed", "reaped"):
-        return drafts.compact({"final": move.to is State.FAILED, "reason": move.reason})
-    return None if move.reason is None else drafts.compact({"reason": move.reason})
+    """What an event says beyond who did what to which task, as JSON."""
+    details = move.details()
+    return drafts.compact(details) if details else None
 
 
 def _result(move: Move) -> str | None:

@@ -10,7 +10,7 @@ from taskyard.stores.postgres import rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from psycopg import Connection
@@ -28,6 +28,8 @@ class Upkeep:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self.before_turn: Callable[[], None] = lambda: None
+        """Called before each turn: a moment that comes now and then, for what else is to be done so."""
         self._alarm: float | None = None
         self._mend_at = 0.0
 
@@ -47,11 +49,12 @@ class Upkeep:
 
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep; never while all connections are in use, because a heartbeat may ask."""
+        self.before_turn()
         if self._context.pool.is_full:
             return False
         return bool(self._context.run("upkeep", "turn", {"every": round(every * 1000)}))
 
-    def mend(self) -> int:
+    def mend(self, by: str) -> int:  # noqa: ARG002  a transaction leaves nothing half done; there are only partitions
         """Keep partitions ahead and none that is empty, and let go what the settings say is kept no longer: now and then."""
         now = time.monotonic()
         if now < self._mend_at:
@@ -79,7 +82,7 @@ class Upkeep:
         """Let go what the settings say is kept no longer."""
         kept = self._context.retention
         if kept.age is not None or kept.count is not None:
-            yield self.prune(kept.age, kept.count, apply=True)["tasks"]
+            yield self.prune(kept.age, kept.count, "", apply=True)["tasks"]
 
     def _forget(self) -> Iterator[int]:
         """Let go of tokens and heartbeats that count no more."""
@@ -87,7 +90,20 @@ class Upkeep:
             self._context.run("upkeep", name)
         yield 0
 
-    def prune(self, age: float | None, count: int | None, *, apply: bool) -> dict[str, Any]:
+    def audit(
+        self,
+        by: str,  # noqa: ARG002  the seam's words
+        sweep: Callable[[], object] | None = None,
+        progress: Callable[[str], object] | None = None,  # noqa: ARG002  one statement knows of none
+    ) -> dict[str, Any]:
+        """Prove that every task is in one legal state; a sweep is all that could repair anything."""
+        from taskyard.stores.postgres import fsck
+
+        if sweep is not None:
+            sweep()
+        return fsck.audit(self._context)
+
+    def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:  # noqa: ARG002
         """Let ended tasks go that are too old or too many, or tell how many that would be."""
         context = self._context
         limits = {

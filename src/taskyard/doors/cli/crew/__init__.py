@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from taskyard.doors.cli.crew.config import Config
     from taskyard.doors.cli.crew.supervisor import Display
-    from taskyard.yard import Yard
+    from taskyard.port import YardPort
 
 _NAMES_MOST = 12
 
@@ -40,7 +40,7 @@ def crew(call: Call) -> Reply | int:
         return _run(call, read, yard)
 
 
-def _run(call: Call, crew_config: Config, yard: Yard) -> int:
+def _run(call: Call, crew_config: Config, yard: YardPort) -> int:
     from taskyard.doors.cli.crew.activity import Activity, moment
     from taskyard.doors.cli.crew.process import CrewProcess
     from taskyard.doors.cli.crew.supervisor import Supervisor

@@ -13,7 +13,7 @@ from taskyard.core.task import State
 from taskyard.doors.cli import ages
 
 if TYPE_CHECKING:
-    from taskyard.yard import Yard
+    from taskyard.port import YardPort
 
 MINUTE = 60.0
 LINGER = 0.5  # seconds that an ended task stands there yet: between two tasks a worker is not idle
@@ -121,7 +121,7 @@ def moment() -> str:
 class Activity:
     """The records of all workers, and the yard's counts."""
 
-    def __init__(self, yard: Yard, names: list[str]) -> None:
+    def __init__(self, yard: YardPort, names: list[str]) -> None:
         self._yard = yard
         self.records = {name: Record() for name in names}
         self.counts: dict[str, int] = {}

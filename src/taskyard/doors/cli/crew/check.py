@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from taskyard.doors.cli.crew.config import Config, Member
-    from taskyard.yard import Yard
+    from taskyard.port import YardPort
 
 _PLACES = ("id", "kind", "file")
 
 
-def opened(roster: Config, named: str | None, worker: str | None = None) -> Yard:
+def opened(roster: Config, named: str | None, worker: str | None = None) -> YardPort:
     """The yard that the crew works in: the one named on the command line, else in the file, else as everywhere."""
     url = named if named is not None else roster.yard
     if (url or os.environ.get("TASKYARD") or "").startswith("memory:"):

@@ -20,7 +20,7 @@ class EventFeed:
 
     def __init__(self, url: str, ring: Callable[[], None]) -> None:
         self._yard = opening.open(url)
-        self._cursor = self._yard._store.latest()  # now, and not when the thread has got going: no event is missed
+        self._cursor = self._yard.log_end()  # now, and not when the thread has got going: no event is missed
         self._ring = ring
         self._pages: SimpleQueue[list[dict[str, Any]]] = SimpleQueue()
         self._over = threading.Event()
@@ -47,7 +47,7 @@ class EventFeed:
     def finish(self) -> None:
         """Listen no more; what has happened up to now can still be taken."""
         self._over.set()
-        self._yard._wake()
+        self._yard.wake()
         self._thread.join()
         try:
             while page := self._yard.events(cursor=self._cursor):

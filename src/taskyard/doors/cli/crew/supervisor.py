@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from taskyard.doors.cli.crew.process import CrewProcess
-    from taskyard.yard import Yard
+    from taskyard.port import YardPort
 
 LOOK = 1.0  # seconds between two looks at whether a worker stands still or hangs
 LEFT_MOST = 10.0  # seconds that guards of killed workers have to stop what they guard; they need two
@@ -75,7 +75,7 @@ class Silence:
 class Supervisor:
     """Looks after all workers of one crew."""
 
-    def __init__(self, yard: Yard, processes: list[CrewProcess], activity: Activity, *, drain: bool) -> None:
+    def __init__(self, yard: YardPort, processes: list[CrewProcess], activity: Activity, *, drain: bool) -> None:
         self._url = yard.url
         self._processes = processes
         self._activity = activity

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from taskyard.core.task import Task
-    from taskyard.yard import Yard
+    from taskyard.port import YardPort
 
 CREW = ("ada", "grace", "linus", "margaret")
 PICTURES = 16
@@ -39,7 +39,7 @@ _TOLD = {
 class Worker:
     """One process of the crew, as everybody would start it."""
 
-    def __init__(self, yard: Yard, name: str, root: str) -> None:
+    def __init__(self, yard: YardPort, name: str, root: str) -> None:
         self.name = name
         code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.doors.cli import main; sys.exit(main())"
         # -I: whatever lies in the user's folder must not be taken for a module of ours.

@@ -7,8 +7,8 @@ import json
 from taskyard.core import ids
 from taskyard.core.errors import Invalid
 from taskyard.core.moves import Move
+from taskyard.core.store_records import Terms
 from taskyard.core.task import State
-from taskyard.store import Terms
 from taskyard.stores.directory import names
 from taskyard.stores.directory.dropbox import file_format
 from taskyard.stores.directory.dropbox.rejected import shown

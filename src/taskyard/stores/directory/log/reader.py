@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from taskyard.store import Trail
+    from taskyard.core.store_records import Trail
     from taskyard.stores.directory.filesystem.disk import Disk
 
 _HOUR = len("2026-01-31T12")

@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from taskyard.core.store_records import Query
     from taskyard.core.task import State
-    from taskyard.store import Query
     from taskyard.stores.directory.tasks.locate import Locator
     from taskyard.stores.directory.tasks.segments import Segments
 

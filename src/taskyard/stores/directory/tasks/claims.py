@@ -8,8 +8,8 @@ import time
 from taskyard.core import ids, moves
 from taskyard.core.errors import Invalid
 from taskyard.core.moves import Move
+from taskyard.core.store_records import Grant, Terms
 from taskyard.core.task import Handle, Standing, State, Task
-from taskyard.store import Grant, Terms
 from taskyard.stores.directory import names
 from taskyard.stores.directory.names import CLOSED, NO_FILE, Lane, Token
 from taskyard.stores.directory.tasks import task_file
@@ -17,7 +17,7 @@ from taskyard.stores.directory.tasks.ready_cache import Busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.store import Want
+    from taskyard.core.store_records import Want
     from taskyard.stores.directory.context import Context
     from taskyard.stores.directory.tasks.ready_cache import Head
     from taskyard.stores.directory.tasks.shifts import Shifts
@@ -170,7 +170,14 @@ class Claims:
         lines = self._disk.read_at(self._lost_file, 0, _COUNTS).split()
         return sum(int(line) for line in lines if line.isdigit() and len(line) < _COUNT_DIGITS)
 
-    def named(self, want: Want, id: str, nonce: str) -> Grant | None:
+    def particular(self, want: Want, nonce: str) -> Grant | None:
+        """The very task that is named, or the claim that is to be taken over."""
+        if want.over is not None and want.move is not None:
+            return self._take_over(want.over, want.move, nonce, want.worker)
+        assert want.id is not None  # else any task would do
+        return self._named(want, want.id, nonce)
+
+    def _named(self, want: Want, id: str, nonce: str) -> Grant | None:
         """That very task, or `Conflict` if it cannot be had."""
         found = self._context.locator.find(id)
         standing = found.token.standing(found.state, found.place, self._context.policy)
@@ -221,6 +228,7 @@ class Claims:
             id, lane.kind, lane.priority, lane.assignee, _PROCESSING, number, counters.errors, counters.crashes,
             plan.max_attempts, plan.lease, want.worker, nonce, (self._processing, target),
         )  # fmt: skip
+        standing.verified = counters.verified
         return self._grant(standing, counters, path, now + plan.lease_ms)
 
     def _long_ago(self, now: int) -> str:
@@ -347,7 +355,7 @@ class Claims:
                 claims.append(standing)
         return sorted(claims, key=lambda standing: ids.age_key(standing.id))
 
-    def take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
+    def _take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
         """The same claim under a new name, which the older incarnation does not know."""
         context = self._context
         folder, name = standing.place

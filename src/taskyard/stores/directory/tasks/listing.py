@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from taskyard.core import ids
+from taskyard.core.store_records import Query
 from taskyard.core.task import State
-from taskyard.store import Query
 from taskyard.stores.directory.names import Lane, begins_with_id, counted_lane, resource_digest, waits_for
 from taskyard.stores.directory.tasks.by_age import Walk, serves
 from taskyard.stores.directory.tasks.segments import Segments

@@ -67,10 +67,12 @@ class Mover:
             except FileNotFoundError:
                 return  # empty and dropped by a sweep, with what was made in it; whoever moves something in makes it anew
 
-    def drop(self, folder: str) -> None:
-        """Remove a folder if it is empty; whoever wants to move something in makes it anew."""
+    def drop(self, folder: str) -> bool:
+        """Remove a folder if it is empty, and return whether it was; a process that wants to move something in makes it anew."""
         try:
-            if self._links.holds(folder):
-                self._disk.rmdir(folder)
+            if not self._links.holds(folder):
+                return False
+            self._disk.rmdir(folder)
         except OSError:
-            return
+            return False
+        return True

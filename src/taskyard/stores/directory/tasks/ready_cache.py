@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.store import Want
+    from taskyard.core.store_records import Want
     from taskyard.stores.directory.filesystem.disk import Disk
 
 _NEVER = -1e9

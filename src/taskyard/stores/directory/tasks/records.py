@@ -14,9 +14,9 @@ import json
 from io import BytesIO
 
 from taskyard.core import ids
+from taskyard.core.store_records import STALE_MOST
 from taskyard.core.task import Handle, State
 from taskyard.core.times import is_moment, rfc3339
-from taskyard.store import STALE_MOST
 from taskyard.stores.directory.dropbox import json_text
 from taskyard.stores.directory.names import UNREADABLE
 

@@ -54,14 +54,14 @@ class Shifts:
 
         return Edges(self._context, self)
 
-    def shift(
-        self, standing: Standing, move: Move, by: str, lapsed: bool = False, more: dict[str, Any] | None = None
-    ) -> bool:
+    def shift(self, standing: Standing, move: Move, by: str, more: dict[str, Any] | None = None) -> bool:
         """Whether the move was made: only if the task still stands exactly there, or its file was put into todo/ as it is."""
-        if self._shift(standing, move, by, lapsed, more):
+        if move.draft is not None:
+            return self._rewrite(standing, move.draft, move, by)
+        if self._shift(standing, move, by, more):
             return True
         given_back = self._given_back(standing)
-        return given_back is not None and self._shift(given_back, move, by, lapsed, more)
+        return given_back is not None and self._shift(given_back, move, by, more)
 
     def _given_back(self, standing: Standing) -> Standing | None:
         """The claim's standing where another program's janitor has put its file: it is the holder's until a sweep takes it."""
@@ -72,16 +72,16 @@ class Shifts:
         given_back.place = (self._todo, name)
         return given_back
 
-    def _shift(self, standing: Standing, move: Move, by: str, lapsed: bool, more: dict[str, Any] | None) -> bool:
+    def _shift(self, standing: Standing, move: Move, by: str, more: dict[str, Any] | None) -> bool:
         context = self._context
         source, name = standing.place
         path = f"{source}/{name}"
-        if lapsed and not self._is_over(standing, path):
+        if move.if_lapsed and not self._is_over(standing, path):
             return False
         at = self._now()
         sync = context.durable and move.event not in _UNSYNCED
         speaks = move.outcome is not None and (move.outcome != "done" or move.result is not None)
-        said = self._recorded(standing, move, by, at, sync, lapsed) if speaks else True
+        said = self._recorded(standing, move, by, at, sync) if speaks else True
         if said is None:
             return False
         if move.to is _DONE:
@@ -117,7 +117,7 @@ class Shifts:
         if self._disk.has(f"{self._followers}/{id[: ids.SEGMENT]}/{id}"):
             self._go_on(self.edges.settle, id, by)
 
-    def _recorded(self, standing: Standing, move: Move, by: str, at: int, sync: bool, lapsed: bool) -> bool | None:
+    def _recorded(self, standing: Standing, move: Move, by: str, at: int, sync: bool) -> bool | None:
         """Whether the claim's record says what this move brings; None if the claim is not to end so any more."""
         path = "/".join(standing.place)
         if not self._disk.exists(path):
@@ -125,7 +125,7 @@ class Shifts:
         handle = Handle(standing.id, standing.fence, standing.nonce or "")
         said = self._context.records.write(handle, move, standing, by, at, sync)
         # A heartbeat while the record was written: it lives.
-        return said if not lapsed or self._is_over(standing, path) else None
+        return said if not move.if_lapsed or self._is_over(standing, path) else None
 
     def _arrive(self, standing: Standing, state: State, by: str) -> None:
         """What follows from a move to another state than done, for this process and for other tasks."""
@@ -155,9 +155,7 @@ class Shifts:
         self, standing: Standing, move: Move, by: str, at: int, due: int | None, told: dict[str, Any] | None = None
     ) -> bytes:
         """The event of the move, noted and ready to be logged."""
-        more: dict[str, Any] = dict(told or {})
-        if move.event in {"failed", "reaped"}:
-            more["final"] = move.to is State.FAILED
+        more: dict[str, Any] = {**(told or {}), **move.details()}
         if move.reason is not None:
             more["reason"] = move.reason[:_REASON_MOST]
         if due is not None:
@@ -207,7 +205,7 @@ class Shifts:
             reason = error.message
         raise Conflict(f"what task {standing.id} asks for cannot be read: {reason}", hint=f"look at {path}")
 
-    def rewrite(self, standing: Standing, draft: Draft, move: Move, by: str, due_anew: bool) -> bool:
+    def _rewrite(self, standing: Standing, draft: Draft, move: Move, by: str) -> bool:
         """The new body is written beside the task; one rename selects it and puts the task where it belongs."""
         context = self._context
         folder, name = standing.place
@@ -215,14 +213,14 @@ class Shifts:
         old = Token.parse(name, Lane.of(standing.priority, standing.kind, standing.assignee))
         if old is None:
             return False
-        due = (draft.due(at) or (at if move.to is State.WAITING else None)) if due_anew else old.due
+        due = (draft.due(at) or (at if move.to is State.WAITING else None)) if move.due_anew else old.due
         lane = Lane.of(draft.priority, draft.kind, draft.assignee)
-        content = task_file.encode(standing.id, draft, due if due_anew else None)
+        content = task_file.encode(standing.id, draft, due if move.due_anew else None)
         token = context.edits.write(standing.id, content, context.durable)
         own = names.Counters.limits(draft)
         stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}.b{token}{own}"
         target = self._placed(standing.id, move.to, stem, lane, due, at)
-        line = self._line(standing, move, by, at, due if due_anew and move.to is State.WAITING else None)
+        line = self._line(standing, move, by, at, due if move.due_anew and move.to is State.WAITING else None)
         if not context.mover.move(f"{folder}/{name}", *target) and not self._selects(standing.id, token):
             self._log.forget()
             context.edits.remove(standing.id, token)

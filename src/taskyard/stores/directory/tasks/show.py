@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from taskyard.core.errors import Invalid
+from taskyard.core.store_records import Report
 from taskyard.core.task import State, Task
 from taskyard.core.times import rfc3339
-from taskyard.store import Report
 from taskyard.stores.directory.dropbox import dropped_names
 from taskyard.stores.directory.names import NO_FILE
 from taskyard.stores.directory.tasks import task_file
@@ -14,11 +14,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.store import Query
+    from taskyard.core.store_records import Query
     from taskyard.stores.directory.context import Context
     from taskyard.stores.directory.tasks.listing import Listing
     from taskyard.stores.directory.tasks.locate import Found
     from taskyard.stores.directory.tasks.segment_index import SegmentIndex
+    from taskyard.stores.directory.tasks.shifts import Shifts
 
 _LOOKS = 100  # at a task that moves all the time; what is missing after that is really missing
 
@@ -26,8 +27,9 @@ _LOOKS = 100  # at a task that moves all the time; what is missing after that is
 class Reader:
     """From files to Tasks and Reports."""
 
-    def __init__(self, context: Context, listing: Listing) -> None:
+    def __init__(self, context: Context, listing: Listing, shifts: Shifts) -> None:
         self._context = context
+        self._shifts = shifts
         self._disk = context.disk
         self._locator = context.locator
         self._records = context.records
@@ -79,7 +81,13 @@ class Reader:
         if dropped_as is not None:
             task.dropped_as = dropped_as
         silent = papers is not None and not papers.of("attempts", token.id)
-        return Report(task, history, [] if silent else self._records.notes(token.id, whole=whole), stale)
+        notes = [] if silent else self._records.notes(token.id, whole=whole)
+        standing = token.standing(found.state, found.place, self._policy)
+        return Report(task, history, notes, stale, lambda: self._shifts.drafted(standing))
+
+    def dropped_as(self, name: str) -> list[Task]:
+        """The tasks that were dropped under this name."""
+        return [self.report(id).task for id in dropped_names.find(self._context, name)]
 
     def page(
         self, query: Query, hidden: frozenset[str], in_use: Callable[[], frozenset[str]] | None

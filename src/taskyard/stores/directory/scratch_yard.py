@@ -6,7 +6,7 @@ import os
 
 from taskyard.core import ids
 from taskyard.core.errors import Unavailable
-from taskyard.store import Scratch
+from taskyard.core.store_records import Scratch
 from taskyard.stores import run_lock
 from taskyard.stores.directory import layout
 from taskyard.stores.directory.filesystem import safety

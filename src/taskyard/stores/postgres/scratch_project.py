@@ -8,7 +8,7 @@ import time
 
 from taskyard.core import ids
 from taskyard.core.errors import TaskyardError, Unavailable
-from taskyard.store import Scratch
+from taskyard.core.store_records import Scratch
 from taskyard.stores import run_lock
 from taskyard.stores.postgres import driver, queries, schema, scratch_cleanup
 from taskyard.stores.postgres.address import Address

@@ -1,0 +1,300 @@
+"""The Yard port: the public use cases, by id and handle. Whoever implements it is a yard.
+
+`Claim`, `Worker`, the crew and every door use this and nothing else, so each works in front of every store, and of a yard
+that is reached through a gateway. No argument and no answer needs the store: each verb can be one request, and
+all policy stays on the yard's side. Nothing here is loaded at run time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
+    from typing import Any, Unpack
+
+    from taskyard.core.options import EditOptions, NewTask, TaskOptions
+    from taskyard.core.retry import Policy
+    from taskyard.core.store_records import Outside, Report
+    from taskyard.core.task import Handle, Standing, State, Task
+    from taskyard.yard.arguments import Added, Events, Page
+    from taskyard.yard.claim import Claim
+    from taskyard.yard.janitor import Swept
+
+    ClaimRef = str | Handle | Standing
+    """What names a claim: its handle, or the standing that the same yard granted it with, which saves a look."""
+
+
+class Waiter(Protocol):
+    """Made before the first look; called for a `nap` after each look in vain."""
+
+    def is_over(self) -> bool:
+        """Whether the time is up: ask before a look, which is then the last."""
+
+    def nap(self, most: float | None = None) -> None:
+        """Sleep until something may have changed, for `most` seconds, or until the time is up."""
+
+
+class YardPort(Protocol):
+    """A place where work is handed out."""
+
+    worker: str
+    """The name under which this process works."""
+    tends: bool
+    """Whether verbs do their share of the janitor's work on the way."""
+
+    @property
+    def url(self) -> str:
+        """Opens this yard again; it may hold a password."""
+
+    @property
+    def label(self) -> str:
+        """Where it is, for people to read: without a password."""
+
+    @property
+    def named(self) -> str | None:
+        """The worker's name if it was given one, and not made up for this process."""
+
+    @property
+    def policy(self) -> Policy:
+        """The yard's settings for attempts and leases."""
+
+    @property
+    def checks(self) -> dict[str, list[str]]:
+        """The yard's own checks, by name: commands that tasks may ask to be verified by."""
+
+    @property
+    def batch(self) -> int:
+        """How many claims or endings at a time cost less than one by one."""
+
+    @property
+    def one_process(self) -> bool:
+        """Whether only this process can open the yard."""
+
+    # Put work in
+
+    def add(self, kind: str, data: Any = None, *, conn: Any = None, **options: Unpack[TaskOptions]) -> Task:
+        """Keep a new task and return it; at the return it is safe."""
+
+    def add_many(self, tasks: Iterable[NewTask | Mapping[str, Any]], *, conn: Any = None) -> Added:
+        """Keep many tasks; all are checked before the first is kept."""
+
+    # Take it
+
+    def claim(
+        self,
+        id: str | None = None,
+        *,
+        kinds: Iterable[str] | str | None = None,
+        worker: str | None = None,
+        wait: float = 0,
+        lease: float | None = None,
+    ) -> Claim | None:
+        """Take one task, the most urgent and oldest that serves; None if nothing is ready within `wait` seconds."""
+
+    def claim_many(
+        self,
+        number: int,
+        *,
+        kinds: Iterable[str] | str | None = None,
+        worker: str | None = None,
+        lease: float | None = None,
+    ) -> list[Claim]:
+        """Take up to `number` tasks at once."""
+
+    def resume(self, worker: str | None = None) -> list[Claim]:
+        """Take every claim of this worker's name again, under a new fence."""
+
+    def held(self, handle: str) -> Claim:
+        """The claim of this handle, for a process that knows the handle and nothing else."""
+
+    # What its holder does: `Claim` has the same verbs
+
+    def heartbeat(self, claim: ClaimRef, progress: float | None = None, note: str | None = None) -> str:
+        """Begin the lease anew, and return its end."""
+
+    def done(self, claim: ClaimRef, result: Any = None, *, conn: Any = None, verified: bool = False) -> None:
+        """End the task with a result, once the check that it names has passed."""
+
+    def done_many(self, ended: Sequence[tuple[ClaimRef, Any]]) -> list[bool]:
+        """Which of these claims are done now, with these results; `done` says why another one is not."""
+
+    def fail(self, claim: ClaimRef, reason: str = "", retry: bool = True) -> State:
+        """Give up with an error; returns the task's state."""
+
+    def release(self, claim: ClaimRef, after: float = 0.0, reason: str | None = None) -> None:
+        """Hand the task back; it counts as no attempt."""
+
+    def crash(self, claim: ClaimRef, reason: str) -> State:
+        """Give the task back as if its worker had died; returns the task's state."""
+
+    def holding(self, claims: Sequence[ClaimRef]) -> list[bool]:
+        """Which of these claims still hold their tasks."""
+
+    def settled(self, claim: ClaimRef) -> State | None:
+        """The state that the claim's own holder has put the task into: done, failed for good, or todo; else None."""
+
+    def lease(self, claim: ClaimRef) -> float:
+        """How long the claim lasts without a heartbeat, in seconds."""
+
+    def workdir(self, claim: ClaimRef, *, make: bool = False) -> str | None:
+        """The folder for what this attempt alone leaves behind; None where the yard has no files."""
+
+    def tidy(self, claim: ClaimRef) -> None:
+        """Remove the claim's folder if nothing was put there."""
+
+    # Look
+
+    def get(self, id: str) -> Task:
+        """The whole task of this id, unique beginning of one, or short name."""
+
+    def report(self, id: str) -> Report:
+        """The task with its history, notes and stale results."""
+
+    def find(
+        self,
+        state: str | Iterable[str] | None = None,
+        kind: str | Iterable[str] | None = None,
+        mission: str | None = None,
+        worker: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Tasks by state, kind, mission and holder, oldest first; compact fields only."""
+
+    def ready(
+        self,
+        kind: str | Iterable[str] | None = None,
+        mission: str | None = None,
+        worker: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """What this worker could be handed now, oldest first."""
+
+    def shorten(self, ids: Iterable[str]) -> list[str]:
+        """For each id its short name."""
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks are in each state."""
+
+    def stats(self) -> dict[str, Any]:
+        """How many tasks are in each state, in all and by kind, and what is paused, dropped or set aside."""
+
+    def paused(self) -> dict[str, Any]:
+        """What is paused: the whole `yard` (true or false), and which `kinds`."""
+
+    def unusable(self) -> list[str]:
+        """What the last claims passed over because the system refuses it, each with the reason."""
+
+    def outside(self) -> Outside:
+        """What other programs hold or have done in the yard's folders, and what lies in the drop box and is no task."""
+
+    def set_aside(self) -> list[dict[str, str | None]]:
+        """Files that came in through the drop box and are no tasks."""
+
+    def wait(self, *ids: str, timeout: float | None = None) -> list[Task]:
+        """Wait until every one of these tasks has ended, and return them; `TimedOut` if that takes too long."""
+
+    # The log
+
+    def events(
+        self,
+        task: str | None = None,
+        worker: str | None = None,
+        kind: str | None = None,
+        since: Any = None,
+        cursor: str | None = None,
+        limit: int = 1000,
+        event: str | Iterable[str] | None = None,
+    ) -> Events:
+        """What happened, oldest first, as dicts."""
+
+    def watch(
+        self,
+        task: str | None = None,
+        worker: str | None = None,
+        kind: str | None = None,
+        event: str | Iterable[str] | None = None,
+        cursor: str | None = None,
+        timeout: float | None = None,
+    ) -> Events:
+        """The first event that matches, as soon as there is one; else `TimedOut`."""
+
+    def follow(
+        self,
+        task: str | None = None,
+        worker: str | None = None,
+        kind: str | None = None,
+        event: str | Iterable[str] | None = None,
+        since: Any = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+        until: Callable[[], bool] | None = None,
+    ) -> Iterator[Events]:
+        """Events as they come."""
+
+    def log_end(self) -> str:
+        """The cursor of the log's end: only what happens from now on comes after it."""
+
+    # Steer
+
+    def cancel(self, id: str, reason: str | None = None) -> Task:
+        """Call a task off; a worker that holds it loses its claim."""
+
+    def retry(self, id: str) -> Task | None:
+        """Have a failed or cancelled task tried anew, a waiting one now, or a file that was set aside taken in."""
+
+    def edit(self, id: str, **changes: Unpack[EditOptions]) -> Task:
+        """Change a task that no worker holds."""
+
+    def pause(self, kind: str | None = None) -> None:
+        """Hand out nothing more, of this kind or of any; what runs goes on."""
+
+    def unpause(self, kind: str | None = None) -> None:
+        """Take back a `pause` of the same words."""
+
+    # What a worker needs beside its claims
+
+    def vouch(self, lease: float) -> int | None:
+        """Have claims end with this process, and last for `lease` seconds where the task has no lease of its own."""
+
+    def give_back_dead(self) -> list[tuple[str, str]]:
+        """Give back what dead incarnations of this worker's name held: id and kind of each task."""
+
+    def remains(self, kinds: frozenset[str] | None) -> bool:
+        """Whether a task of these kinds is in todo, in some worker's hands, or comes back after a backoff."""
+
+    def waiter(self, seconds: float | None, stopped: Callable[[], bool] | None = None) -> Waiter:
+        """What to wait with, until something may have changed, for at most `seconds`."""
+
+    def alarm(self) -> float | None:
+        """Seconds until the next lease ends or the next task is due, as far as is known; None if nothing is."""
+
+    def wake(self) -> None:
+        """End every wait of this process on this yard now; a signal handler may call this too."""
+
+    def tend(self) -> None:
+        """Do a share of the janitor's work, if it is due."""
+
+    # Upkeep
+
+    def sweep(self, limit: int = ...) -> Swept:
+        """Take in what was dropped, reap and wake what is overdue, and put right what the dead have left, now."""
+
+    def prune(self, age: Any = None, count: int | None = None, *, apply: bool = False) -> dict[str, Any]:
+        """Let old ended tasks go to the archive; without `apply` only count them."""
+
+    def audit(self, repair: bool = False, progress: Callable[[str], object] | None = None) -> dict[str, Any]:
+        """Prove that every task is in one legal state, and with `repair` heal what is not."""
+
+    def close(self) -> None:
+        """Let go of what the yard holds open; claims are not touched."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

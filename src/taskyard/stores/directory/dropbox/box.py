@@ -1,0 +1,89 @@
+"""The drop box as the seam knows it: todo/ itself, where people and other programs put files."""
+
+from __future__ import annotations
+
+import functools
+
+from taskyard.core.store_records import Outside
+from taskyard.stores.directory import names
+from taskyard.stores.directory.filesystem.errors import told
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.stores.directory.context import Context
+    from taskyard.stores.directory.dropbox.guests import Guests
+    from taskyard.stores.directory.dropbox.intake import Intake
+    from taskyard.stores.directory.dropbox.rejected import Rejected
+    from taskyard.stores.directory.store import DirectoryStore
+
+
+class DirectoryDropBox:
+    """Puts the parts together; a sweep that finds nothing there loads none of them."""
+
+    def __init__(self, context: Context, store: DirectoryStore) -> None:
+        self._context = context
+        self._store = store
+        self.url = context.root
+
+    @functools.cached_property
+    def rejected(self) -> Rejected:
+        """Files that were refused."""
+        from taskyard.stores.directory.dropbox.rejected import Rejected
+
+        return Rejected(self._context)
+
+    @functools.cached_property
+    def files(self) -> Intake:
+        """Makes tasks of files."""
+        from taskyard.stores.directory.dropbox.intake import Intake
+
+        return Intake(self._context, self._store.adder, self.rejected)
+
+    @functools.cached_property
+    def guests(self) -> Guests:
+        """Other programs' files."""
+        from taskyard.stores.directory.dropbox.guests import Guests
+
+        return Guests(self._context, self._store.shifts, self.rejected)
+
+    @told
+    def intake(self, by: str, limit: int | None = None) -> int:
+        """Make tasks of what lies in the drop box, or of at most `limit` files of it."""
+        if self._has_guests():
+            with self._context.adding:
+                self.guests.tidy(self._context.clock.exact(), by, deep=False)
+        if not any(map(names.is_dropped, self._context.disk.listdir(f"{self.url}/todo"))):
+            return 0
+        with self._context.adding:
+            return self.files.take(by, limit)
+
+    def _has_guests(self) -> bool:
+        """Whether the folders that other programs move files in hold what only they put there."""
+        listdir, context = self._context.disk.listdir, self._context
+        return (
+            any(not names.is_known_in_todo(name) for name in listdir(f"{self.url}/todo"))
+            or not all(map(names.begins_with_id, listdir(context.processing)))
+            or any(not names.is_known_in_failed(name) for name in listdir(f"{self.url}/failed"))
+        )
+
+    @told
+    def dropped(self) -> int:
+        """How many dropped files no sweep has taken in yet."""
+        return sum(map(names.is_dropped, self._context.disk.listdir(f"{self.url}/todo")))
+
+    @told
+    def set_aside(self) -> list[dict[str, str | None]]:
+        """The files that were refused, each with its name and the reason."""
+        return self.rejected.list()
+
+    @told
+    def give_back(self, name: str) -> None:
+        """Put a file that was set aside back into the drop box."""
+        self.rejected.give_back(name)
+
+    @told
+    def outside(self) -> Outside:
+        """What other programs hold or have done here, and what lies in the drop box and is no task."""
+        from taskyard.stores.directory.dropbox import not_tasks
+
+        return Outside(self.guests.list(), not_tasks.others(self._context))

@@ -1,0 +1,86 @@
+"""The directory store's side of the janitor's work, as the seam knows it."""
+
+from __future__ import annotations
+
+import functools
+
+from taskyard.stores.directory.filesystem.errors import told
+from taskyard.stores.directory.recovery.overdue import Overdue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from taskyard.core.task import Standing
+    from taskyard.stores.directory.context import Context
+    from taskyard.stores.directory.recovery.crashes import CrashRecovery
+    from taskyard.stores.directory.retention.prune import Pruner
+    from taskyard.stores.directory.store import DirectoryStore
+
+
+class DirectoryUpkeep:
+    """Puts the parts together; each is loaded when it is first needed."""
+
+    def __init__(self, context: Context, store: DirectoryStore) -> None:
+        self._context = context
+        self._store = store
+        self._overdue = Overdue(context)
+        self.url = context.root
+
+    @functools.cached_property
+    def _pruner(self) -> Pruner:
+        from taskyard.stores.directory.retention.prune import Pruner
+
+        return Pruner(self._context, self._store.reader, self._store.adder, self._store.shifts.edges)
+
+    @functools.cached_property
+    def _crashes(self) -> CrashRecovery:
+        from taskyard.stores.directory.recovery.crashes import CrashRecovery
+
+        store, box = self._store, self._store.dropbox
+        return CrashRecovery(self._context, store.adder, box.files, box.rejected, self._pruner, store.shifts.edges)
+
+    @told
+    def overdue(self, limit: int) -> list[Standing]:
+        """Claims whose lease is over and waiting tasks that are due."""
+        return self._overdue.overdue(limit)
+
+    def alarm(self) -> float | None:
+        """Seconds until the next lease ends or the next task is due, as far as the last look could see."""
+        return self._overdue.alarm()
+
+    @told
+    def turn(self, every: float) -> bool:
+        """Whether it is the caller's turn to sweep."""
+        return self._overdue.turn(every)
+
+    @told
+    def mend(self, by: str) -> int:
+        """Put right what processes that died in mid-move have left."""
+        with self._context.adding:
+            # Guests first: nothing may be judged by a task's absence while a guest has moved it.
+            guests = self._store.dropbox.guests.tidy(self._context.clock.exact(), by, deep=True)
+            return guests + self._crashes.mend(by)
+
+    @told
+    def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:
+        """Move ended tasks that are too old or too many to the archive, or count them."""
+        return self._pruner.plan(age, count, apply, by)
+
+    @told
+    def audit(
+        self,
+        by: str,
+        sweep: Callable[[], object] | None = None,
+        progress: Callable[[str], object] | None = None,
+    ) -> dict[str, Any]:
+        """Prove that every task is in one legal state; with a sweep, after repairing what can be repaired without loss."""
+        from taskyard.stores.directory.fsck.verdict import Proof
+        from taskyard.stores.directory.recovery.missing import Missing
+        from taskyard.stores.directory.recovery.segments import SegmentRecovery
+
+        store = self._store
+        segments = SegmentRecovery(self._context, Missing(self._context))
+        proof = Proof(self._context, store.shifts, store.adder, store.dropbox.rejected, segments, by)
+        return proof.prove(sweep, progress)

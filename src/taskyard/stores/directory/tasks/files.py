@@ -1,0 +1,45 @@
+"""What a yard on a filesystem offers beside its tasks: a folder for each attempt, and syncs."""
+
+from __future__ import annotations
+
+import os
+
+from taskyard.stores.directory.filesystem.errors import told
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.core.task import Handle, Standing
+    from taskyard.stores.directory.context import Context
+
+
+class DirectoryFiles:
+    """Folders of attempts in attempts/, made when they are first needed."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.url = context.root
+
+    def workdir(self, handle: Handle) -> str:
+        """The folder for what this claim alone leaves behind, whether it is there or not."""
+        return self._context.records.path(handle)
+
+    @told
+    def make_workdir(self, handle: Handle) -> str:
+        """The same, made."""
+        return self._context.records.folder(handle)
+
+    @told
+    def tidy(self, handle: Handle) -> None:
+        """Remove the claim's folder if nothing was put there."""
+        folder = self._context.records.path(handle)
+        if self._context.mover.drop(folder):
+            self._context.mover.drop(os.path.dirname(folder))
+
+    @told
+    def confirm(self, standing: Standing) -> None:
+        """Have the move that led to this standing survive a power cut, whichever process made it."""
+        self._context.sync_again(*standing.place)
+
+    def unusable(self) -> list[str]:
+        """Lanes and segments that the last claims passed over because the system refuses them, each with the reason."""
+        return [f"{folder}: {reason}" for folder, reason in sorted(self._context.ready_cache.closed.items())]

@@ -1,0 +1,309 @@
+"""The verbs on a claim, by its handle: each a compare-and-swap, with the same answer to the same ending said again.
+
+This is the Yard's half that ends claims. `Claim` is what a worker holds in its hands; both here and there a claim is named
+by its handle, or by the standing that its yard granted it with, which saves a look.
+"""
+
+from __future__ import annotations
+
+from taskyard.core import draft, moves, times, words
+from taskyard.core.errors import ClaimLost, Conflict, Invalid, NotFound
+from taskyard.core.task import Handle, Standing, State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from taskyard.core.moves import Move
+    from taskyard.core.store_records import Report
+    from taskyard.port import ClaimRef
+    from taskyard.store import Store
+
+TEXT_MOST = 65_536  # characters of a reason or a note
+_ENDINGS = {"done": State.DONE, "fail": State.FAILED}
+_GIVEN_UP = {"release": "released", "fail": "error"}  # how the records call it that a claim was given up
+_SLIPS = 2  # characters of a nonce that count as mistyped; two claims of one task and fence share none but by chance
+
+
+class ClaimVerbs:
+    """What a yard does with claims that somebody holds."""
+
+    _store: Store
+    worker: str
+
+    def tend(self) -> None:
+        """Do a share of the janitor's work, if it is due."""
+        raise NotImplementedError
+
+    # The verbs
+
+    def heartbeat(self, claim: ClaimRef, progress: float | None = None, note: str | None = None) -> str:
+        """Begin the lease anew, and return its end."""
+        share = None if progress is None else _share(progress)
+        text = None if note is None else legal_text(note, "note")
+        handle = handle_of(claim)
+        current = claim if isinstance(claim, Standing) else self._store.stand(handle.id)
+        if current.is_under(handle) and current.state is State.PROCESSING:
+            until = self._store.renew(current, share, text)
+            if until is not None:
+                self.tend()  # after the renewal: a holder that slept past its lease must not reap its own claim
+                return times.rfc3339(until)
+            current = self._store.stand(handle.id)
+        _refuse_mistyped(self._store.get(handle.id), handle, current)
+        raise self._refused(handle, "heartbeat" if note is None else "note", None)
+
+    def done(self, claim: ClaimRef, result: Any = None, *, conn: Any = None, verified: bool = False) -> None:
+        """End the task with a result; once, however often it is called.
+
+        A task that names a check is done only if that passes; with `verified` the caller has run it. With a psycopg
+        connection, of a yard in PostgreSQL, it is part of the caller's transaction: done when that commits.
+        """
+        if result is None:
+            self._settle(claim, "done", moves.done, conn, verified)
+            return
+        draft.payload(result, "result")
+        self._settle(claim, "done", lambda standing: moves.done(standing, result), conn, verified)
+
+    def done_many(self, ended: Sequence[tuple[ClaimRef, Any]]) -> list[bool]:
+        """Which of these claims are done now, with these results, checks not asked; `done` says why another one is not."""
+        granted: list[tuple[int, tuple[Standing, Move]]] = []
+        for at, (claim, result) in enumerate(ended):
+            if isinstance(claim, Standing):
+                granted.append((at, (claim, moves.done(claim, result))))
+        answers = [False] * len(ended)
+        made = self._store.shift([shift for _, shift in granted], self.worker)
+        for (at, _), answer in zip(granted, made, strict=True):
+            answers[at] = answer
+        return answers
+
+    def fail(self, claim: ClaimRef, reason: str = "no reason was given", retry: bool = True) -> State:
+        """Give up with an error; tried again later while attempts are left and `retry` holds. Returns the task's state."""
+        text, policy = legal_text(reason, "reason"), self._store.policy
+        return self._settle(claim, "fail", lambda standing: moves.failed(standing, policy, text, retry))
+
+    def release(self, claim: ClaimRef, after: float = 0.0, reason: str | None = None) -> None:
+        """Hand the task back, to be tried again after that many seconds; it counts as no attempt."""
+        delay = times.seconds(after, "after") if after else 0.0
+        text = None if reason is None else legal_text(reason, "reason")
+        self._settle(claim, "release", lambda standing: moves.released(standing, delay, text))
+
+    def crash(self, claim: ClaimRef, reason: str) -> State:
+        """Give the task back as if this worker had died with it, which has not. Returns the task's state."""
+        text, policy = legal_text(reason, "reason"), self._store.policy
+        return self._settle(claim, "crash", lambda standing: moves.crashed(standing, policy, text))
+
+    # Looking
+
+    def holding(self, claims: Sequence[ClaimRef]) -> list[bool]:
+        """Which of these claims still hold their tasks; a look only, which renews nothing and is not logged."""
+        return self._store.holding([handle_of(claim) for claim in claims])
+
+    def settled(self, claim: ClaimRef) -> State | None:
+        """The state that the claim's own holder has put the task into: done, failed for good, or todo; else None. A look only."""
+        handle = handle_of(claim)
+        standing = self._store.stand(handle.id)
+        if standing.is_under(handle):
+            return None if standing.state is State.PROCESSING else standing.state
+        history = self._store.get(handle.id).history
+        given_up = (entry["claim"] == str(handle) and entry["outcome"] in _GIVEN_UP.values() for entry in history)
+        return State.TODO if any(given_up) else None
+
+    def lease(self, claim: ClaimRef) -> float:
+        """How long the claim lasts without a heartbeat, in seconds."""
+        return claim.lease if isinstance(claim, Standing) else self._store.stand(handle_of(claim).id).lease
+
+    # A claim's folder
+
+    def workdir(self, claim: ClaimRef, *, make: bool = False) -> str | None:
+        """The folder for what this attempt alone leaves behind; None where the yard has no files."""
+        files = self._store.files
+        if files is None:
+            return None
+        return files.make_workdir(handle_of(claim)) if make else files.workdir(handle_of(claim))
+
+    def tidy(self, claim: ClaimRef) -> None:
+        """Remove the claim's folder if nothing was put there."""
+        if self._store.files is not None:
+            self._store.files.tidy(handle_of(claim))
+
+    # How a claim ends
+
+    def _settle(
+        self,
+        claim: ClaimRef,
+        verb: str,
+        decide: Callable[[Standing], Move],
+        connection: Any = None,
+        verified: bool = False,
+    ) -> State:
+        """End the claim as decided, if it still holds its task, and return the task's state."""
+        store = self._store if connection is None else self._within(connection)
+        granted = isinstance(claim, Standing)
+        if granted:
+            standing: Standing = claim  # type: ignore[assignment]
+        else:
+            handle = handle_of(claim)
+            standing = self._seen(store, handle)
+            if not standing.is_under(handle) or standing.state is not State.PROCESSING:
+                return self._repeat(store, handle, standing, verb, decide)
+        move = decide(standing)
+        if verb == "done" and standing.verified is not False and not verified:
+            self._verify(standing, move.result)
+        if store.shift(((standing, move),), self.worker)[0]:
+            if not granted and connection is None:
+                self.tidy(handle)
+                self.tend()  # after the ending, for the same reason; a worker in a loop does its share when it claims
+            return move.to
+        handle = handle_of(claim)
+        return self._repeat(store, handle, self._seen(store, handle), verb, decide)
+
+    def _within(self, connection: Any) -> Store:
+        transactions = self._store.transactions
+        if transactions is None:
+            raise Invalid(
+                f"the yard {self._store.label} is not in a database, so there is no transaction to be part of",
+                hint="conn= is for yards in PostgreSQL; leave it out here",
+            )
+        return transactions.within(connection)
+
+    def _verify(self, standing: Standing, result: Any) -> None:
+        """Run the check that the task names, if it names one."""
+        task = self._store.get(standing.id).task
+        if task.verify is not None:
+            from taskyard.yard import verify
+
+            verify.check(task, handle_of(standing), result, self._store.checks)
+
+    def _seen(self, store: Store, handle: Handle) -> Standing:
+        """How the task stands where `store` looks; `Conflict` if that is a transaction which cannot see the claim yet."""
+        own = self._store
+        try:
+            current = store.stand(handle.id)
+            if store is own or current.is_under(handle):
+                return current
+        except NotFound:
+            if store is own:
+                raise
+        current = own.stand(handle.id)
+        if current.is_under(handle) and current.state is State.PROCESSING:
+            raise Conflict(
+                f"the transaction sees only what was there before the claim {handle}, which holds its task",
+                hint="roll back, and say it again in a transaction that begins after the claim, or is READ COMMITTED",
+            )
+        return current
+
+    def _repeat(
+        self, store: Store, handle: Handle, current: Standing, verb: str, decide: Callable[[Standing], Move]
+    ) -> State:
+        """Answer a verb on a claim that is over: the same answer to the same ending, a refusal to all else.
+
+        What is refused is logged and kept by the yard itself, whatever becomes of a transaction that `store` may be in.
+        """
+        report = self._report_in(store, handle.id)
+        _refuse_mistyped(report, handle, current)
+        move = decide(_as_held(current, handle))
+        if _is_said_again(report, handle, current, verb, move):
+            if store.files is not None:
+                store.files.confirm(current)
+            return current.state
+        if verb in _ENDINGS and current.is_under(handle):
+            self._store.refuse(handle, verb, move, self.worker)
+            raise self._ended_otherwise(current, verb)
+        raise self._refused(handle, verb, move if verb in _ENDINGS else None)
+
+    def _report_in(self, store: Store, id: str) -> Report:
+        try:
+            return store.get(id)
+        except NotFound:  # in a transaction that began before the task was added
+            return self._store.get(id)
+
+    def _ended_otherwise(self, ended: Standing, verb: str) -> Conflict:
+        """The refusal of a second ending that brings something else; most often a handle that was kept too long."""
+        same = ended.state is _ENDINGS[verb]
+        how = f", with another {'result' if verb == 'done' else 'reason'}" if same else ""
+        hint = f"the first ending stands; what came now is kept as a stale result ('taskyard show {ended.id}')"
+        workers = dict.fromkeys((self.worker, ended.worker))
+        held = [one for name in workers if name is not None for one in self._store.held(name)]
+        if held:
+            now = ", ".join(f"task {one.id} under {handle_of(one)}" for one in held[:3])
+            hint += f". {held[0].worker} holds {now}{', ...' if len(held) > 3 else ''}: name that handle if you mean that task"
+        return Conflict(f"this claim has ended task {ended.id} already: it is {ended.state}{how}", hint=hint)
+
+    def _refused(self, handle: Handle, verb: str, move: Move | None) -> ClaimLost:
+        self._store.refuse(handle, verb, move, self.worker)
+        task = self._store.get(handle.id).task
+        by = f" by {task.worker} under fence {task.fence}" if task.state is State.PROCESSING else ""
+        kept = "; what this claim brought is kept as a stale result" if move is not None else ""
+        return ClaimLost(f"the claim {handle} is over: the task is {task.state}{by} now{kept}")
+
+
+def handle_of(claim: ClaimRef) -> Handle:
+    """The handle of what names a claim; `Invalid` if a text is none."""
+    if isinstance(claim, Standing):
+        return Handle(claim.id, claim.fence, claim.nonce or "")
+    return claim if isinstance(claim, Handle) else Handle.parse(claim)
+
+
+def _is_said_again(report: Report, handle: Handle, current: Standing, verb: str, move: Move) -> bool:
+    """Whether this claim ended so before, with the same result or reason: then a reply was lost, and nothing is new."""
+    if verb == "done":
+        ended = current.is_under(handle) and current.state is State.DONE
+        return ended and draft.kept(move.result) == report.task.result
+    return any(
+        entry["claim"] == str(handle)
+        and entry["outcome"] == _GIVEN_UP.get(verb)
+        and (verb == "release" or entry["reason"] == move.reason)
+        for entry in report.history
+    )
+
+
+def _refuse_mistyped(report: Report, handle: Handle, current: Standing) -> None:
+    """Raise `Invalid` if the task has had a claim of this fence whose nonce differs in a character or two.
+
+    It is no late verb of any claim, so nothing is logged or kept.
+    """
+    nonces = {entry["claim"].rpartition(".")[2] for entry in report.history if entry["fence"] == handle.fence}
+    if current.fence == handle.fence and current.nonce is not None:
+        nonces.add(current.nonce)
+    if handle.nonce not in nonces and any(_slips(nonce, handle.nonce) <= _SLIPS for nonce in nonces):
+        raise Invalid(
+            f"the handle {handle} is mistyped: the last part of that claim's handle differs from it a little",
+            hint="copy the whole handle from where 'taskyard claim' printed it; nothing was changed",
+        )
+
+
+def _slips(one: str, other: str) -> int:
+    """How many characters have to be put in, left out or replaced to make one of the other."""
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        before, row[0] = row[0], at
+        for place, its in enumerate(other, 1):
+            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (letter != its))
+    return row[-1]
+
+
+def _as_held(standing: Standing, handle: Handle) -> Standing:
+    """The standing as this handle last knew it, for deciding what its late verb would have brought."""
+    held = standing.copy()
+    held.state, held.fence, held.nonce = State.PROCESSING, handle.fence, handle.nonce
+    return held
+
+
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise Invalid(f"progress must be a number between 0 and 1, not {words.shown(value)}")
+    return float(value)
+
+
+def legal_text(value: object, name: str) -> str:
+    """A reason or note that any store can keep; over-long ones lose their middle, because causes stand at the ends."""
+    if not isinstance(value, str):
+        raise Invalid(f"{name} must be a text, not {type(value).__name__}")
+    if not value.strip():
+        raise Invalid(f"{name} is empty")
+    text = value.encode("utf-8", "replace").decode()
+    if len(text) <= TEXT_MOST:
+        return text
+    half = TEXT_MOST // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
