@@ -13,6 +13,7 @@ def test_a_task_that_asks_for_a_check_says_so_in_its_name(tmp_path: Path) -> Non
     place = str(tmp_path / "yard")
     with taskyard.init(place, worker="ada") as yard:
         plain = yard.add("build").id
+        yard.checks["tests"] = ["true"]
         asks = yard.add("build", verify="tests", lease=60, max_attempts=5).id
         both = yard.add("build", verify="tests", uses=["db"], delay=3600).id
         uses = yard.add("build", uses=["db"]).id

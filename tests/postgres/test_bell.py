@@ -53,7 +53,7 @@ def test_nobody_is_rung_for_unless_somebody_sleeps(yard: Yard, url: str, sql: Co
     thread.join(10)
     assert answers[0] is not None
     assert listeners(sql, yard) == 0
-    line: Any = yard._store._line  # type: ignore[attr-defined]
+    line: Any = yard._store._listener  # type: ignore[attr-defined]
     assert line._line is not None, "kept for the next wait"
     assert rings(sql, yard) == 0
     answers[0].done()
@@ -132,7 +132,7 @@ def test_a_pause_that_ends_between_the_look_and_the_sleep_is_not_missed(
 ) -> None:
     yard.pause()
     yard.add("build")
-    bell: Any = yard._store._wakeup  # type: ignore[attr-defined]
+    bell: Any = yard._store.wakeup
     heard = bell.listen()
     assert yard.claim() is None
     with taskyard.open(url) as other:
@@ -142,7 +142,7 @@ def test_a_pause_that_ends_between_the_look_and_the_sleep_is_not_missed(
 
 
 def test_a_bell_that_was_closed_while_others_waited_serves_again(yard: Yard, url: str, sql: Connection[Any]) -> None:
-    bell: Any = yard._store._wakeup  # type: ignore[attr-defined]
+    bell: Any = yard._store.wakeup
     for _ in range(2):
         thread, _ = waiting(yard)
         wait_until(lambda: listeners(sql, yard) == 1)
@@ -180,7 +180,7 @@ def test_a_listener_may_have_a_url_of_its_own(url: str, sql: Connection[Any]) ->
 def test_a_listener_whose_line_is_cut_listens_again(yard: Yard, url: str, sql: Connection[Any]) -> None:
     thread, answers = waiting(yard)
     wait_until(lambda: listeners(sql, yard) == 1)
-    line = yard._store._line._line  # type: ignore[attr-defined]
+    line = yard._store._listener._line  # type: ignore[attr-defined]
     sql.execute("SELECT pg_terminate_backend(%s, 5000)", (line.info.backend_pid,))
     with taskyard.open(url) as other:
         other.add("build")
@@ -189,7 +189,7 @@ def test_a_listener_whose_line_is_cut_listens_again(yard: Yard, url: str, sql: C
 
 
 def test_a_line_that_does_not_hear_any_more_is_given_up(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    bell: Any = yard._store._wakeup  # type: ignore[attr-defined]
+    bell: Any = yard._store.wakeup
     own = bell.ear
     bell.listen()
     line = own._line

@@ -218,4 +218,4 @@ def test_behind_a_pooler_of_transactions_nothing_is_prepared_and_nobody_listens(
         store: Any = yard._store
         assert [len(line._prepared._names) for line in store._context.pool.room.idle] == [0]
         store.wakeup.listen()
-        assert store._line._line is None
+        assert store._listener._line is None

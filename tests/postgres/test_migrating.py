@@ -45,7 +45,7 @@ def test_a_migration_does_not_wait_for_those_who_sleep(database: str) -> None:
     with taskyard.init(url, worker="ada") as yard, ThreadPoolExecutor(1) as crew:
         assert yard._store._context.project == 1  # type: ignore[attr-defined]
         thread, _ = waiting(yard)
-        wait_until(lambda: yard._store._line._asleep)  # type: ignore[attr-defined]
+        wait_until(lambda: yard._store._listener._asleep)  # type: ignore[attr-defined]
         assert crew.submit(opening.migrate, url).result(10)["applied"] == []
         yard.add("build")
         thread.join(10)
@@ -133,7 +133,7 @@ def test_a_copy_does_not_wait_for_those_who_sleep(database: str) -> None:
         first.pause()
         assert second._store._context.project == 2  # type: ignore[attr-defined]
         thread, _ = waiting(second)
-        wait_until(lambda: second._store._line._asleep)  # type: ignore[attr-defined]
+        wait_until(lambda: second._store._listener._asleep)  # type: ignore[attr-defined]
         assert crew.submit(opening.copy, urls[0], urls[2]).result(15).tasks == 1
         second.add("build")
         thread.join(10)

@@ -112,7 +112,7 @@ def test_a_pooler_that_is_said_to_be_one_of_sessions_is_told_settings_and_listen
         answers: list[Any] = []
         waiter = threading.Thread(target=lambda: answers.append(yard.claim(wait=30)))
         waiter.start()
-        wait_until(lambda: store._line._line)
+        wait_until(lambda: store._listener._line)
         task = yard.add("build")
         waiter.join(10)
         assert taken(answers[0]).task.id == task.id

@@ -130,7 +130,7 @@ def test_settings_of_a_project_are_its_own_and_have_the_sweep_prune(database: st
             ids = one.add_many([{"kind": "build"}] * 3)
             for id in ids:
                 one.cancel(id)
-            one._store._upkeep._mend_at = 0.0  # type: ignore[attr-defined]
+            one._store.upkeep._mend_at = 0.0  # type: ignore[attr-defined]
             assert one.sweep().mended == 2
             assert [task.id for task in one.find()] == ids[2:]
         with connection_to(database) as sql:

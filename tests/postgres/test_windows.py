@@ -57,7 +57,7 @@ def sleep_for_a_month(yard: Yard, sql: Connection[Any]) -> None:
 
 
 def mend_at(yard: Yard, moment: float) -> None:
-    yard._store._upkeep._mend_at = moment  # type: ignore[attr-defined]
+    yard._store.upkeep._mend_at = moment  # type: ignore[attr-defined]
 
 
 def in_other(sql: Connection[Any]) -> dict[str, int]:
@@ -146,7 +146,7 @@ def test_a_partition_that_finds_its_table_in_use_is_made_later(yard: Yard, sql: 
         mend_at(yard, 0.0)
         assert yard.sweep().mended == 4, "of the two other tables"
         assert main(["janitor", "--yard", yard.url]) == 0
-    assert yard._store._upkeep._mend_at < time.monotonic() + upkeep._REFUSED_EVERY  # type: ignore[attr-defined]
+    assert yard._store.upkeep._mend_at < time.monotonic() + upkeep._REFUSED_EVERY  # type: ignore[attr-defined]
     mend_at(yard, 0.0)
     assert yard.sweep().mended == 2
 
