@@ -4,8 +4,9 @@ import taskyard
 
 yard = taskyard.init(".taskyard")
 yard.add("greet", {"name": "Ada"})
-with yard.claim() as claim:
-    print("hello", claim.task.data["name"])
+with yard.claimed() as claim:
+    if claim is not None:
+        print("hello", claim.task.data["name"])
 """
 
 from taskyard.core.errors import (
@@ -51,6 +52,11 @@ __all__ = [
     "init",
     "open",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, and no module that happens to be loaded."""
+    return [*__all__, "__version__"]
 
 
 def __getattr__(name: str) -> object:

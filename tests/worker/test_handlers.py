@@ -298,7 +298,7 @@ def test_an_option_that_run_does_not_know_is_refused(yard: Yard) -> None:
     worker = Worker(yard)
     worker.handles("build")(lambda job: None)
     with pytest.raises(Invalid, match="not an option of run: timeout"):
-        worker.run(timeout=5)
+        worker.run(timeout=5)  # type: ignore[call-arg]
 
 
 def test_an_async_handler_is_cancelled_at_the_end_of_the_grace(yard: Yard) -> None:

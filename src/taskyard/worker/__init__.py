@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from taskyard.core.errors import Invalid
 from taskyard.core.words import kind as legal_kind
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from logging import Logger
 
+    from taskyard.core.options import RunOptions
     from taskyard.port import YardPort
     from taskyard.worker.heartbeats import Beats
     from taskyard.worker.runner import Performer
@@ -77,9 +78,9 @@ class Worker:
         *,
         report: Callable[[Job, Outcome, float], None] | None = None,
         tell: Callable[[str], None] | None = None,
-        **options: Any,
+        **options: Unpack[RunOptions],
     ) -> Tally:
-        """Work until a signal, `stop()`, or what the options say; gives how many tasks ended how.
+        """Work until a signal, `stop()`, or what the options say; returns how many tasks ended how.
 
         Options: kinds, concurrency, processes (rather than threads), drain, once, max_tasks, idle_exit, grace.
         """

@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from taskyard.core.options import Duration
+
 CONCURRENCY_MOST = 1000
 
 
@@ -27,8 +29,8 @@ class Options:
         drain: bool = False,
         once: bool = False,
         max_tasks: int | None = None,
-        idle_exit: float | None = None,
-        grace: float = 10.0,
+        idle_exit: Duration | None = None,
+        grace: Duration = 10.0,
     ) -> None:
         self.kinds = None if kinds is None else arguments.kinds(kinds)
         self.concurrency = draft.integer(concurrency, "concurrency", 1, CONCURRENCY_MOST)

@@ -13,7 +13,7 @@ from taskyard.core.task import Handle, State
 from taskyard.yard import arguments, janitor
 from taskyard.yard.claim import Claim, ClaimBlock
 from taskyard.yard.claim_verbs import ClaimVerbs, legal_text
-from taskyard.yard.reading import Reading
+from taskyard.yard.reading import CommandNames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _SWEEP_ALL = 1_000_000
 CLAIMS_MOST = 10_000  # at once
 
 
-class Yard(ClaimVerbs, Reading):
+class Yard(ClaimVerbs, CommandNames):
     """A place where work is handed out: tasks go in with `add`, workers take them with `claim`."""
 
     created = False
@@ -409,6 +409,9 @@ class Yard(ClaimVerbs, Reading):
     def sweep(self, limit: int = _SWEEP_ALL) -> Swept:
         """Take in what was dropped, reap and wake what is overdue, and mend what the dead have left, now."""
         return janitor.sweep(self._store, self.worker, limit, mend=True)
+
+    fsck = audit
+    janitor = sweep
 
     def tend(self) -> None:
         """Do a share of the janitor's work, if it is due."""

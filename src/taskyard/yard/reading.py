@@ -308,6 +308,14 @@ class Reading:
         self.tend()
 
 
+class CommandNames(Reading):
+    """The same looks under the names that the command line has for them."""
+
+    show = Reading.report
+    list = Reading.find
+    log = Reading.events
+
+
 def _by_state(guests: list[dict[str, str | None]]) -> dict[str, int]:
     states = [str(entry["state"]) for entry in guests]
     return {state: states.count(state) for state in sorted(set(states))}

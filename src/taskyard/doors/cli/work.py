@@ -13,6 +13,8 @@ from taskyard.doors.cli.replies import Call, Reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from taskyard.worker import Job, Outcome, Tally
 
 
@@ -21,7 +23,7 @@ def work(call: Call) -> Reply:
     from taskyard.worker import Worker, guard, supervisor_pipe
 
     given = call.given
-    options = {
+    options: dict[str, Any] = {
         "kinds": given.texts("kind"),
         "concurrency": given.integer("concurrency"),
         "drain": given.flag("drain"),
@@ -32,7 +34,7 @@ def work(call: Call) -> Reply:
     }
     checks = dict(_check(text) for text in given.texts("check") or ())
     _adopt(call)
-    if call.yard.url.startswith("memory:"):
+    if call.yard.one_process:
         raise Invalid(
             "a command is another process, and a memory: yard is for one", hint="name a directory with --yard"
         )

@@ -26,9 +26,11 @@ _PLACES = ("id", "kind", "file")
 def opened(roster: Config, named: str | None, worker: str | None = None) -> YardPort:
     """The yard that the crew works in: the one named on the command line, else in the file, else as everywhere."""
     url = named if named is not None else roster.yard
-    if (url or os.environ.get("TASKYARD") or "").startswith("memory:"):
+    yard = opening.open(url, worker)
+    if yard.one_process:
+        yard.close()
         raise Invalid("a crew is several processes, and a memory: yard is for one", hint="name a directory")
-    return opening.open(url, worker)
+    return yard
 
 
 @contextmanager
