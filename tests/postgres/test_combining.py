@@ -78,7 +78,7 @@ def several(yard: Yard, number: int) -> list[Claim]:
     grants = store._claims._several(yard._anything, [yard._nonce() for _ in range(number)])
     from taskyard.yard.claim import Claim
 
-    return [Claim(yard, grant) for grant in grants if grant is not None]
+    return [Claim(yard, grant.standing, grant) for grant in grants if grant is not None]
 
 
 def test_a_batch_gets_the_most_urgent_and_oldest_each_once(yard: Yard) -> None:

@@ -93,7 +93,7 @@ class Hand:
         def ask() -> Any:
             grants = yard._store.claim(yard._want(id, None, None, None), [yard._nonce()])
             grant = grants[0] if grants else None
-            return None if grant is None else claim(yard, grant)
+            return None if grant is None else claim(yard, grant.standing, grant)
 
         return self._granted(ask)
 

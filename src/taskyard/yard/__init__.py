@@ -156,7 +156,7 @@ class Yard(ClaimVerbs, CommandNames):
             grants = self._store.claim(want, nonces)
         if not grants:
             grants = self._claim_patiently(want, nonces, wait)
-        return Claim(self, grants[0]) if grants else None
+        return Claim(self, grants[0].standing, grants[0]) if grants else None
 
     def claimed(
         self,
@@ -188,7 +188,7 @@ class Yard(ClaimVerbs, CommandNames):
         if not grants:
             janitor.sweep(self._store, self.worker)
             grants = self._store.claim(want, nonces)
-        return [Claim(self, grant) for grant in grants]
+        return [Claim(self, grant.standing, grant) for grant in grants]
 
     def _want(self, id: str | None, kinds: Iterable[str] | str | None, worker: str | None, lease: float | None) -> Want:
         return Want(
@@ -261,7 +261,7 @@ class Yard(ClaimVerbs, CommandNames):
     def held(self, handle: str) -> Claim:
         """The claim of this handle, for a process that knows the handle and nothing else."""
         try:
-            return Claim(self, handle=Handle.parse(handle))
+            return Claim(self, Handle.parse(handle))
         except Invalid as error:
             held = self._held_by_me(handle)
             if held is None:
@@ -352,7 +352,7 @@ class Yard(ClaimVerbs, CommandNames):
         claims = []
         for standing in self._store.held(name):
             want = Want.again(self.worker, standing, moves.resumed(standing))
-            claims += [Claim(self, grant) for grant in self._store.claim(want, [self._nonce()])]
+            claims += [Claim(self, grant.standing, grant) for grant in self._store.claim(want, [self._nonce()])]
         return claims
 
     def pause(self, kind: str | None = None) -> None:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from taskyard.core import times
 from taskyard.core.errors import ClaimLost
-from taskyard.core.task import Handle
-from taskyard.yard.claim_verbs import legal_text
+from taskyard.yard.claim_verbs import handle_of, legal_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from threading import Event, Thread
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Any, Protocol, Self
 
-    from taskyard.core.store_records import Grant
-    from taskyard.core.task import State, Task
+    from taskyard.core.task import Handle, State, Task
     from taskyard.port import ClaimRef, YardPort
+
+    class Granted(Protocol):
+        """What a yard knows of a claim that it has just granted."""
+
+        @property
+        def task(self) -> Task:
+            """The task, as it was when it was claimed."""
+
+        @property
+        def lease_until(self) -> int:
+            """When the lease ends, in milliseconds since 1970."""
+
 
 HISTORY_MOST = 16_384  # characters of earlier attempts' reasons and notes that a claimer is handed
 BEATS = 3  # heartbeats in one lease: two may be lost
@@ -39,20 +49,15 @@ class Claim:
     _beat: Thread | None = None
     _stop: Event | None = None
 
-    def __init__(self, yard: YardPort, grant: Grant | None = None, handle: Handle | None = None) -> None:
+    def __init__(self, yard: YardPort, ref: ClaimRef, granted: Granted | None = None) -> None:
         self._yard = yard
-        self._grant = grant
-        if grant is not None:
-            self.ref: ClaimRef = grant.standing
-            """What names the claim to its yard: the standing that it was granted with, or its handle."""
-        elif handle is not None:
-            self.ref = self._handle = handle
+        self._granted = granted
+        self.ref = ref
+        """What names the claim to its yard: the standing that it was granted with, or its handle."""
 
     def _parsed(self) -> Handle:
         if self._handle is None:
-            assert self._grant is not None  # a claim is made from a grant or from a handle
-            standing = self._grant.standing
-            self._handle = Handle(standing.id, standing.fence, standing.nonce or "")
+            self._handle = handle_of(self.ref)
         return self._handle
 
     @property
@@ -78,7 +83,7 @@ class Claim:
     @property
     def task(self) -> Task:
         """The task, as it was when it was claimed."""
-        return self._grant.task if self._grant is not None else self._yard.get(self._parsed().id)
+        return self._granted.task if self._granted is not None else self._yard.get(self._parsed().id)
 
     @property
     def workdir(self) -> str | None:
@@ -97,7 +102,7 @@ class Claim:
     @property
     def lease_until(self) -> str | None:
         """When the lease that the claim began with ends."""
-        return None if self._grant is None else times.rfc3339(self._grant.lease_until)
+        return None if self._granted is None else times.rfc3339(self._granted.lease_until)
 
     @property
     def lease(self) -> float:

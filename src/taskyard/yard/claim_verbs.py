@@ -66,16 +66,29 @@ class ClaimVerbs:
         self._settle(claim, "done", lambda standing: moves.done(standing, result), conn, verified)
 
     def done_many(self, ended: Sequence[tuple[ClaimRef, Any]]) -> list[bool]:
-        """Which of these claims are done now, with these results, checks not asked; `done` says why another one is not."""
-        granted: list[tuple[int, tuple[Standing, Move]]] = []
-        for at, (claim, result) in enumerate(ended):
-            if isinstance(claim, Standing):
-                granted.append((at, (claim, moves.done(claim, result))))
-        answers = [False] * len(ended)
-        made = self._store.shift([shift for _, shift in granted], self.worker)
-        for (at, _), answer in zip(granted, made, strict=True):
-            answers[at] = answer
-        return answers
+        """Which of these claims are done now, with these results; `done` says why another one is not.
+
+        No check is run here: the caller knows that these tasks name none, or has run it.
+        """
+        standings = [self._held_by(claim) for claim, _ in ended]
+        shifts = [
+            (standing, moves.done(standing, result))
+            for standing, (_, result) in zip(standings, ended, strict=True)
+            if standing is not None
+        ]
+        made = iter(self._store.shift(shifts, self.worker))
+        return [standing is not None and next(made) for standing in standings]
+
+    def _held_by(self, claim: ClaimRef) -> Standing | None:
+        """How the task stands that this claim holds; None if it holds none any more."""
+        if isinstance(claim, Standing):
+            return claim
+        handle = handle_of(claim)
+        try:
+            standing = self._store.stand(handle.id)
+        except NotFound:
+            return None
+        return standing if standing.is_under(handle) and standing.state is State.PROCESSING else None
 
     def fail(self, claim: ClaimRef, reason: str = "no reason was given", retry: bool = True) -> State:
         """Give up with an error; tried again later while attempts are left and `retry` holds. Returns the task's state."""
