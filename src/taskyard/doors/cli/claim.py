@@ -172,7 +172,7 @@ COMMANDS = {
     "claim": Command(
         claim,
         "Take one task: the most urgent, then the oldest that serves, or the one that is named. The handle that it prints names this claim in "
-        "note, heartbeat, done, fail and release. The task is yours until the lease ends; heartbeat and note renew it. Nothing ready: exit 3.",
+        "note, heartbeat, done, fail and release. The task is yours until the lease ends; heartbeat and note renew it. What you put into its workdir stays with this attempt; make the folder when you need it. Nothing ready: exit 3.",
         (
             ("taskyard claim", "take the next task, whatever its kind"),
             (
