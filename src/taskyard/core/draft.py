@@ -6,11 +6,14 @@ import json
 
 from taskyard.core import task_names, times, words
 from taskyard.core.errors import Invalid
+from taskyard.core.task import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
+
+    from taskyard.core.task import State
 
 PAYLOAD_MOST = 1 << 20
 NESTING_MOST = 200  # a reader deep in its own stack must still be able to parse what was accepted
@@ -87,6 +90,24 @@ class Draft:
         if twin.delay and twin.not_before is not None:
             raise Invalid("delay and not_before exclude each other", hint="give one of them")
         return twin
+
+    def task(self, id: str, state: State, begins: int | None, max_attempts: int, **stands: Any) -> Task:
+        """The task that this draft has become: with its own data, and where it stands."""
+        return Task(
+            id=id,
+            kind=self.kind,
+            title=self.title,
+            state=state,
+            data=json.loads(self.payload),
+            not_before=None if begins is None else times.rfc3339(begins),
+            after=self.after,
+            key=self.key,
+            verify=self.verify,
+            mission=self.mission,
+            uses=self.uses,
+            max_attempts=self.max_attempts or max_attempts,
+            **{"priority": self.priority, "assignee": self.assignee, "fence": 0} | stands,
+        )
 
     def due(self, now: int) -> int | None:
         """When the task is due, in milliseconds since 1970, or None if it is now."""

@@ -68,28 +68,20 @@ class Record:
 
     def task(self) -> Task:
         """The whole task, as a copy."""
-        at, draft = self.standing, self.draft
-        not_before = self.until if at.state is State.WAITING else self.not_before
-        return Task(
-            id=at.id,
-            kind=at.kind,
-            title=draft.title,
-            state=at.state,
+        at = self.standing
+        held = at.state is State.PROCESSING
+        return self.draft.task(
+            at.id,
+            at.state,
+            self.until if at.state is State.WAITING else self.not_before,
+            at.max_attempts,
             priority=at.priority,
-            data=json.loads(draft.payload),
-            not_before=None if not_before is None else times.rfc3339(not_before),
-            after=draft.after,
-            key=draft.key,
-            verify=draft.verify,
-            mission=draft.mission,
             assignee=at.assignee,
-            uses=draft.uses,
             attempts=at.errors + at.crashes,
-            max_attempts=at.max_attempts,
             fence=at.fence,
             worker=at.worker,
-            lease_ends=self.until if at.state is State.PROCESSING else None,
-            progress=self.progress if at.state is State.PROCESSING else None,
+            lease_ends=self.until if held else None,
+            progress=self.progress if held else None,
             result=None if self.result is None else json.loads(self.result),
             error=self.error(),
         )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from copy import copy
 
 from taskyard.core import draft as drafts_module
-from taskyard.core import ids, task_names, times
+from taskyard.core import ids, task_names
 from taskyard.core.errors import Conflict
 from taskyard.core.task import State, Task
 from taskyard.stores.postgres import driver, queries
@@ -184,25 +183,8 @@ class Adder:
         return tasks
 
     def _task(self, draft: Draft, id: str, state: str, due: int | None) -> Task:
-        policy = self._context.policy
         begins = due if state == "waiting" or draft.not_before is None else draft.not_before
-        return Task(
-            id=id,
-            kind=draft.kind,
-            title=draft.title,
-            state=State(state),
-            priority=draft.priority,
-            data=json.loads(draft.payload),
-            not_before=None if begins is None else times.rfc3339(begins),
-            after=draft.after,
-            key=draft.key,
-            verify=draft.verify,
-            mission=draft.mission,
-            assignee=draft.assignee,
-            uses=draft.uses,
-            max_attempts=policy.max_attempts if draft.max_attempts is None else draft.max_attempts,
-            fence=0,
-        )
+        return draft.task(id, State(state), begins, self._context.policy.max_attempts)
 
 
 class Batch:

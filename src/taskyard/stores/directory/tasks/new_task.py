@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
 from taskyard.core.task import State, Task
-from taskyard.core.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,23 +32,7 @@ class New:
 
     def task(self, policy: Policy) -> Task:
         """The task as it stands right after it was added."""
-        draft = self.draft
-        not_before = self.due if draft.not_before is None else draft.not_before
         blocked = self.needs and not self.freed
-        return Task(
-            id=self.id,
-            kind=draft.kind,
-            title=draft.title,
-            state=State.BLOCKED if blocked else State.TODO if self.due is None else State.WAITING,
-            priority=draft.priority,
-            data=json.loads(draft.payload),
-            not_before=None if not_before is None else rfc3339(not_before),
-            after=draft.after,
-            key=draft.key,
-            verify=draft.verify,
-            mission=draft.mission,
-            assignee=draft.assignee,
-            uses=draft.uses,
-            max_attempts=draft.max_attempts or policy.max_attempts,
-            fence=int(self.freed),
-        )
+        state = State.BLOCKED if blocked else State.TODO if self.due is None else State.WAITING
+        begins = self.due if self.draft.not_before is None else self.draft.not_before
+        return self.draft.task(self.id, state, begins, policy.max_attempts, fence=int(self.freed))
