@@ -57,20 +57,20 @@ class Meter:
 
     def spent(self, work: Callable[[], object], pieces: int) -> tuple[float, float]:
         """What each of so many pieces of this work costs."""
-        say, said = driver.say, 0
+        say, said = driver.execute, 0
 
         def counted(*words: Any, **options: Any) -> Any:
             nonlocal said
             said += 1
             return say(*words, **options)
 
-        driver.say = counted
+        driver.execute = counted
         try:
             begin = time.process_time() + self._served()
             work()
             return (time.process_time() + self._served() - begin) / pieces, said / pieces
         finally:
-            driver.say = say
+            driver.execute = say
 
     def _served(self) -> float:
         """Seconds of processor time that the server's processes had which serve us."""

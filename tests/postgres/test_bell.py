@@ -54,14 +54,14 @@ def test_nobody_is_rung_for_unless_somebody_sleeps(yard: Yard, url: str, sql: Co
     assert answers[0] is not None
     assert listeners(sql, yard) == 0
     line: Any = yard._store._listener  # type: ignore[attr-defined]
-    assert line._line is not None, "kept for the next wait"
+    assert line._connection is not None, "kept for the next wait"
     assert rings(sql, yard) == 0
     answers[0].done()
     yard.add("build")
     assert rings(sql, yard) == 0
     line._proved_at = 0.0  # a while ago
     yard._store.upkeep.turn(5)
-    assert line._line is None
+    assert line._connection is None
 
 
 def test_in_a_busy_yard_nobody_sleeps_and_nobody_rings(yard: Yard, url: str, sql: Connection[Any]) -> None:
@@ -180,7 +180,7 @@ def test_a_listener_may_have_a_url_of_its_own(url: str, sql: Connection[Any]) ->
 def test_a_listener_whose_line_is_cut_listens_again(yard: Yard, url: str, sql: Connection[Any]) -> None:
     thread, answers = waiting(yard)
     wait_until(lambda: listeners(sql, yard) == 1)
-    line = yard._store._listener._line  # type: ignore[attr-defined]
+    line = yard._store._listener._connection  # type: ignore[attr-defined]
     sql.execute("SELECT pg_terminate_backend(%s, 5000)", (line.info.backend_pid,))
     with taskyard.open(url) as other:
         other.add("build")
@@ -190,9 +190,9 @@ def test_a_listener_whose_line_is_cut_listens_again(yard: Yard, url: str, sql: C
 
 def test_a_line_that_does_not_hear_any_more_is_given_up(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     bell: Any = yard._store.wakeup
-    own = bell.ear
+    own = bell.source
     bell.listen()
-    line = own._line
+    line = own._connection
     assert line is not None
     monkeypatch.setattr(lines, "_PROBE_EVERY", 0.0)
     line.execute("UNLISTEN *")  # as a pooler does between two who share a connection
@@ -200,8 +200,8 @@ def test_a_line_that_does_not_hear_any_more_is_given_up(yard: Yard, monkeypatch:
         hasty.setattr(lines, "_PATIENCE", 0.1)
         hasty.setattr(lines, "_RETRY_EVERY", 0.0)
         bell.listen()
-    assert own._line is None
+    assert own._connection is None
     assert line.closed
     monkeypatch.setattr(lines, "_RETRY_EVERY", 0.0)
     bell.listen()
-    assert own._line is not None
+    assert own._connection is not None

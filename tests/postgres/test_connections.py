@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def backends(yard: Yard) -> list[int]:
-    return [line.info.backend_pid for line in yard._store._context.pool.room.idle]  # type: ignore[attr-defined]
+    return [line.info.backend_pid for line in yard._store._context.pool.checkout.idle]  # type: ignore[attr-defined]
 
 
 def cut(yard: Yard, sql: Connection[Any]) -> None:
@@ -216,6 +216,6 @@ def test_behind_a_pooler_of_transactions_nothing_is_prepared_and_nobody_listens(
             yard.add("build")
             taken(yard.claim()).done()
         store: Any = yard._store
-        assert [len(line._prepared._names) for line in store._context.pool.room.idle] == [0]
+        assert [len(line._prepared._names) for line in store._context.pool.checkout.idle] == [0]
         store.wakeup.listen()
-        assert store._listener._line is None
+        assert store._listener._connection is None

@@ -214,11 +214,11 @@ def test_nothing_is_compiled_for_a_plan_that_the_settings_make_look_dear(yard: Y
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is said to the server from now on."""
     said: list[str] = []
-    say = driver.say
+    say = driver.execute
 
     def counted(connection: Any, statement: str, *rest: Any, **options: Any) -> Any:
         said.append(statement)
         return say(connection, statement, *rest, **options)
 
-    monkeypatch.setattr(driver, "say", counted)
+    monkeypatch.setattr(driver, "execute", counted)
     return said

@@ -28,7 +28,7 @@ NEVER = 10**14
 def returned(yard: Yard, away: float) -> None:
     """Have the yard's store say that it had no answer for so long."""
     context: Any = yard._store._context  # type: ignore[attr-defined]
-    context.pool.attempt(lambda connection: context._returned(connection, away))
+    context.pool.attempt(lambda connection: context._extend_leases(connection, away))
 
 
 def silent_since(sql: Connection[Any], yard: Yard, seconds: float) -> None:

@@ -36,7 +36,7 @@ AGE = "00000000000000001"
 GUARD = {"project": 1, "age": AGE, "id": f"0000{AGE}", "state": "processing", "fence": 0, "nonce": "nonce1"}
 MOVE = {
     **GUARD, "to": "done", "to_fence": 1, "errors": 0, "crashes": 0, "delay": 0, "outcome": "done", "reason": None, "result": "{}", "by": "ada",
-    "keeps": True, "event": "done", "more": None, "tells_due": False, "worker": "ada",
+    "keeps": True, "event": "done", "more": None, "logs_due": False, "worker": "ada",
 }  # fmt: skip
 WANT = {
     "project": 1,

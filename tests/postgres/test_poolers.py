@@ -92,10 +92,10 @@ def test_behind_a_pooler_no_process_of_the_server_is_believed_to_be_known(url: s
     for said, pooled in (("", True), ("&pooler=session", False)):
         with taskyard.open(f"{pooler.url(url)}{said}", worker="ada") as yard:
             store: Any = yard._store
-            [line] = store._context.pool.room.idle
+            [line] = store._context.pool.checkout.idle
             assert (line.pid, line.pooled) == (None, pooled)
     with taskyard.open(url) as yard:
-        [line] = yard._store._context.pool.room.idle  # type: ignore[attr-defined]
+        [line] = yard._store._context.pool.checkout.idle  # type: ignore[attr-defined]
         assert (line.pid, line.pooled) == (line.info.backend_pid, False)
 
 
@@ -112,7 +112,7 @@ def test_a_pooler_that_is_said_to_be_one_of_sessions_is_told_settings_and_listen
         answers: list[Any] = []
         waiter = threading.Thread(target=lambda: answers.append(yard.claim(wait=30)))
         waiter.start()
-        wait_until(lambda: store._listener._line)
+        wait_until(lambda: store._listener._connection)
         task = yard.add("build")
         waiter.join(10)
         assert taken(answers[0]).task.id == task.id
@@ -146,7 +146,7 @@ def test_a_slow_add_behind_a_pooler_of_sessions_is_waited_for(
 ) -> None:
     monkeypatch.setattr(watched_connection, "SILENCE", 0.2)
     with taskyard.open(f"{pooler.url(url)}{said}", worker="ada") as yard:
-        asked: Any = yard._store._context.pool._asked  # type: ignore[attr-defined]
+        asked: Any = yard._store._context.pool._waiting_since  # type: ignore[attr-defined]
         sql.autocommit = False
         sql.execute("LOCK TABLE taskyard.body IN EXCLUSIVE MODE")
         adding = threading.Thread(target=lambda: yard.add("build"))
@@ -183,7 +183,7 @@ def test_an_add_that_is_lost_behind_a_pooler_and_made_all_the_same_is_made_once(
     url: str, pooler: Pooler, sql: Connection[Any], adds: str
 ) -> None:
     with taskyard.open(pooler.url(url), worker="ada") as yard:
-        asked: Any = yard._store._context.pool._asked  # type: ignore[attr-defined]
+        asked: Any = yard._store._context.pool._waiting_since  # type: ignore[attr-defined]
         added: list[Any] = []
         adding = threading.Thread(target=lambda: added.extend(ADDS[adds](yard)))
         sql.autocommit = False
@@ -259,7 +259,7 @@ def test_a_pooler_that_gives_no_connection_any_more_is_given_up_and_said_to_have
 ) -> None:
     monkeypatch.setattr(watched_connection, "SILENCE", 0.2)
     monkeypatch.setattr(watched_connection, "QUEUE", 0.4)
-    monkeypatch.setattr(watched_connection, "_PATIENCE", 0.2)
+    monkeypatch.setattr(watched_connection, "_CHECK_TIMEOUT", 0.2)
     monkeypatch.setattr(driver, "CONNECT_TIMEOUT", 2)
     monkeypatch.setattr(pool, "PATIENCE", 0.0)
     with (

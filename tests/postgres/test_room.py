@@ -111,7 +111,7 @@ def test_a_connection_that_stays_in_use_is_waited_for_with_a_limit_and_an_error_
 ) -> None:
     monkeypatch.setattr(checkout, "MOST", 2)
     monkeypatch.setattr(checkout, "PATIENCE", 0.3)
-    place: Any = yard._store._context.pool.room  # type: ignore[attr-defined]
+    place: Any = yard._store._context.pool.checkout  # type: ignore[attr-defined]
     lock(sql, "body")
     with ThreadPoolExecutor(2) as crew:
         held = [crew.submit(yard.add, "build") for _ in range(2)]
@@ -129,7 +129,7 @@ def test_heartbeats_go_on_while_every_other_connection_waits_for_a_lock(
     monkeypatch.setattr(checkout, "MOST", 3)
     yard.add("build")
     claim = taken(yard.claim(lease=60))
-    place: Any = yard._store._context.pool.room  # type: ignore[attr-defined]
+    place: Any = yard._store._context.pool.checkout  # type: ignore[attr-defined]
     lock(sql, "body")
     with ThreadPoolExecutor(3) as crew:
         held = [crew.submit(yard.add, "test") for _ in range(3)]

@@ -77,7 +77,7 @@ def test_what_was_said_to_a_frozen_server_is_not_done_behind_the_back_of_whoever
     monkeypatch.setattr(pool, "PATIENCE", 30.0)
     with taskyard.init(server.url(), worker="ada") as yard:
         yard.add_many([{"kind": "build"}] * 20)
-        asked: Any = yard._store._context.pool._asked  # type: ignore[attr-defined]
+        asked: Any = yard._store._context.pool._waiting_since  # type: ignore[attr-defined]
         for _ in range(3):
             server.freeze()
             said = threading.Thread(target=yard.claim if verb == "claim" else lambda: yard.add("build"))
@@ -118,7 +118,7 @@ def test_an_add_that_waits_for_a_standby_when_its_connection_breaks_is_not_said_
         psycopg.connect(server.url().partition("&project=")[0], autocommit=True) as sql,
     ):
         store: Any = yard._store
-        [line] = store._context.pool.room.idle
+        [line] = store._context.pool.checkout.idle
         sql.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
         sql.execute("SELECT pg_reload_conf()")
         refused: list[Unavailable] = []

@@ -110,7 +110,7 @@ def test_whoever_waits_hears_of_the_commit(yard: Yard, url: str, mine: Connectio
         thread = threading.Thread(target=lambda: answers.append(other.claim(wait=30)))
         thread.start()
         task = yard.add("build", conn=mine)
-        wait_until(lambda: other._store._listener._line)  # type: ignore[attr-defined]
+        wait_until(lambda: other._store._listener._connection)  # type: ignore[attr-defined]
         mine.commit()
         thread.join(10)
         assert taken(answers[0]).task.id == task.id

@@ -143,11 +143,11 @@ def test_a_bell_that_cannot_be_had_is_tried_for_again(place: str, monkeypatch: p
 
 def test_naps_grow_where_nobody_rings(place: str) -> None:
     bell = Wakeup(Watch(Disk(), place, local=False))
-    naps = [bell._nap(number) for number in (0, 5, 10, 1000)]
+    naps = [bell._pause(number) for number in (0, 5, 10, 1000)]
     assert naps[0] <= 0.005
     assert naps == sorted(naps)
     assert 1.5 <= naps[-1] <= 2.0
-    assert Wakeup(Watch(Disk(), place, local=True))._nap(1000) <= 1.0
+    assert Wakeup(Watch(Disk(), place, local=True))._pause(1000) <= 1.0
 
 
 @pytest.mark.damages("a worker of a short name is made up")
@@ -238,7 +238,7 @@ def test_a_close_ends_the_waits_of_other_threads_and_lets_go_of_everything(place
         thread.join(SOON)
     assert ended == [True] * 3
     assert bell._pipe is None
-    assert bell.ear.descriptor() is None
+    assert bell.source.descriptor() is None
 
 
 STORM = """

@@ -1,4 +1,4 @@
-"""A folder that a run works in, and whether the run still lives: a lock tells, which the kernel drops with its last process."""
+"""Shows whether the run that works in a folder still lives: by a lock that the kernel drops with its last process."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_SIGN = "running"
-_UNSIGNED = ".running"
+_LOCK_FILE = "running"
+_HIDDEN = ".running"  # the same before it is locked
 _MARK_MOST = 4096  # bytes
 
 
-def keep(folder: str) -> Callable[[], None]:
-    """Have the folder say that its run lives, as long as it does; what is given ends that in order, and the folder stays."""
+def lock(folder: str) -> Callable[[], None]:
+    """Lock the folder; return the function that unlocks it, so that the folder stays."""
     from fcntl import LOCK_EX, LOCK_NB, flock
 
-    hidden, sign = os.path.join(folder, _UNSIGNED), os.path.join(folder, _SIGN)
+    hidden, visible = os.path.join(folder, _HIDDEN), os.path.join(folder, _LOCK_FILE)
     try:
         descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:
-        return lambda: None  # a disk that is full: nobody can tell, so nothing is said
+        return lambda: None  # a full disk: without a lock file, no process takes the run for dead
     try:
         os.write(descriptor, _mark(folder))
         flock(descriptor, LOCK_EX | LOCK_NB)
-        os.rename(hidden, sign)  # locked before it can be seen: a sign without a lock is a dead run's
+        os.rename(hidden, visible)  # locked before it is visible: a visible file without a lock belongs to a dead run
     except OSError:
         os.unlink(hidden)  # no room, or no locks here
 
-    def end() -> None:
-        if os.path.exists(sign):
-            os.unlink(sign)
+    def unlock() -> None:
+        if os.path.exists(visible):
+            os.unlink(visible)
         os.close(descriptor)
 
-    return end
+    return unlock
 
 
 def dead(folders: Iterable[str]) -> list[str]:
-    """Those of the folders whose run was killed: our own, with a sign that nobody has locked."""
+    """Return the folders whose run was killed: this user's own, with a lock file that is not locked."""
     return [folder for folder in folders if _is_dead(folder)]
 
 
 def clear(folder: str) -> bool:
-    """Whether a dead run's folder is gone; the sign goes last, so that one who is killed over it leaves no riddle."""
+    """Remove a dead run's folder, the lock file last: if this process is killed, the rest is still recognised."""
     import shutil
 
     try:
         for entry in os.scandir(folder):
             if entry.is_dir(follow_symlinks=False):
                 shutil.rmtree(entry.path)
-            elif entry.name != _SIGN:
+            elif entry.name != _LOCK_FILE:
                 os.unlink(entry.path)
         shutil.rmtree(folder)
     except OSError:
-        return False  # not all of it is ours to remove, or somebody else removes it too
+        return False  # not all of it is this user's, or another process removes it too
     return True
 
 
@@ -66,9 +66,9 @@ def _is_dead(folder: str) -> bool:
         found = os.lstat(folder)
         if not S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
             return False
-        descriptor = os.open(os.path.join(folder, _SIGN), os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = os.open(os.path.join(folder, _LOCK_FILE), os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
-        return False  # none of ours, one that ended in order, or one that goes in this moment
+        return False  # not a run's folder, or unlocked, or just being removed
     try:
         flock(descriptor, LOCK_EX | LOCK_NB)
         return os.read(descriptor, _MARK_MOST) == _mark(folder)
@@ -79,5 +79,5 @@ def _is_dead(folder: str) -> bool:
 
 
 def _mark(folder: str) -> bytes:
-    """What the sign says: a file of that name that somebody else put here says something else."""
+    """Return the content of the lock file, which no other program's file of that name has."""
     return os.fsencode(f"a trial of taskyard works in {os.path.basename(folder)}\n")

@@ -1,7 +1,8 @@
-"""The bell: whoever waits sleeps until something tells of a change, and where nothing can, looks ever less often.
+"""Lets threads wait for changes: woken by a source of changes, or, where there is none, polling ever less often.
 
-One for each open store, shared by its threads: one of those that wait listens, and tells the others. Each store has an
-ear of its own that hears what others do. What rings is only ever a hint: whoever wakes looks at the yard itself.
+One for each open store, shared by its threads: one of the waiting threads listens, and wakes the others. Each store has
+its own source, which reports what other processes do. A wakeup is only a hint: the woken thread looks at the yard
+itself.
 """
 
 from __future__ import annotations
@@ -21,187 +22,190 @@ if TYPE_CHECKING:
 else:
     Protocol = object
 
-_NAP_FIRST, _NAP_GROWS = 0.005, 1.5  # seconds between two looks where nobody rings
-_NAPS_THAT_GROW = 20
+_FIRST_PAUSE, _PAUSE_GROWS = 0.005, 1.5  # seconds between two looks where there is no source
+_GROWING_PAUSES = 20
 
 
-class Ear(Protocol):
-    """What hears of changes, if it can; asked by one thread at a time."""
+class ChangeSource(Protocol):
+    """Reports changes, where it can; used by one thread at a time."""
 
-    longest_nap: float
-    """Seconds between two looks of somebody who has waited for long, where nothing can be heard."""
+    longest_pause: float
+    """Seconds between two looks of a thread that has waited for long, where no changes are reported."""
 
     def open(self) -> bool:
-        """Begin to hear, if that can be; whether it is a new beginning, so that whoever looked before must look again."""
+        """Begin to receive changes, if possible; return whether it began anew, so that earlier looks do not count."""
 
     def mark(self) -> bool:
-        """Have all that happens from here on be heard, or found by `stirred`; whether others who look must look again."""
+        """Note the present state, so that every later change is received, or found by `missed`.
 
-    def stirred(self) -> bool:
-        """Just before a sleep: whether something may have happened that it could not hear."""
+        Returns whether threads that have looked already must look again.
+        """
 
-    def wary(self) -> float:
-        """Seconds after which that is to be asked once more."""
+    def missed(self) -> bool:
+        """Called just before a sleep: whether something may have changed that was not received."""
 
-    def rise(self) -> None:
-        """Nobody sleeps any more."""
+    def recheck_after(self) -> float:
+        """Return the seconds after which `missed` must be called again."""
+
+    def end_sleep(self) -> None:
+        """Called when no thread sleeps any more."""
 
     def descriptor(self) -> int | None:
-        """What is readable when there is something to hear; None where nothing can be heard."""
+        """Return a descriptor that is readable when there are changes to receive; None where none are reported."""
 
-    def trusted(self) -> float:
-        """Seconds of silence that it can be believed for."""
+    def trusted_for(self) -> float:
+        """Return the seconds of silence for which the source is longest."""
 
-    def heed(self) -> bool:
-        """Take what there is to hear; whether it is worth a look."""
+    def receive(self) -> bool:
+        """Read what has arrived; return whether it is worth a look."""
 
     def close(self) -> None:
-        """Let go of what it hears by."""
+        """Stop receiving changes."""
 
     def abandon(self) -> None:
-        """The same in a forked child: what it read there, the parent would not hear."""
+        """The same in a forked child, which must not read what is meant for the parent."""
 
 
 class Wakeup:
-    """Sleeps for all threads of a store."""
+    """Lets all threads of a store sleep."""
 
-    def __init__(self, ear: Ear) -> None:
-        self.ear = ear
-        self._rings = 0
+    def __init__(self, source: ChangeSource) -> None:
+        self.source = source
+        self._changes = 0
         self._pipe: tuple[int, int] | None = None
         self._begin()
         forks.renew_in_child(self)
 
     def _begin(self) -> None:
-        self._turn = threading.Condition()  # its lock may be taken twice: a signal may come while it is held
+        self._condition = threading.Condition()  # its lock is reentrant: a signal may come while it is held
         self._listening = False
         self._waiting = 0
         self._closing = False
 
     def renew(self) -> None:
-        """A forked child lets go of its parent's bell."""
-        self.ear.abandon()
+        """Drop the parent's pipe and source in a forked child."""
+        self.source.abandon()
         self._begin()
-        self._let_go()
+        self._release()
 
     def listen(self) -> Heard:
-        """What was heard so far; all that happens from here on will end a wait that is given this."""
-        with self._turn:
+        """Return the number of changes so far; every later change ends a `wait` that is given it."""
+        with self._condition:
             self._open()
-            if self.ear.mark():
-                self._rings += 1
-            return self._rings, 0
+            if self.source.mark():
+                self._changes += 1
+            return self._changes, 0
 
     def wait(self, seconds: float, heard: Heard) -> Heard:
-        """Until the bell has rung since then, or for so long; where nothing can be heard, until it is time to look."""
-        rings, naps = heard
-        with self._turn:
+        """Sleep until something changed since `heard`, or for `seconds`; without a source, until the next look is due."""
+        changes, pauses = heard
+        with self._condition:
             self._open()
-            trusted = self._nap(naps) if self.ear.descriptor() is None else self.ear.trusted()
-            nap = min(seconds, trusted)
-            end = time.monotonic() + nap
+            longest = self._pause(pauses) if self.source.descriptor() is None else self.source.trusted_for()
+            pause = min(seconds, longest)
+            end = time.monotonic() + pause
             self._waiting += 1
             try:
-                while self._rings == rings and (left := end - time.monotonic()) > 0:
+                while self._changes == changes and (left := end - time.monotonic()) > 0:
                     if self._listening:
-                        self._turn.wait(left)
-                    elif self.ear.stirred():
-                        self._rings += 1
-                        self._turn.notify_all()
+                        self._condition.wait(left)
+                    elif self.source.missed():
+                        self._changes += 1
+                        self._condition.notify_all()
                     else:
-                        self._hear(min(left, self.ear.wary()))
+                        self._poll(min(left, self.source.recheck_after()))
             finally:
                 self._waiting -= 1
                 if not self._waiting:
-                    self._leave()
-            if self._rings != rings:
-                return self._rings, 0
-            return (rings, naps + 1) if nap < seconds else heard
+                    self._last_returns()
+            if self._changes != changes:
+                return self._changes, 0
+            return (changes, pauses + 1) if pause < seconds else heard
 
-    def _leave(self) -> None:
-        """The last of those who waited."""
+    def _last_returns(self) -> None:
+        """Called by the last waiting thread."""
         if self._closing:
-            self._let_go()
+            self._release()
         else:
-            self.ear.rise()
+            self.source.end_sleep()
 
     def wake(self) -> None:
-        """End every wait now; also from a signal handler, which may come while this thread itself waits."""
-        with self._turn:
+        """End every wait now; also from a signal handler, which may interrupt a waiting thread."""
+        with self._condition:
             if self._pipe is not None:
                 try:
                     os.write(self._pipe[1], b"!")
                 except BlockingIOError:
-                    return  # full of the same
+                    return  # full of earlier wakes
 
     def close(self) -> None:
-        """Let go of everything, once those who wait have been told; a later wait begins anew."""
-        with self._turn:
+        """Close everything, once the waiting threads have returned; a later wait opens it again."""
+        with self._condition:
             if self._waiting:
                 self._closing = True
                 self.wake()
             else:
-                self._let_go()
+                self._release()
 
-    def rest(self) -> None:
-        """Stop listening, if nobody waits."""
-        with self._turn:
+    def stop_listening(self) -> None:
+        """Close the source, if no thread waits."""
+        with self._condition:
             if not self._waiting:
-                self.ear.close()
+                self.source.close()
 
     def __del__(self) -> None:
-        self._let_go()
+        self._release()
 
-    def _nap(self, naps: int) -> float:
-        """Seconds until the next look, a little less at random, so that those who look drift apart."""
-        nap = min(_NAP_FIRST * _NAP_GROWS ** min(naps, _NAPS_THAT_GROW), self.ear.longest_nap)
-        return nap * (0.75 + ids.chance(8) / 1024)
+    def _pause(self, pauses: int) -> float:
+        """Return the seconds until the next look, a little less at random, so that waiting processes drift apart."""
+        pause = min(_FIRST_PAUSE * _PAUSE_GROWS ** min(pauses, _GROWING_PAUSES), self.source.longest_pause)
+        return pause * (0.75 + ids.chance(8) / 1024)
 
     def _open(self) -> None:
-        """Begin to listen: at first, after a fork or a close; or what could not be had may be had by now."""
+        """Open the pipe and the source: at first, after a fork or a close, or if the source failed before."""
         if self._pipe is None:
             self._pipe = os.pipe()
             for end in self._pipe:
                 os.set_blocking(end, False)
-            self._rings += 1
-        if not self._listening and self.ear.open():
-            self._rings += 1
+            self._changes += 1
+        if not self._listening and self.source.open():
+            self._changes += 1
 
-    def _hear(self, seconds: float) -> None:
-        """Listen on behalf of all who wait, with the lock let go, and tell them."""
-        assert self._pipe is not None  # made by whoever waits, before
+    def _poll(self, seconds: float) -> None:
+        """Listen on behalf of all waiting threads, with the lock released, and wake them."""
+        assert self._pipe is not None  # `_open` made it
         listener = select.poll()
-        pipe, line = self._pipe[0], self.ear.descriptor()
+        pipe, watched = self._pipe[0], self.source.descriptor()
         listener.register(pipe, select.POLLIN)
-        if line is not None:
-            listener.register(line, select.POLLIN)
+        if watched is not None:
+            listener.register(watched, select.POLLIN)
         self._listening = True
-        self._turn.release()
+        self._condition.release()
         ready: list[tuple[int, int]] = []
         try:
             ready = listener.poll(seconds * 1000)
         finally:
-            self._turn.acquire()
+            self._condition.acquire()
             self._listening = False
             for descriptor, _ in ready:
-                if descriptor == pipe or self.ear.heed():
-                    self._rings += 1
+                if descriptor == pipe or self.source.receive():
+                    self._changes += 1
                 if descriptor == pipe:
                     self._drain(pipe)
-            self._turn.notify_all()  # of a ring; or somebody else has to listen now
+            self._condition.notify_all()  # of a change; or another thread has to listen now
 
     @staticmethod
     def _drain(pipe: int) -> None:
         try:
             os.read(pipe, 4096)
         except BlockingIOError:
-            pass  # somebody else has read it
+            pass  # another thread has read it
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._closing = False
-        self.ear.close()
+        self.source.close()
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
-            self._rings += 1
+            self._changes += 1
             for end in pipe:
                 os.close(end)

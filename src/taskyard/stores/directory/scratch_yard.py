@@ -1,4 +1,4 @@
-"""A scratch yard beside another one: on the same filesystem, in a folder of its own whose name says what it is."""
+"""Makes a scratch yard for a trial: on the same filesystem as another yard, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _DIGITS = 8
 
 
 def make(path: str, settings: Mapping[str, object], *, exists: bool) -> Scratch:
-    """Make one beside this path, as durable as the yard there if one `exists`."""
+    """Make a scratch yard beside this path, as durable as the yard there if one `exists`."""
     durability = layout.load(path).durability if exists else None
     cleared, left = _clear(path, exists)
     folder = _folder(path, exists)
-    keep = run_lock.keep(folder)
+    keep = run_lock.lock(folder)
     yard = os.path.join(folder, "yard")
     try:
         layout.make(yard, durability, more=settings)
@@ -31,7 +31,7 @@ def make(path: str, settings: Mapping[str, object], *, exists: bool) -> Scratch:
         from shutil import rmtree
 
         keep()
-        rmtree(folder, ignore_errors=True)  # half a yard of our own making, in which nobody has worked
+        rmtree(folder, ignore_errors=True)  # half a yard of our own, which no process has used
         raise
     return Scratch(
         yard, folder, os.path.join(yard, "todo"), safety.is_local(yard), keep=keep, cleared=cleared, left=left
@@ -39,7 +39,7 @@ def make(path: str, settings: Mapping[str, object], *, exists: bool) -> Scratch:
 
 
 def _clear(path: str, exists: bool) -> tuple[list[str], list[str]]:
-    """Remove what runs that were killed have left here; and what is left where a lock that is free proves nothing."""
+    """Remove what killed runs have left here; also return what may be such, where a free lock proves nothing."""
     parent, name = os.path.split(path)
     places = [(parent, f"{name}-torture-"), *([(os.path.join(path, "tmp"), "torture-")] if exists else [])]
     cleared: list[str] = []
@@ -48,17 +48,17 @@ def _clear(path: str, exists: bool) -> tuple[list[str], list[str]]:
         try:
             found = sorted(os.path.join(place, one) for one in os.listdir(place) if one.startswith(start))
         except OSError:
-            continue  # not ours to look into; whether one can be made here is seen next
+            continue  # not readable; whether a folder can be made here is tried next
         for folder in run_lock.dead(found):
             (cleared if safety.is_local(folder) and run_lock.clear(folder) else left).append(folder)
     return cleared, left
 
 
 def _folder(path: str, exists: bool) -> str:
-    """A new folder on the filesystem of this path: a sibling, or where that cannot be, one in the yard's own tmp/.
+    """Make a folder on the filesystem of this path: a sibling, or else one in the yard's own tmp/.
 
-    A yard may be a whole volume, whose parent is another disk: to try that one would prove nothing. What is in tmp/ under
-    a name that is none of the yard's is left alone by everybody.
+    A yard may be a whole volume, whose parent is another disk: to try that one would prove nothing. All clients ignore
+    names in tmp/ that are none of the yard's.
     """
     word = f"torture-{ids.base32(ids.chance(5 * _DIGITS), _DIGITS)}"
     parent, name = os.path.split(path)

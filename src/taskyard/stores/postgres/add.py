@@ -1,4 +1,4 @@
-"""Putting tasks in: one in one statement, many by COPY through a temporary table; all of them or none."""
+"""Adding tasks: one by a single statement, many by COPY through a temporary table; all of them or none."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ COLUMNS = (
     "place", "tick", "chance", "kind", "priority", "assignee", "max_attempts", "own_lease", "uses", "title", "mission",
     "key", "digest", "after", "unmet", "verify", "not_before", "delay", "data",
 )  # fmt: skip
-_FEW = 50  # tasks up to which arrays are faster than a temporary table
-_TICKFUL = 100_000  # tasks of one tick: their chances rise in steps, and must not come to the end
+_FEW = 50  # up to this many tasks, arrays are faster than a temporary table
+_TICKFUL = 100_000  # tasks per tick: their random parts rise in steps and must not overflow
 _TRIES = 5
-_FIRST_KEPT = (
-    600_000  # milliseconds that the token of an add is kept: it is looked for when the add is said again, at once
-)
-_AGAIN_KEPT = 86_400_000  # the same of one that was said again: the first may be on its way in a pooler that is frozen
+# Milliseconds that the token of an add is kept. A retry looks for it, and retries follow at once.
+_FIRST_KEPT = 600_000
+_AGAIN_KEPT = 86_400_000  # The same for the token of a retry: a frozen pooler may still deliver the first attempt.
 
 
 class Raced(Exception):
-    """Somebody else took one of the keys, or ended one of the tasks to come after, in the middle of this."""
+    """Another process took one of the keys, or ended one of the `after` tasks, during this add."""
 
 
 class Adder:
@@ -47,7 +46,7 @@ class Adder:
         self._reader = reader
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
-        """Keep new tasks, in this order; a draft whose key is known gives the task that has it."""
+        """Store new tasks, in this order; for a draft whose key is known, return the task that has the key."""
         if not drafts:
             return []
         for _ in range(_TRIES):
@@ -64,16 +63,16 @@ class Adder:
         return tasks
 
     def _lost(self, connection: Connection[Any], batch: Batch) -> list[Task] | None:
-        """The tasks, if they are there though the answer was lost; else they are to be added with a token that is kept for longer."""
+        """Return the tasks if they were stored and only the answer was lost; else keep the next attempt's token longer."""
         batch.kept = _AGAIN_KEPT
         return self._found(connection, batch)
 
     def _once_only(self, connection: Connection[Any], batch: Batch, by: str) -> list[Task]:
-        """Add, unless the same was said before on a connection that is lost, and is made only now."""
+        """Add, unless an attempt on a lost connection was executed after all: then return its tasks."""
         try:
             return self._once(connection, batch, by)
         except driver.module().errors.UniqueViolation as error:
-            found = self._found(connection, batch) if driver.was_said(error) else None
+            found = self._found(connection, batch) if driver.is_repeated(error) else None
             if found is None:
                 raise
             return found
@@ -96,15 +95,15 @@ class Adder:
             values |= {name: list(column) for name, column in zip(COLUMNS, rows, strict=True)}
             given = text["given_arrays"]
         else:
-            driver.say(connection, text["make_incoming"], {})
+            driver.execute(connection, text["make_incoming"], {})
             with connection.cursor().copy(text["copy_incoming"]) as copy:
                 for place in new:
                     copy.write_row(batch.row(place))
             given = text["given_table"]
-        found = driver.say(connection, f"WITH {given},\n{text['add']}", values)
+        found = driver.execute(connection, f"WITH {given},\n{text['add']}", values)
         made = {place: (id, state, due) for place, id, state, due in found}
         if len(new) > _FEW:
-            driver.say(connection, text["drop_incoming"], {})  # the transaction may be the caller's, and go on
+            driver.execute(connection, text["drop_incoming"], {})  # the caller's transaction may go on
         if len(made) < len(new):
             raise Raced
         if made:
@@ -112,7 +111,7 @@ class Adder:
         return made
 
     def _know_keys(self, connection: Connection[Any], batch: Batch) -> None:
-        """Find the tasks that have these keys, and refuse a key that means another task."""
+        """Find the tasks that have these keys; raise `Conflict` if a key belongs to a different task."""
         keys = batch.check_keys()
         if not keys:
             return
@@ -122,7 +121,7 @@ class Adder:
                 batch.known[place] = id
 
     def _resolve(self, connection: Connection[Any], batch: Batch) -> None:
-        """Find the tasks that the new ones come after, and lock those that are not done until the edges are there."""
+        """Find the tasks that the new ones come after; lock the unfinished ones until the edges are written."""
         new = [batch.drafts[place] for place in batch.new() if batch.drafts[place].after]
         wanted = list(dict.fromkeys(pattern for draft in new for pattern in draft.after))
         if not wanted:
@@ -137,7 +136,7 @@ class Adder:
         unmet = sorted(set(whole.values()) - done, key=ids.age_key)
         if unmet:
             values = {"ids": unmet, "ages": [ids.age_key(id) for id in unmet]}
-            self._context.on(connection, "moves", "lock_open", values)  # in order, so that no two wait for each other
+            self._context.on(connection, "moves", "lock_open", values)  # in order, so that two adds cannot deadlock
             if {row[0] for row in self._context.on(connection, "moves", "mark_followed", values)} != set(unmet):
                 raise Raced
         for draft in new:
@@ -145,7 +144,7 @@ class Adder:
         batch.unmet = set(unmet)
 
     def _found(self, connection: Connection[Any], batch: Batch) -> list[Task] | None:
-        """The tasks of this batch if it was kept and only the answer was lost."""
+        """Return the tasks of this batch if they were stored and only the answer was lost."""
         values = {
             "since": ids.age_at(self._context.now - 60_000),
             "chances": [batch.chances[place] for place in batch.new()],
@@ -167,7 +166,7 @@ class Adder:
         self, connection: Connection[Any], batch: Batch, made: dict[int, tuple[str, str, int | None]]
     ) -> list[Task]:
         tasks = []
-        # On the connection that the add has: there may be no other.
+        # Use the add's own connection: the pool may have no other.
         known = self._reader.tasks(connection, sorted(set(batch.known.values())))
         for place, draft in enumerate(batch.drafts):
             if place in made:
@@ -178,7 +177,7 @@ class Adder:
             elif batch.known[place] in known:
                 tasks.append(copy(known[batch.known[place]]))
             else:
-                raise Raced  # it was pruned in this moment, and its key with it
+                raise Raced  # another process has just pruned the task and its key
             tasks[-1].created = False
         return tasks
 
@@ -188,12 +187,12 @@ class Adder:
 
 
 class Batch:
-    """Tasks that go in together: what each is called before it has an id, and which of them are there already."""
+    """Tasks that are added together: their random id parts, and which of them exist already."""
 
     def __init__(self, drafts: Sequence[Draft]) -> None:
         self.drafts = drafts
         self.known: dict[int, str] = {}
-        """Those whose key is known, by their place, with the task that has it."""
+        """Drafts whose key is known: place in the batch, and id of the task that has the key."""
         self.unmet: set[str] = set()
         self.chances = _chances(len(drafts))
         self.token = driver.new_token()
@@ -206,20 +205,20 @@ class Batch:
         self.is_plain = len(drafts) == 1 and not drafts[0].key and not drafts[0].after
 
     def new(self) -> list[int]:
-        """The places of tasks that are to be made: each key's first, if it is not known."""
+        """Return the places of the tasks to create: the first draft of each unknown key, and all drafts without a key."""
         return [place for place in range(len(self.drafts)) if place not in self.known and self.first(place) == place]
 
     def first(self, place: int) -> int:
-        """The place of the first draft with the same key, which may be this one."""
+        """Return the place of the first draft with the same key, which may be `place` itself."""
         key = self.drafts[place].key
         return place if key is None else self._keyed[key][0]
 
     def with_key(self, key: str) -> list[int]:
-        """The places of the drafts with this key."""
+        """Return the places of the drafts with this key."""
         return self._keyed[key]
 
     def check_keys(self) -> list[str]:
-        """All keys; `Conflict` where two drafts have the same one and are not the same."""
+        """Return all keys; raise `Conflict` if two different drafts have the same key."""
         for places in self._keyed.values():
             first = self.drafts[places[0]]
             for place in places[1:]:
@@ -227,7 +226,7 @@ class Batch:
         return list(self._keyed)
 
     def compare(self, place: int, owner: str, kind: str, digest: str) -> None:
-        """Refuse a draft whose key belongs to another task."""
+        """Raise `Conflict` if the draft's key belongs to a different task."""
         draft = self.drafts[place]
         if draft.kind != kind or self.digest(place) != digest:
             raise Conflict(
@@ -236,13 +235,13 @@ class Batch:
             )
 
     def digest(self, place: int) -> str:
-        """What stands for the draft's data: the same for data that is the same as JSON."""
+        """Return a digest of the draft's data: equal for data that is equal as JSON."""
         if place not in self._digests:
             self._digests[place] = drafts_module.digest(self.drafts[place].payload)
         return self._digests[place]
 
     def row(self, place: int) -> tuple[Any, ...]:
-        """The draft's values, in the order of COLUMNS."""
+        """Return the draft's values, in the order of COLUMNS."""
         draft = self.drafts[place]
         unmet = sorted(self.unmet.intersection(draft.after))
         return (
@@ -257,7 +256,7 @@ def _json(values: Sequence[str]) -> str | None:
 
 
 def _chances(number: int) -> list[str]:
-    """The chance of each id: at random, and rising within a tick, so that ids sort as the batch does."""
+    """Draw the random part of each id, rising within a tick, so that ids sort in the order of the batch."""
     texts = []
     chance = 0
     for place in range(number):

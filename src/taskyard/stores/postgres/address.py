@@ -1,4 +1,4 @@
-"""A PostgreSQL yard's URL: what is Taskyard's own in it, and what libpq gets."""
+"""A PostgreSQL yard's URL: Taskyard's own parameters, and those passed to libpq."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from taskyard.core.errors import Invalid
 
 SCHEMES = ("postgresql", "postgres")
 PROJECT = "default"
-# libpq's parameters that are no secret, nor have room for one. A name that is not here is not shown: the next release may bring a secret.
+# libpq's parameters that hold no secret. A name that is not listed is not shown: a new release may add a secret.
 _PUBLIC = frozenset((
     "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "fallback_application_name",
     "gssdelegation", "gssencmode", "gsslib", "host", "hostaddr", "keepalives", "keepalives_count", "keepalives_idle",
@@ -23,7 +23,7 @@ HINT = "write postgresql://user@host:5432/database?project=NAME, with what is sp
 
 
 class Address:
-    """Where a project is: its name, how to connect, and how to speak of it without a secret."""
+    """Where a project is: its name, how to connect, and a label without secrets."""
 
     __slots__ = ("_own", "conninfo", "label", "listen", "pooler", "project", "url")
 
@@ -52,7 +52,7 @@ class Address:
         self.label = _joined(_without_password(base), [*public, *project])
 
     def beside(self, project: str) -> str:
-        """The URL of another project in the same database, reached in the same way."""
+        """Return the URL of another project in the same database, with the same connection parameters."""
         own = {**self._own, "project": project}
         words = "&".join(f"{name}={quote(value, safe='/')}" for name, value in own.items())
         return f"{self.conninfo}{'&' if '?' in self.conninfo else '?'}{words}"
@@ -77,7 +77,7 @@ def _pair(part: str) -> tuple[str, str]:
 
 
 def _check_base(base: str) -> None:
-    """Refuse what a password that is not encoded makes of a URL: libpq would take a part of it for a host, and name that."""
+    """Refuse unencoded passwords: libpq would print part of one as a host."""
     authority, _, path = base.partition("://")[2].partition("/")
     user, _, hosts = authority.rpartition("@")
     if "@" in path:
@@ -111,7 +111,7 @@ def _without_password(base: str) -> str:
 
 
 def _pooler(value: str) -> str | None:
-    """What sort of pooler is said to be there; None if nothing is said, and it is found out at each connect."""
+    """Return the sort of pooler that the URL names; None if it names none, and each connect has to detect it."""
     if value not in ("none", "session", "transaction"):
         raise Invalid(
             f"not a sort of pooler: {value!a}",
@@ -121,7 +121,7 @@ def _pooler(value: str) -> str | None:
 
 
 def _listen(value: str | None, pooler: str | None) -> str | None:
-    """How to hear of changes: "" over the same address, another address, or None for never."""
+    """Where to LISTEN: "" for the same address, another address, or None for not at all."""
     if value is None:
         return None if pooler == "transaction" else ""
     if value == "off":

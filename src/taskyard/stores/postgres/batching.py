@@ -1,7 +1,7 @@
-"""What several threads ask for at once, asked for together.
+"""Combines what several threads request at the same time into one statement.
 
-Whoever comes first goes alone, and whoever is next takes along all who have come meanwhile. Nobody waits for others to
-come, and nothing is asked for that nobody waits for: so no task is ever held that nobody has begun.
+The first thread is served alone; the next one also serves all requests that have arrived meanwhile. No thread waits for
+others to arrive, and every request has a waiting thread: so no task is claimed without a thread that begins it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-BATCH = 100  # in one statement
+BATCH = 100  # requests in one statement
 
 
-class _Ticket:
-    """One thread's wish, and what came of it."""
+class _Request:
+    """One thread's request, and its answer or error."""
 
-    __slots__ = ("answer", "error", "gate", "leads", "wish")
+    __slots__ = ("answer", "error", "gate", "leads", "wanted")
 
-    def __init__(self, wish: Any) -> None:
-        self.wish = wish
+    def __init__(self, wanted: Any) -> None:
+        self.wanted = wanted
         self.answer: Any = None
         self.error: BaseException | None = None
         self.leads = False
@@ -34,7 +34,7 @@ class _Ticket:
 
 
 class Combiner:
-    """Threads that each have one wish, served in batches by `serve`, which gives one answer for each."""
+    """Serves threads in batches: `serve` takes a list of requests and returns one answer for each."""
 
     def __init__(self, serve: Callable[[list[Any]], list[Any]]) -> None:
         self._serve = serve
@@ -42,48 +42,48 @@ class Combiner:
         forks.renew_in_child(self)
 
     def renew(self) -> None:
-        """Nobody waits: whoever did, in the process that this one was forked off from, is not here."""
+        """Forget all requests: in a forked child, the threads that made them do not exist."""
         self._lock = Lock()
-        self._queue: list[_Ticket] = []
+        self._queue: list[_Request] = []
         self._busy = False
 
-    def ask(self, wish: Any) -> Any:
-        """The answer to this wish, which may have been served with others."""
+    def ask(self, wanted: Any) -> Any:
+        """Return the answer to this request, which may have been served together with others."""
         with self._lock:
             alone, self._busy = not self._busy, True
             if not alone:
-                ticket = _Ticket(wish)
-                self._queue.append(ticket)
+                request = _Request(wanted)
+                self._queue.append(request)
         if alone:
             try:
-                return self._serve([wish])[0]
+                return self._serve([wanted])[0]
             finally:
                 self._pass_on()
-        ticket.gate.acquire()
-        if ticket.leads:
+        request.gate.acquire()
+        if request.leads:
             self._lead()
-        if ticket.error is not None:
-            raise ticket.error
-        return ticket.answer
+        if request.error is not None:
+            raise request.error
+        return request.answer
 
     def _lead(self) -> None:
-        """Serve those who wait, this thread among them."""
+        """Serve the waiting requests, this thread's own included."""
         with self._lock:
             batch, self._queue = self._queue[:BATCH], self._queue[BATCH:]
         try:
-            for ticket, answer in zip(batch, self._serve([ticket.wish for ticket in batch]), strict=True):
-                ticket.answer = answer
+            for request, answer in zip(batch, self._serve([request.wanted for request in batch]), strict=True):
+                request.answer = answer
         except BaseException as error:
             shared = error if isinstance(error, Exception) else Unavailable("it was interrupted", hint="try again")
-            for ticket in batch:
-                ticket.error = error if ticket.leads else shared
+            for request in batch:
+                request.error = error if request.leads else shared
         self._pass_on()
-        for ticket in batch:
-            if not ticket.leads:
-                ticket.gate.release()
+        for request in batch:
+            if not request.leads:
+                request.gate.release()
 
     def _pass_on(self) -> None:
-        """Let the next one lead, if somebody has come."""
+        """Let the next waiting thread lead, if there is one."""
         with self._lock:
             self._busy = bool(self._queue)
             if self._queue:

@@ -1,6 +1,6 @@
-"""Who has which connection of one store: a limit of them, and a limit of the time that a thread waits for one.
+"""Lends the connections of one store to threads: bounds how many there are and how long a thread waits for one.
 
-A thread never takes a second one while it has one: with as many threads as connections, each would wait for another.
+A thread never takes a second connection: with as many threads as connections, each would wait for another.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.watched_connection import WatchedConnection
 
 MOST = 16  # connections of one store
-SPARE = 1  # and as many more for heartbeats alone: they must not queue behind statements that wait for a lock
-PATIENCE = 20.0  # seconds that a thread waits while others have all of them; a third of a worker's lease
-_SHUT = 1.0  # seconds in which no further one is tried, after one was refused to a store that has some
-_IDLE = 0  # libpq's word for a connection that is in no transaction
+SPARE = 1  # extra connections for heartbeats alone: they must not queue behind statements that wait for a lock
+PATIENCE = 20.0  # seconds that a thread waits while all connections are in use; a third of a worker's lease
+_SHUT = 1.0  # seconds without a new attempt, after the server refused a further connection to a store that has some
+_IDLE = 0  # libpq's status of a connection that is in no transaction
 
 
 class Busy(Unavailable):
-    """All connections are in use, and have been for a while."""
+    """All connections have been in use for `PATIENCE` seconds."""
 
 
 class Checkout:
@@ -36,17 +36,17 @@ class Checkout:
         self.idle: list[WatchedConnection] = []
         self._change = threading.Condition()
         self._open = 0
-        """Connections that there are, idle or not, and those that are being made."""
+        """Connections that exist, idle or in use, and those that are being opened."""
         self._shut_until = float("-inf")
         self._mine = threading.local()
 
     @property
     def is_full(self) -> bool:
-        """Whether a thread that wants a connection has to wait for another to give one back."""
+        """Whether a thread that wants a connection has to wait for another thread to return one."""
         return not self.idle and not self._may_open(MOST)
 
     def take(self, *, urgent: bool) -> WatchedConnection:
-        """A connection for this thread alone; `Busy` if there is none in time."""
+        """Return a connection for this thread alone; raise `Busy` after `PATIENCE` seconds."""
         assert not getattr(self._mine, "has_one", False), "a thread takes one connection at a time"
         end = time.monotonic() + PATIENCE
         most = MOST + SPARE if urgent else MOST
@@ -57,7 +57,7 @@ class Checkout:
                 return taken
 
     def _idle_one(self, most: int, end: float) -> WatchedConnection | None:
-        """One that is idle; None where another may be opened, which is counted as open then."""
+        """Return an idle connection; None if another may be opened, which is counted as open from here on."""
         with self._change:
             while not self.idle:
                 if self._may_open(most):
@@ -76,7 +76,7 @@ class Checkout:
         return self._open == 0 or (self._open < most and time.monotonic() >= self._shut_until)
 
     def _new_one(self) -> WatchedConnection | None:
-        """A new one; None where it is refused and others are there, which are worth waiting for."""
+        """Open a connection; None if the server refuses and this store has others to wait for."""
         try:
             return self._connect()
         except BaseException as error:
@@ -89,7 +89,7 @@ class Checkout:
             raise
 
     def back(self, connection: WatchedConnection) -> None:
-        """Give a connection back; one that is no use any more is closed."""
+        """Take a connection back; close it if it is unusable."""
         self._mine.has_one = False
         with self._change:
             if connection.pgconn.transaction_status == _IDLE and not self._closed:
@@ -97,11 +97,11 @@ class Checkout:
                 self._change.notify()
                 return
         if connection.closed or connection.broken:
-            self.drain()  # the others are as dead as this one, most likely
-        self._close([connection])  # also one that somebody had who was interrupted in mid-statement
+            self.drain()  # the others have most likely broken too
+        self._close([connection])  # also one whose thread was interrupted in mid-statement
 
     def drain(self) -> None:
-        """Let go of what is idle: new connections are told what these were not."""
+        """Close the idle connections: new ones get the settings that these lack."""
         with self._change:
             idle, self.idle = self.idle, []
         self._close(idle)
@@ -114,6 +114,6 @@ class Checkout:
             self._change.notify_all()
 
     def close(self) -> None:
-        """Let go of all connections; what is in the middle of a verb is let go of at its end."""
+        """Close all connections; one that is in use is closed when its thread returns it."""
         self._closed = True
         self.drain()

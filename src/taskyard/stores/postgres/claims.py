@@ -1,4 +1,4 @@
-"""Handing out, renewing, taking over."""
+"""Claiming, renewing and taking over tasks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.read import Reader
 
 _TRIES = 50
-_PAUSE = 0.02  # seconds before another look at a task that somebody has locked
-_WISHES = 64  # different sorts of claims that are remembered
+_PAUSE = 0.02  # seconds before the next look at a task that is locked
+_COMBINERS_MOST = 64  # sorts of claims that have a combiner
 
 
 class Claims:
@@ -39,7 +39,7 @@ class Claims:
         self.lost_races = 0
 
     def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
-        """Hand out the most urgent, oldest tasks that serve, or the one that is named, or held and taken over."""
+        """Claim the most urgent, oldest tasks that `want` allows, or the one that it names or takes over."""
         if want.over is not None and want.move is not None:
             return self._take_over(want.over, want.move, nonces[0], want.worker)
         if want.id is not None:
@@ -50,18 +50,18 @@ class Claims:
         return [] if grant is None else [grant]
 
     def _one(self, want: Want, nonce: str) -> Grant | None:
-        """One task, asked for together with what other threads ask for at this moment."""
+        """Claim one task, in one statement with the claims of other threads at this moment."""
         key = (want.terms, want.kinds)
         combiner = self._combiners.get(key)
         if combiner is None:
-            if len(self._combiners) >= _WISHES:
-                self._combiners.clear()  # whoever is served by one has it in hand
+            if len(self._combiners) >= _COMBINERS_MOST:
+                self._combiners.clear()  # threads that use one of them keep their reference
             combiner = self._combiners[key] = Combiner(lambda nonces: self._several(want, nonces))
         grant: Grant | None = combiner.ask(nonce)
         return grant
 
     def _many(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
-        """Hand out as many of the most urgent, oldest tasks that serve as there are nonces, or tasks."""
+        """Claim the most urgent, oldest tasks that `want` allows, one for each nonce as far as there are any."""
         grants: list[Grant] = []
         for start in range(0, len(nonces), BATCH):
             some = nonces[start : start + BATCH]
@@ -70,14 +70,14 @@ class Claims:
             except Unavailable:
                 if not grants:
                     raise
-                break  # what was won is to be told of; who asks for more will hear of the trouble
+                break  # return what was won; the next call raises if the trouble lasts
             grants.extend(sorted(found, key=lambda grant: (grant.standing.priority, ids.age_key(grant.standing.id))))
             if len(found) < len(some):
                 break
         return grants
 
     def _several(self, want: Want, nonces: list[str]) -> list[Grant | None]:
-        """A task for each of these, as far as there are any."""
+        """Claim one task for each nonce; None where there are too few."""
         found = {grant.standing.nonce: grant for grant in self._serve(self._values(want, nonces))}
         return [found.get(nonce) for nonce in nonces]
 
@@ -97,7 +97,7 @@ class Claims:
         }  # fmt: skip
 
     def _named(self, want: Want, nonce: str) -> Grant:
-        """The very task that is named, or the reason why not."""
+        """Claim the task that `want.id` names, or raise the reason why not."""
         assert want.id is not None
         values = self._values(want, [nonce])
         for _ in range(_TRIES):
@@ -121,7 +121,7 @@ class Claims:
         )
 
     def _take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> list[Grant]:
-        """The same claim under the move's fence and a new nonce, if it is not over."""
+        """Return the same claim under the move's fence and a new nonce, if it is not over."""
         values = {
             **place(standing.id), "fence": standing.fence, "nonce": standing.nonce, "to_fence": move.fence, "to_nonce": nonce,
             "outcome": move.outcome, "reason": None if move.reason is None else draft.compact(move.reason), "event": move.event, "by": by,
@@ -136,33 +136,36 @@ class Claims:
         return [rows.Won(row, self._context.policy) for row in found]
 
     def renew(self, standing: Standing, progress: float | None, note: str | None) -> int | None:
-        """Begin the lease anew and give its end, or None if the claim is over."""
+        """Restart the lease and return its end, or None if the claim is over."""
         values = {
             **place(standing.id), "fence": standing.fence, "nonce": standing.nonce,
             "progress": None if progress is None else float(progress), "note": None if note is None else draft.compact(note),
             "more": None if note is None else draft.compact({"text": note}), "token": None if note is None else driver.new_token(),
         }  # fmt: skip
-        said = time.monotonic()
+        sent_at = time.monotonic()
 
         def noted(connection: Connection[Any]) -> Rows | None:
-            return self._noted(connection, values, said)
+            return self._noted(connection, values, sent_at)
 
         try:
             found = self._context.run("claims", "renew", values, None if note is None else noted, urgent=True)
         except driver.module().errors.UniqueViolation as error:
-            if not driver.was_said(error):
+            if not driver.is_repeated(error):
                 raise
             found = self._context.pool.attempt(noted, urgent=True)
         return found[0][0] if found else None
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
-        """Which of these claims still hold their tasks."""
+        """Return which of these claims still hold their tasks."""
         ages = driver.words(ids.age_key(handle.id) for handle in handles)
         held = set(self._context.run("claims", "holding", {"ages": ages}, urgent=True))
         return [(handle.id, handle.fence, handle.nonce) in held for handle in handles]
 
-    def _noted(self, connection: Connection[Any], values: dict[str, Any], said: float) -> Rows | None:
-        """The renewed lease of a note whose answer was lost, if it is there: these words of this claim, since they were said."""
+    def _noted(self, connection: Connection[Any], values: dict[str, Any], sent_at: float) -> Rows | None:
+        """Return the renewed lease if the note was stored and only its answer was lost.
+
+        The note is recognised by its text, its claim and a time after `sent_at`.
+        """
         [(now,)] = self._context.on(connection, "outages", "now")
-        since = now - round((time.monotonic() - said) * 1000) - 1
+        since = now - round((time.monotonic() - sent_at) * 1000) - 1
         return self._context.on(connection, "outages", "noted", {**values, "since": since}) or None

@@ -1,4 +1,4 @@
-"""What the parts of a store stand on: its connections, its project, its settings."""
+"""What the parts of a store share: its connections, its project, its settings."""
 
 from __future__ import annotations
 
@@ -29,44 +29,44 @@ class Context:
         pool = Pool(address, durability)
         self.pool: Pool | Bound = pool
         try:
-            greeting: schema.Greeting = pool.attempt(lambda connection: schema.greet(connection, address))
-            settings.refuse_unfinished(json.loads(greeting.settings).get("copy_of"), address.label)
+            found: schema.ProjectRow = pool.attempt(lambda connection: schema.read_project(connection, address))
+            settings.refuse_unfinished(json.loads(found.settings).get("copy_of"), address.label)
         except BaseException:
             pool.close()
             raise
-        self.project = greeting.project
-        pool.returned = self._returned
-        self.epoch = greeting.epoch
-        self.now = greeting.now
-        """The newest moment of the database's own time that was heard of."""
-        if greeting.isolation != "read committed":
-            pool.isolation = greeting.isolation
+        self.project = found.project
+        pool.on_return = self._extend_leases
+        self.epoch = found.epoch
+        self.now = found.now
+        """The newest database time that this process has seen (milliseconds since 1970)."""
+        if found.isolation != "read committed":
+            pool.isolation = found.isolation
             pool.drain()
-        given = settings.parse(json.loads(greeting.settings), f"the settings of project {address.project!r}")
+        given = settings.parse(json.loads(found.settings), f"the settings of project {address.project!r}")
         self.policy = given.policy
         self.checks = given.checks
         self.retention = given.retention
 
-    def _returned(self, connection: Connection[Any], away: float) -> None:
-        """The database could not be reached for so many seconds: that must cost nobody a lease."""
-        self._told(connection, "returned", {"away": round(away * 1000)})
+    def _extend_leases(self, connection: Connection[Any], away: float) -> None:
+        """Extend the leases: for `away` seconds no process could reach the database to renew them."""
+        self._record_outage(connection, "returned", {"away": round(away * 1000)})
 
     def took_over(self) -> None:
-        """The server was a standby, and is the primary now: nobody could reach a database in between."""
-        self.pool.attempt(lambda connection: self._told(connection, "took_over", {}))
+        """Extend the leases: the server was a standby until now, so no process could reach a primary."""
+        self.pool.attempt(lambda connection: self._record_outage(connection, "took_over", {}))
 
-    def _told(self, connection: Connection[Any], outage: str, values: dict[str, Any]) -> None:
+    def _record_outage(self, connection: Connection[Any], outage: str, values: dict[str, Any]) -> None:
         try:
             self.on(connection, "outages", outage, values)
         except driver.module().errors.InsufficientPrivilege:
-            return  # a role that somebody gave less than a project: it can work, and leases end for it as ever
+            return  # the role has fewer rights than a project gives: it works, and leases end at their time
 
     def within(self, connection: Any) -> Context:
-        """The same project on a connection of the caller's own."""
+        """Return the same project on the caller's connection."""
         twin = copy(self)
         twin.pool = Bound(self.address, connection, self.project)
-        # Two questions: one that names a table which is not there would end the caller's transaction.
-        there = self.on(connection, "schema", "ledger") == [(True,)]
+        # Two statements: one that names a missing table would end the caller's transaction.
+        there = self.on(connection, "schema", "has_migrations") == [(True,)]
         if not there or self.on(connection, "schema", "which_project") != [(self.address.project,)]:
             raise Invalid(
                 f"conn= is a connection to another database than {self.address.where}",
@@ -83,7 +83,7 @@ class Context:
         *,
         urgent: bool = False,
     ) -> Rows:
-        """The rows that a named statement gives in this project; an urgent one queues behind no other."""
+        """Run a named statement in this project and return its rows; an urgent one does not queue behind others."""
         statement = queries.load(file)[name]
         return self.pool.run(statement, {"project": self.project, **(values or {})}, recover, urgent=urgent)
 
@@ -92,17 +92,17 @@ class Context:
         found: Rows = driver.rows(connection, queries.load(file)[name], {"project": self.project, **(values or {})})
         return found
 
-    # Names are looked for within one segment's range of an index. A plan that a connection has kept since the tables were
-    # empty would read all of them instead: these two statements are planned each time.
+    # Names are looked up within one segment's range of an index. A prepared plan from the time when the tables were
+    # empty would read whole tables instead: these two statements are planned each time.
 
     def named(self, pattern: str) -> str:
-        """The id of the one task that fits this pattern; a whole id is taken as it is, there or not."""
+        """Return the id of the one task that matches this pattern; a whole id is returned unchecked."""
         if ids.is_id(pattern):
             return pattern
         return only(pattern, [row[1] for row in self._planned("add", "named", patterns([pattern]))])
 
     def alike(self, wanted: Sequence[str]) -> Iterator[str]:
-        """The ids in these ids' segments that end like one of them."""
+        """Return the ids in the segments of `wanted` that have the same end as one of them."""
         segments, ends = {id[: ids.SEGMENT] for id in wanted}, {id[-ids.SHORT :] for id in wanted}
         values = {"segments": sorted(segments), "ends": sorted(ends), "length": ids.SHORT}
         return (row[0] for row in self._planned("read", "alike", values))
@@ -112,18 +112,18 @@ class Context:
 
 
 def place(id: str) -> dict[str, Any]:
-    """Where to look for the task of a whole id."""
+    """Return the values that locate the task of a whole id in a statement."""
     return {"id": id, "age": ids.age_key(id)}
 
 
 def patterns(wanted: Sequence[str]) -> dict[str, Any]:
-    """These patterns as the statement that looks for them is given them."""
+    """Return these patterns as values for the statement `named`."""
     begins, ends = zip(*map(ids.ends, wanted), strict=True)
     return {"begins": list(begins), "ends": list(ends)}
 
 
 def only(pattern: str, found: list[str]) -> str:
-    """The one task of these; or that there is none, or more than one."""
+    """Return the only id in `found`; raise `NotFound` if there is none, `Conflict` if there are several."""
     if not found:
         raise task_names.unknown(pattern)
     if len(found) > 1:

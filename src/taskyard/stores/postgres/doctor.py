@@ -1,4 +1,4 @@
-"""Whether a database is a safe place for a yard: what the server is and how it is set, by asking it."""
+"""Whether a database is a safe place for a yard: checks the server's release, settings, role and clock."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
     from taskyard.stores.postgres.watched_connection import WatchedConnection
 
-OLDEST = 14  # the server's release
-_SKEW = 5.0  # seconds that nobody notices
+_SKEW = 5.0  # seconds between two clocks that do no harm
 
 
 def examine(url: str) -> Diagnosis:
-    """All findings; a server that cannot be reached is `Unavailable`."""
+    """Return all findings; raise `Unavailable` if the server cannot be reached."""
     address = Address(url)
     with driver.connect(address) as connection:
         checks = (_release, _durability, _role, _rights, _clock)
@@ -33,9 +32,11 @@ def examine(url: str) -> Diagnosis:
             raise driver.refusal(error, connection, address) from None
 
 
-def _setting(connection: Connection[Any], name: str) -> str:
-    row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
-    return "" if row is None else str(row[0])
+def _value(connection: Connection[Any], expression: str) -> Any:
+    """Return the value of one SQL expression."""
+    row = connection.execute(f"SELECT {expression}".encode()).fetchone()
+    assert row is not None  # an expression always returns a row
+    return row[0]
 
 
 def _pooler(connection: WatchedConnection, address: Address) -> Finding:
@@ -52,8 +53,7 @@ def _pooler(connection: WatchedConnection, address: Address) -> Finding:
 
 
 def _rights(connection: Connection[Any]) -> Finding:
-    row = connection.execute("SELECT has_database_privilege(current_database(), 'TEMP')").fetchone()
-    if row is None or not row[0]:
+    if not _value(connection, "has_database_privilege(current_database(), 'TEMP')"):
         reason = "this role cannot make temporary tables, which adds of more than 50 tasks at once, prune and copy need"
         return warn("rights", reason, "have the database's owner say GRANT TEMPORARY ON DATABASE ... TO this role")
     return green("rights", "this role can make the temporary tables that adding many needs")
@@ -61,13 +61,14 @@ def _rights(connection: Connection[Any]) -> Finding:
 
 def _release(connection: Connection[Any]) -> Finding:
     major = connection.info.server_version // 10_000
-    if major < OLDEST:
-        return refuse("release", f"PostgreSQL {major} is too old", f"use {OLDEST} or newer", release=major)
-    return green("release", f"PostgreSQL {major}", release=major)
+    return green("release", f"PostgreSQL {major}", release=major)  # `driver.connect` refuses one that is too old
 
 
 def _durability(connection: Connection[Any]) -> Finding:
-    settings = {name: _setting(connection, name) for name in ("fsync", "full_page_writes", "synchronous_commit")}
+    settings = {
+        name: str(_value(connection, f"current_setting('{name}')"))
+        for name in ("fsync", "full_page_writes", "synchronous_commit")
+    }
     if settings["fsync"] == "off" or settings["full_page_writes"] == "off":
         reason = (
             "the server may lose or tear what was committed, when the power goes (fsync or full_page_writes is off)"
@@ -80,8 +81,7 @@ def _durability(connection: Connection[Any]) -> Finding:
 
 
 def _role(connection: Connection[Any]) -> Finding:
-    row = connection.execute("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user").fetchone()
-    if row is not None and row[0]:
+    if _value(connection, "bool_or(rolsuper OR rolbypassrls) FROM pg_roles WHERE rolname = current_user"):
         reason = "this role can reach every project in the database"
         return warn("role", reason, "give workers a role of their own, as docs/postgres.md tells")
     return green("role", "this role is bound by the rules of the database")
@@ -89,10 +89,9 @@ def _role(connection: Connection[Any]) -> Finding:
 
 def _clock(connection: Connection[Any]) -> Finding:
     before = time.time()
-    row = connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
+    database = float(_value(connection, "extract(epoch FROM clock_timestamp())"))
     after = time.time()
-    assert row is not None  # an expression always gives one
-    skew = float(row[0]) - (before + after) / 2
+    skew = database - (before + after) / 2
     measured = {"skew": round(skew, 3), "round_trip": round(after - before, 4)}
     if abs(skew) > _SKEW + (after - before):
         reason = f"the database's clock differs from this machine's by {skew:+.1f} s; leases go by the database's"
@@ -102,7 +101,7 @@ def _clock(connection: Connection[Any]) -> Finding:
 
 def _project(connection: Connection[Any], address: Address) -> Finding:
     try:
-        schema.greet(connection, address)
+        schema.read_project(connection, address)
     except driver.module().errors.InsufficientPrivilege as error:
         meant = driver.meaning(error, connection, address)
         assert isinstance(meant, TaskyardError)  # a refusal

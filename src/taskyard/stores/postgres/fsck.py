@@ -1,6 +1,6 @@
-"""The proof that every task is in one legal state.
+"""Proves that every task is in one legal state.
 
-Moves are transactions, so there is nothing that a repair could finish: what is found was done by other hands, or is a bug.
+Moves are transactions, so there is nothing that a repair could finish: a finding is a change by hand, or a bug.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HINT = "somebody has changed the tables by hand, or this is a bug of Taskyard; l
 
 
 def audit(context: Context) -> dict[str, Any]:
-    """The `verdict`, what was `checked`, and the `findings`, all of one moment."""
+    """Return the `verdict`, what was `checked`, and the `findings`, all from one moment."""
     began = time.monotonic()
     findings = [
         {

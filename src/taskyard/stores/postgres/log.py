@@ -1,7 +1,7 @@
-"""The log, read by snapshots: a cursor says what could be seen when it was given, so nothing that commits late is missed.
+"""The log, read by snapshots: a cursor names what was visible when it was given, so no late commit is missed.
 
-A cursor is `epoch/seen` at the end of a reading, and `epoch/seen/now/xid/n` in the middle of one: `seen` and `now` are
-snapshots of the database, and the event last given is the n-th, of transaction xid.
+A cursor is `epoch/seen` at the end of a reading, and `epoch/seen/now/xid/n` in the middle of one. `seen` and `now` are
+snapshots of the database. The last event returned is the n-th, of transaction xid.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from taskyard.core.store_records import Trail
     from taskyard.stores.postgres.context import Context
 
-_NOTHING = "1:1:"  # a snapshot that could see no transaction of ours
+_NOTHING = "1:1:"  # a snapshot in which no transaction of ours is visible
 _SNAPSHOT = frozenset("0123456789:,")
 
 
@@ -29,11 +29,11 @@ class LogReader:
         self._context = context
 
     def latest(self) -> str:
-        """The cursor of the log's end."""
+        """Return the cursor of the log's end."""
         return f"{self._context.epoch}/{self._context.run('read', 'latest')[0][0]}"
 
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
-        """What happened, in order, and the cursor to go on from."""
+        """Return the events that match, in order, and the cursor to continue from."""
         seen, now, position = self._parse(trail.cursor)
         xid, n = (None, None) if position is None else position
         values = {
@@ -55,7 +55,7 @@ class LogReader:
             cursor = f"{self._context.epoch}/{now}"
         else:
             cursor = f"{self._context.epoch}/{seen}/{now}/{page[-1][0]}/{page[-1][1]}"
-        page.sort(key=lambda row: row[1])  # a transaction of long standing may tell of what came after others began
+        page.sort(key=lambda row: row[1])  # a long transaction may have begun before others and logged after them
         return [_event(row) for row in page], cursor
 
     def _parse(self, cursor: str | None) -> tuple[str, str | None, tuple[str, str] | None]:
@@ -80,7 +80,7 @@ class LogReader:
 
 def _event(row: tuple[Any, ...]) -> dict[str, Any]:
     _, _, at, event, task, kind, fence, worker, by, more = row
-    told = {
+    fields = {
         "at": times.rfc3339(at),
         "event": event,
         "task": task,
@@ -89,4 +89,4 @@ def _event(row: tuple[Any, ...]) -> dict[str, Any]:
         "worker": worker,
         "by": by,
     }
-    return told if more is None else {**told, **json.loads(more)}
+    return fields if more is None else {**fields, **json.loads(more)}

@@ -1,8 +1,8 @@
-"""Statements on a few connections of one store: one for each thread that is in the middle of a verb, kept for the next.
+"""Runs statements on the connections of one store, one for each thread that is in the middle of a verb.
 
-A connection that breaks is replaced, with growing pauses, for a short while; then it is the caller's turn to wait. What
-was in the air then is looked up before it is said again (`recover`), because its answer may be all that was lost; and it is
-ended first, because the server may be about to do it only now.
+A connection that breaks is replaced, with growing pauses, for a short while; then the caller gets an error. A statement
+whose answer was lost is cancelled first, because the server may be about to execute it. Then `recover` looks whether it
+was executed; only if it was not, it is sent again.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     Rows = list[tuple[Any, ...]]
 
-PATIENCE = 5.0  # seconds in which a connection that broke is replaced without a word
-AWAY = 0.5  # seconds without an answer after which others may have lost time too
-_TOLD_EVERY = 1.0  # seconds, at the least
+PATIENCE = 5.0  # seconds in which a connection that broke is replaced silently
+OUTAGE = 0.5  # seconds without an answer, after which other processes may have lost time too
+_REPORT_EVERY = 1.0  # seconds between two reports of an outage, at the least
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-_TRIES = 10  # times that a statement which met a deadlock is said again
-_buried: list[Any] = []  # connections of a parent process: they must not be closed here, nor collected
+_TRIES = 10  # times that a statement is retried after deadlocks
+_inherited: list[Any] = []  # connections of a parent process: they must not be closed here, nor garbage-collected
 
 
 class Pool:
@@ -44,25 +44,25 @@ class Pool:
         self.address = address
         self._durability = durability
         self.isolation = "read committed"
-        """The server's default; where it is another, every connection is told otherwise."""
-        self.returned: Callable[[Connection[Any], float], object] | None = None
-        """Told, with a connection that works, for how long none did."""
-        self._met = False
+        """The server's default; if it is not read committed, every connection is set to that."""
+        self.on_return: Callable[[Connection[Any], float], object] | None = None
+        """Called with a working connection and the seconds for which none worked."""
+        self._was_connected = False
         self._closed = False
         self._begin()
         forks.renew_in_child(self)
 
     def _begin(self) -> None:
-        self.room = Checkout(self.connected)
+        self.checkout = Checkout(self.open_connection)
         self._lock = threading.Lock()
-        self._away_since: float | None = None
-        self._asked: dict[Trouble, float] = {}
-        """Since when each of those waits for an answer who do."""
-        self._told_at = float("-inf")
+        self._outage_since: float | None = None
+        self._waiting_since: dict[Attempts, float] = {}
+        """For each request that waits for an answer: since when."""
+        self._reported_at = float("-inf")
 
     def renew(self) -> None:
-        """A forked child leaves its parent's connections alone: a goodbye from here would end them for the parent."""
-        _buried.extend(self.room.idle)
+        """Forget the parent's connections in a forked child: to close them here would end the parent's sessions."""
+        _inherited.extend(self.checkout.idle)
         self._begin()
 
     def run(
@@ -74,7 +74,7 @@ class Pool:
         *,
         urgent: bool = False,
     ) -> Rows:
-        """The statement's rows; it is said once more where it met a deadlock, or a connection that broke."""
+        """Run a statement and return its rows; retry after a deadlock or a broken connection."""
 
         def once(connection: WatchedConnection) -> Rows:
             if connection.pooled and self.isolation != "read committed":
@@ -92,56 +92,56 @@ class Pool:
         *,
         urgent: bool = False,
     ) -> Any:
-        """What `once` gives on a connection, after as many tries as it takes; `recover` tells what a lost try has done."""
-        trouble = Trouble()
+        """Call `once` with a connection, as often as needed; `recover` returns what a lost attempt has done, or None."""
+        attempts = Attempts()
         while True:
             try:
-                with _Held(self, urgent) as connection:
-                    self._come_back(connection)
-                    self._asked[trouble] = time.monotonic()
-                    if trouble.is_lost and recover is not None:
-                        self._end_lost(connection, trouble.pids)
+                with _Lent(self, urgent) as connection:
+                    self._report_outage(connection)
+                    self._waiting_since[attempts] = time.monotonic()
+                    if attempts.is_lost and recover is not None:
+                        self._end_lost(connection, attempts.pids)
                         found = recover(connection)
                         if found is not None:
                             return found
                     return once(connection)
             except Lost as error:
-                self._go_away(trouble.began)
-                trouble.met(self.address, error)
+                self._note_outage(attempts.began)
+                attempts.pause(self.address, error)
             except _Again as error:
-                trouble.again(error)
+                attempts.count(error)
             except Busy:
                 raise  # the database is there
             except Unavailable:
-                self._go_away(trouble.began)
-                if not self._met or trouble.end is None:
+                self._note_outage(attempts.began)
+                if not self._was_connected or attempts.end is None:
                     raise
-                trouble.met(self.address, None)
+                attempts.pause(self.address, None)
             finally:
-                began = self._asked.pop(trouble, None)
-                if began is not None and time.monotonic() - began >= AWAY:
-                    self._go_away(began)
+                began = self._waiting_since.pop(attempts, None)
+                if began is not None and time.monotonic() - began >= OUTAGE:
+                    self._note_outage(began)
 
-    def _go_away(self, since: float) -> None:
+    def _note_outage(self, since: float) -> None:
         with self._lock:
-            self._away_since = since if self._away_since is None else min(since, self._away_since)
+            self._outage_since = since if self._outage_since is None else min(since, self._outage_since)
 
-    def _come_back(self, connection: Connection[Any]) -> None:
-        """Tell for how long somebody here had no answer, before anything else is said: a sweep would take it for silence."""
-        if self._away_since is None and not self._asked:
+    def _report_outage(self, connection: Connection[Any]) -> None:
+        """Report for how long requests had no answer, before a sweep could take the silence for dead workers."""
+        if self._outage_since is None and not self._waiting_since:
             return
         now = time.monotonic()
-        since = min(list(self._asked.values()), default=now)
-        if self._away_since is not None:
-            since = min(since, self._away_since)
-        if self.returned is None or now - since < AWAY or now - self._told_at < _TOLD_EVERY:
+        since = min(list(self._waiting_since.values()), default=now)
+        if self._outage_since is not None:
+            since = min(since, self._outage_since)
+        if self.on_return is None or now - since < OUTAGE or now - self._reported_at < _REPORT_EVERY:
             return
-        self.returned(connection, now - since)
+        self.on_return(connection, now - since)
         with self._lock:
-            self._told_at, self._away_since = now, None
+            self._reported_at, self._outage_since = now, None
 
     def _end_lost(self, connection: WatchedConnection, pids: list[int]) -> None:
-        """See to it that what was lost is not done later; behind a pooler nobody can tell who would do it."""
+        """Cancel lost statements, so that none is executed later; behind a pooler their processes are not known."""
         if not pids:
             return
         driver.rows(connection, queries.load("outages")["end_lost"], {"pids": pids})
@@ -154,10 +154,10 @@ class Pool:
                 )
             time.sleep(_FIRST_PAUSE)
 
-    def connected(self) -> WatchedConnection:
-        """A new connection, told what this store wants of it."""
-        connection = driver.connect(self.address, again=self._met)
-        words = []
+    def open_connection(self) -> WatchedConnection:
+        """Open a connection with this store's settings."""
+        connection = driver.connect(self.address, again=self._was_connected)
+        settings = []
         if connection.pooled:
             if self._durability == "strict":
                 connection.close()
@@ -167,39 +167,39 @@ class Pool:
                 )
         else:
             if self.isolation != "read committed":
-                words.append("SET default_transaction_isolation = 'read committed'")
+                settings.append("SET default_transaction_isolation = 'read committed'")
             if self._durability in ("fast", "strict"):
-                words.append(f"SET synchronous_commit = {'off' if self._durability == 'fast' else 'on'}")
-        if words:
+                settings.append(f"SET synchronous_commit = {'off' if self._durability == 'fast' else 'on'}")
+        if settings:
             try:
-                connection.execute("; ".join(words).encode())
+                connection.execute("; ".join(settings).encode())
             except driver.module().Error as error:
                 connection.close()
                 raise driver.unreachable(self.address, error) from None
-        self._met = True
+        self._was_connected = True
         return connection
 
     @property
     def is_full(self) -> bool:
         """Whether all connections are in use."""
-        return self.room.is_full
+        return self.checkout.is_full
 
     def drain(self) -> None:
-        """Let go of what is idle: new connections are told what these were not."""
-        self.room.drain()
+        """Close the idle connections: new ones get the settings that these lack."""
+        self.checkout.drain()
 
     def close(self) -> None:
-        """Let go of all connections; what is in the middle of a verb is let go of at its end."""
+        """Close all connections; one that is in use is closed when its thread returns it."""
         self._closed = True
-        self.room.close()
+        self.checkout.close()
 
     def __del__(self) -> None:
         if not self._closed:
             self.close()
 
 
-class _Held:
-    """A connection for one thread; errors of the driver come out as what they mean."""
+class _Lent:
+    """A connection lent to one thread; errors of the driver are translated on exit."""
 
     __slots__ = ("_connection", "_pool", "_urgent")
 
@@ -208,7 +208,7 @@ class _Held:
         self._urgent = urgent
 
     def __enter__(self) -> WatchedConnection:
-        self._connection = self._pool.room.take(urgent=self._urgent)
+        self._connection = self._pool.checkout.take(urgent=self._urgent)
         return self._connection
 
     def __exit__(
@@ -217,18 +217,18 @@ class _Held:
         pool = self._pool
         try:
             if isinstance(error, driver.module().Error):
-                told = driver.meaning(error, self._connection, pool.address)
-                raise (told if told is not None else _Again(str(error))) from None
+                meant = driver.meaning(error, self._connection, pool.address)
+                raise (meant if meant is not None else _Again(str(error))) from None
         finally:
-            pool.room.back(self._connection)
+            pool.checkout.back(self._connection)
 
 
 class _Again(Exception):
-    """Nothing was done, and it may be tried again at once."""
+    """Nothing was done, and it may be retried at once."""
 
 
-class Trouble:
-    """How long a verb has been trying."""
+class Attempts:
+    """How long and how often one request has been tried."""
 
     __slots__ = ("_pause", "_tries", "began", "end", "is_lost", "pids")
 
@@ -236,13 +236,13 @@ class Trouble:
         self.began = time.monotonic()
         self.is_lost = False
         self.pids: list[int] = []
-        """The processes of the server that may still do what was said on connections that broke."""
+        """The server's processes that may still execute a statement of a broken connection."""
         self.end: float | None = None
         self._pause = _FIRST_PAUSE
         self._tries = 0
 
-    def met(self, address: Address, error: Lost | None) -> None:
-        """Wait a little, or give up."""
+    def pause(self, address: Address, error: Lost | None) -> None:
+        """Sleep before the next attempt, or raise `Unavailable` after `PATIENCE` seconds."""
         now = time.monotonic()
         if error is not None:
             self.is_lost = True
@@ -255,12 +255,12 @@ class Trouble:
                 f"PostgreSQL at {address.where} went away{'' if error is None else f': {error}'}",
                 hint="it is tried again with the next command; nothing that was acknowledged is lost",
             )
-        # At random: all who were connected have lost it in the same moment, and must not come back in the same one.
+        # At random: all clients lost the server at the same moment, and must not return at the same one.
         time.sleep(self._pause * (0.5 + ids.chance(8) / 256))
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
-    def again(self, error: _Again) -> None:
-        """Once more, unless that was often enough."""
+    def count(self, error: _Again) -> None:
+        """Count a retry; raise `Unavailable` after `_TRIES` of them."""
         self._tries += 1
         if self._tries >= _TRIES:
             raise Unavailable(f"too much happens at once: {error}", hint="try again")
@@ -272,7 +272,7 @@ def _rows(connection: Connection[Any], statement: str, values: dict[str, Any], p
 
 
 class Bound:
-    """One connection of the caller's own: nothing is tried again on it, because only the caller can begin anew."""
+    """The caller's own connection: nothing is retried on it, because only the caller can restart its transaction."""
 
     is_full = False
 
@@ -282,7 +282,7 @@ class Bound:
                 f"conn= must be a psycopg connection, not {type(connection).__name__}",
                 hint="make one with psycopg.connect",
             )
-        if connection.pgconn.pipeline_status:  # which gives answers later, and cannot COPY
+        if connection.pgconn.pipeline_status:  # a pipeline returns answers later, and cannot COPY
             raise Invalid("conn= is in a pipeline", hint="say it before or after 'with conn.pipeline()'")
         self.address = address
         self._connection = connection
@@ -297,7 +297,7 @@ class Bound:
         *,
         urgent: bool = False,
     ) -> Rows:
-        """The statement's rows."""
+        """Run a statement and return its rows."""
         rows: Rows = self.attempt(
             lambda connection: _rows(connection, statement, values, prepare), recover, urgent=urgent
         )
@@ -306,17 +306,17 @@ class Bound:
     def attempt(
         self,
         once: Callable[[Any], Any],
-        recover: Callable[[Any], Any] | None = None,  # noqa: ARG002  nothing is tried again
+        recover: Callable[[Any], Any] | None = None,  # noqa: ARG002  nothing is retried
         *,
-        urgent: bool = False,  # noqa: ARG002  nobody else wants it
+        urgent: bool = False,  # noqa: ARG002  there is no queue
     ) -> Any:
-        """What `once` gives; others hear of it when the transaction commits, however long that takes."""
+        """Call `once` with the connection; the commit notifies the sleepers, however late it comes."""
         done = once(self._connection)
         self._connection.execute("SELECT pg_notify(%s, '')", (self._channel,))
         return done
 
     def drain(self) -> None:
-        """Nothing here is idle."""
+        """Do nothing: no connection here is idle."""
 
     def close(self) -> None:
-        """The connection is the caller's."""
+        """Do nothing: the connection is the caller's."""

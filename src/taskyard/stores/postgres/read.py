@@ -1,4 +1,4 @@
-"""Reading: one task, many, and how many."""
+"""Reading one task, many, and counts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """Looks at one store."""
+    """Reads from one store."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def stand(self, id: str) -> Standing:
-        """Where the one task that fits this pattern stands now."""
+        """Return where the one task that matches this pattern stands now."""
         context = self._context
         whole = context.named(id)
         found = context.run("read", "stand", place(whole))
@@ -39,7 +39,7 @@ class Reader:
         return standing
 
     def get(self, id: str) -> Report:
-        """All about the one task that fits this pattern."""
+        """Return everything about the one task that matches this pattern."""
         found = self._context.run("read", "get", place(self._context.named(id)))
         if not found:
             raise task_names.unknown(id)
@@ -48,7 +48,7 @@ class Reader:
         return report
 
     def _draft(self, task: Task) -> Draft | None:
-        """What was asked for when the task was added or last edited; None if it has moved since."""
+        """Return what was asked for when the task was added or last edited; None if it has moved since."""
         found = self._context.run("read", "stand", place(task.id))
         if not found or (task.state, task.fence) != (found[0][4], found[0][5]):
             return None
@@ -59,17 +59,17 @@ class Reader:
         return draft
 
     def tasks(self, connection: Connection[Any], wanted: list[str]) -> dict[str, Task]:
-        """The tasks of these whole ids that are there, on this connection, with one statement."""
+        """Return those of these whole ids' tasks that exist, with one statement on this connection."""
         found = self._context.on(connection, "read", "tasks", {"ids": wanted}) if wanted else []
         return {row[0]: rows.task(row, self._context.policy) for row in found}
 
     def held(self, worker: str) -> list[Standing]:
-        """Every claim that a worker of this name holds, oldest task first."""
+        """Return every claim that a worker of this name holds, oldest task first."""
         found = self._context.run("read", "held", {"worker": worker})
         return [rows.standing(row, self._context.policy) for row in found]
 
     def find(self, query: Query) -> tuple[list[Task], str | None]:
-        """One page of tasks, oldest first, and the cursor of the next."""
+        """Return one page of tasks, oldest first, and the cursor of the next page."""
         if query.dropped_as is not None:
             return [self.get(id).task for id in self._dropped_as(query.dropped_as)], None
         states = frozenset(State) if query.states is None else query.states
@@ -83,29 +83,32 @@ class Reader:
             "limit": query.limit + 1,
         }
         found = self._context.run("read", "find", values)
-        page = [_line(row) for row in found[: query.limit]]
+        page = [_compact_task(row) for row in found[: query.limit]]
         return page, page[-1].id if len(found) > query.limit else None
 
     def _dropped_as(self, name: str) -> list[str]:
-        """The tasks that were dropped under this name; else those under one that ends so after an agent's own word and `_`."""
-        said = compact(name)
-        found = self._context.run("read", "dropped_under", {"name": said, "tail": compact(f"_{name}")[1:]})
-        exact = [id for id, own in found if own == said]
+        """Return the tasks that were dropped under this name.
+
+        If there is none, return those whose name ends in `_` and this name: an agent's own prefix may stand before it.
+        """
+        wanted = compact(name)
+        found = self._context.run("read", "dropped_under", {"name": wanted, "tail": compact(f"_{name}")[1:]})
+        exact = [id for id, own in found if own == wanted]
         return exact or [id for id, _ in found]
 
     def shorten(self, wanted: Sequence[str]) -> list[str]:
-        """For each id its short name, by a look into the ids' own segments."""
+        """Return each id's short name, by a look at the ids of the same segments."""
         return ids.shorten(wanted, self._context.alike(wanted)) if wanted else []
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Tasks by kind and state."""
+        """Return the number of tasks by kind and state."""
         counted: dict[str, dict[str, int]] = {}
         for kind, state, number in self._context.run("read", "counts"):
             counted.setdefault(kind, {})[state] = number
         return counted
 
 
-def _line(row: tuple[Any, ...]) -> Task:
+def _compact_task(row: tuple[Any, ...]) -> Task:
     id, kind, title, state, priority, worker, mission, assignee, fence = row
     return Task(
         id=id,

@@ -1,4 +1,4 @@
-"""From rows to records: the columns are in the order in which every statement names them."""
+"""Turns rows into records; every statement names the columns in the same order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     Row = tuple[Any, ...]
 
-_STATES = {str(state): state for state in State}  # looked up: to call an enum takes five times as long
+_STATES = {str(state): state for state in State}  # a lookup: calling the enum takes five times as long
 WIDE = 27  # columns of a whole task
 
 
 def standing(row: Row, policy: Policy) -> Standing:
-    """Where a task stands, from the first columns of any row about it."""
+    """Make a standing from the first columns of any row about a task."""
     id, kind, priority, assignee, state, fence, errors, crashes, most, own_lease, worker, nonce, lease = row[:13]
     attempts = policy.max_attempts if most is None else most
     return Standing(
@@ -31,7 +31,7 @@ def standing(row: Row, policy: Policy) -> Standing:
 
 
 def task(row: Row, policy: Policy) -> Task:
-    """The whole task, from a wide row."""
+    """Make a whole task from a wide row."""
     (
         id, kind, priority, assignee, state, fence, errors, crashes, most, _, worker, _, _, lease_ends, progress, due, uses, _,
         title, mission, key, after, verify, not_before, data, error, result,
@@ -66,7 +66,7 @@ _VERIFY = 22  # the column of a wide row that names a task's check
 
 
 class Won(Grant):
-    """A claim that was won, from a wide row; its task is made when it is first asked for."""
+    """A claim that was won, from a wide row; its task is made when it is first used."""
 
     __slots__ = ("_policy", "_row", "_task")
 
@@ -87,7 +87,7 @@ class Won(Grant):
 
 
 def report(row: Row, policy: Policy) -> Report:
-    """All about a task, from a wide row and the records behind it."""
+    """Make a report from a wide row and the records at its end."""
     id, fence, worker, nonce = row[0], row[5], row[10], row[11]
     history: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
@@ -95,17 +95,17 @@ def report(row: Row, policy: Policy) -> Report:
     whole = task(row, policy)
     for sort, of, by_nonce, holder, at, outcome, content, result in row[WIDE + 1] or ():
         claim = {"claim": f"{id}.{of}.{by_nonce}", "fence": of, "worker": holder}
-        said = None if content is None else json.loads(content)
-        told = {"at": times.rfc3339(at)}
+        text = None if content is None else json.loads(content)
+        moment = {"at": times.rfc3339(at)}
         if sort == "name":
-            whole.dropped_as = said
+            whole.dropped_as = text
         elif sort == "outcome":
-            history.append({**claim, "outcome": outcome, "reason": said, **told, "workdir": None})
+            history.append({**claim, "outcome": outcome, "reason": text, **moment, "workdir": None})
         elif sort == "note":
-            notes.append({**claim, "text": said, **told})
+            notes.append({**claim, "text": text, **moment})
         else:
             kept = None if result is None else json.loads(result)
-            stale.append({**claim, "outcome": outcome, "result": kept, "reason": said, **told})
+            stale.append({**claim, "outcome": outcome, "result": kept, "reason": text, **moment})
     if row[4] == "done":
         claim = {"claim": f"{id}.{fence}.{nonce}", "fence": fence, "worker": worker}
         history.append({**claim, "outcome": "done", "reason": None, "at": times.rfc3339(row[17]), "workdir": None})

@@ -1,4 +1,4 @@
-"""The schema in a database: numbered migrations, run once each, and projects in it."""
+"""The schema in a database: numbered migrations, each run once, and the projects in it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 _OLDEST_CLIENT = "-- min_client: "
 CLIENT = 9
-"""The number of the schema that this version was written for."""
-_LOCK_PATIENCE = "300ms"  # for one lock: whoever wants the table meanwhile has to queue behind it
-_PATIENCE = 60.0  # seconds of trying
+"""The schema number that this version was written for."""
+_LOCK_PATIENCE = "300ms"  # for one lock: every other client of the table queues behind the attempt
+_PATIENCE = 60.0  # seconds until the migration gives up
 _CLASHES = 4
-_PAUSE = 1.0  # seconds between two tries, in which the others go on
+_PAUSE = 1.0  # seconds between two attempts, in which other clients go on
 
 
 class Migration:
-    """One numbered step: its file, and the oldest client that can go on when it is made."""
+    """One numbered step: its file, and the oldest client that can work with the result."""
 
     __slots__ = ("min_client", "name", "statements", "version")
 
@@ -39,8 +39,8 @@ class Migration:
         self.statements = text
 
 
-class Greeting:
-    """What the database says of a project."""
+class ProjectRow:
+    """What the database holds about a project."""
 
     __slots__ = ("epoch", "isolation", "now", "project", "settings")
 
@@ -53,7 +53,7 @@ class Greeting:
 
 
 def known() -> list[Migration]:
-    """Every migration that this version has, in their order."""
+    """Return every migration that this version has, in order."""
     found = []
     for name in sorted(os.listdir(_FOLDER)):
         if name.endswith(".sql"):
@@ -62,25 +62,25 @@ def known() -> list[Migration]:
     return found
 
 
-def greet(connection: Connection[Any], address: Address) -> Greeting:
-    """The project as it is; `Unavailable` if it is not there, or kept in a way that this version does not know."""
+def read_project(connection: Connection[Any], address: Address) -> ProjectRow:
+    """Read the project; raise `Unavailable` if it is missing, or its schema does not fit this version."""
     psycopg = driver.module()
     try:
-        row = connection.execute(queries.load("schema")["greet"], {"name": address.project}).fetchone()
+        row = connection.execute(queries.load("schema")["read_project"], {"name": address.project}).fetchone()
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
         raise driver.missing(address) from None
-    assert row is not None  # an aggregate always gives one
+    assert row is not None  # an aggregate always returns a row
     version, min_client = row[5], row[6]
     if version is None:
         raise driver.missing(address)
-    _fit(version, min_client, address)
+    _check_version(version, min_client, address)
     if row[0] is None:
         raise driver.missing(address)
-    return Greeting(row)
+    return ProjectRow(row)
 
 
-def _fit(version: int, min_client: int, address: Address) -> None:
-    """Refuse a schema that this version cannot work with."""
+def _check_version(version: int, min_client: int, address: Address) -> None:
+    """Raise `Unavailable` for a schema that this version cannot work with."""
     if version < CLIENT:
         raise Unavailable(
             f"the schema in {address.where} is number {version}, and this version needs {CLIENT}",
@@ -94,23 +94,23 @@ def _fit(version: int, min_client: int, address: Address) -> None:
 
 
 def make(url: str) -> bool:
-    """Make the schema, if there is none, and the project in it; whether the project is new."""
+    """Make the schema, if there is none, and the project in it; return whether the project is new."""
     address = Address(url)
     with driver.connect(address) as connection:
         try:
             if not _applied(connection):
                 migrate_on(connection, address)
             applied = _applied(connection)
-            _fit(max(applied), max(applied.values()), address)
+            _check_version(max(applied), max(applied.values()), address)
             made = _make_project(connection, address)
-            greet(connection, address)
+            read_project(connection, address)
         except driver.module().Error as error:
             raise driver.refusal(error, connection, address) from None
     return made
 
 
 def _make_project(connection: Connection[Any], address: Address) -> bool:
-    """Whether the project is new; one that is there needs no right to make any."""
+    """Return whether the project is new; an existing one needs no right to make projects."""
     statements, values = queries.load("schema"), {"name": address.project, "settings": "{}"}
     if connection.execute(statements["has_project"], values).fetchone() is not None:
         return False
@@ -124,9 +124,9 @@ def _make_project(connection: Connection[Any], address: Address) -> bool:
 
 
 def migrate(url: str, *, check: bool = False, new_epoch: bool = False) -> dict[str, Any]:
-    """Run what is pending, or with `check` only tell: the schema's number, and which migrations were or would be run.
+    """Run the pending migrations, or list them with `check`; return the schema's number and their names.
 
-    With `new_epoch`, no handle from before is good for anything any more.
+    With `new_epoch`, every handle from before becomes invalid.
     """
     address = Address(url)
     with driver.connect(address) as connection:
@@ -134,20 +134,20 @@ def migrate(url: str, *, check: bool = False, new_epoch: bool = False) -> dict[s
             pending = _pending(connection) if check else migrate_on(connection, address)
             applied = _applied(connection)
             version = max(applied, default=0)
-            _fit(max(version, CLIENT), max(applied.values(), default=0), address)
+            _check_version(max(version, CLIENT), max(applied.values(), default=0), address)
             if new_epoch and not check:
                 with connection.transaction():
                     connection.execute("LOCK TABLE taskyard.task, taskyard.ended IN EXCLUSIVE MODE")
                     connection.execute(queries.load("schema")["new_epoch"])
         except driver.module().Error as error:
             raise driver.refusal(error, connection, address) from None
-    told: dict[str, Any] = {"version": version, "known": CLIENT}
-    told["pending" if check else "applied"] = [one.name for one in pending]
-    return {**told, "new_epoch": True} if new_epoch else told
+    summary: dict[str, Any] = {"version": version, "known": CLIENT}
+    summary["pending" if check else "applied"] = [one.name for one in pending]
+    return {**summary, "new_epoch": True} if new_epoch else summary
 
 
 def migrate_on(connection: Connection[Any], address: Address) -> list[Migration]:
-    """Run what is pending in one transaction, one caller at a time, however busy the tables are; nobody has to queue for long."""
+    """Run the pending migrations in one transaction, one caller at a time; retry while the tables are busy."""
     errors = driver.module().errors
     end = time.monotonic() + _PATIENCE
     clashes = 0
@@ -162,7 +162,7 @@ def migrate_on(connection: Connection[Any], address: Address) -> list[Migration]
                     hint="nothing was changed; try again, or look in pg_stat_activity for a transaction that is left open",
                 ) from None
         except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateFunction):
-            clashes += 1  # somebody makes the same schema at once, with a version that knows another lock
+            clashes += 1  # another client makes the same schema, with a version that uses another lock
             if clashes == _CLASHES:
                 raise
         time.sleep(_PAUSE * (0.5 + ids.chance(8) / 256))
@@ -173,7 +173,7 @@ def _run_pending(connection: Connection[Any]) -> list[Migration]:
     connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'".encode())
     connection.execute(statements["lock"])
     if not _applied(connection):
-        connection.execute(statements["make_ledger"])
+        connection.execute(statements["make_migrations"])
     pending = _pending(connection)
     for one in pending:
         connection.execute(one.statements.encode())
@@ -188,9 +188,9 @@ def _pending(connection: Connection[Any]) -> list[Migration]:
 
 
 def _applied(connection: Connection[Any]) -> dict[int, int]:
-    """The migrations that were run, each with the oldest client that can go on after it."""
+    """Return the migrations that were run, each with the oldest client that can work with the result."""
     statements = queries.load("schema")
-    row = connection.execute(statements["ledger"]).fetchone()
+    row = connection.execute(statements["has_migrations"]).fetchone()
     if row is None or not row[0]:
         return {}
     return dict(connection.execute(statements["applied"]).fetchall())

@@ -1,4 +1,4 @@
-"""Scratch projects whose run was killed: found by their mark, seen to be dead by a lock that nobody holds, and removed."""
+"""Removes scratch projects whose run was killed: marked as scratch, and with a free lock."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.address import Address
 
 MARK = "scratch"
-"""The setting that says of a project that it is to be thrown away: its own name, so that no copy of it is meant as well."""
+"""The setting that marks a scratch project. Its value is the project's own name, so that no copy of it counts as one."""
 _PATIENCE = 5.0  # seconds in which a run that lost its connection takes its lock again
 _LOOK = 0.25
 _PARTS = ("task", "body", "ended", "record", "event", "key", "need", "used", "token", "heartbeat", "the_project")
 
 
 def clear(connection: Connection[Any]) -> list[str]:
-    """Remove every scratch project in this database whose run is dead; their names."""
-    found = {project: _seen(connection, project) for project, _ in _marked(connection)}
+    """Remove every scratch project in this database whose run is dead; return their names."""
+    found = {project: _liveness(connection, project) for project, _ in _marked(connection)}
     suspects = {project: last for project, (lives, last) in found.items() if not lives}
     end = time.monotonic() + _PATIENCE
     while suspects and time.monotonic() < end:
         time.sleep(_LOOK)
-        suspects = {project: last for project, last in suspects.items() if _seen(connection, project) == (False, last)}
+        suspects = {
+            project: last for project, last in suspects.items() if _liveness(connection, project) == (False, last)
+        }
     removed = []
     for project, name in _marked(connection):
         if project in suspects and _removed(connection, name, project):
@@ -38,12 +40,12 @@ def clear(connection: Connection[Any]) -> list[str]:
 
 
 def lives(connection: Connection[Any], project: int) -> bool:
-    """Whether a run is seen to live in this project."""
-    return _seen(connection, project)[0]
+    """Whether a run holds this project's lock."""
+    return _liveness(connection, project)[0]
 
 
 def remove(address: Address) -> None:
-    """Let the scratch project go, with all that is in it; nobody is at work there any more."""
+    """Remove the scratch project with all its rows; its own run must have ended."""
     with driver.connect(address) as connection:
         try:
             _removed(connection, address.project)
@@ -52,7 +54,7 @@ def remove(address: Address) -> None:
 
 
 def _marked(connection: Connection[Any]) -> list[tuple[int, str]]:
-    """The projects that say of themselves that they are scratch; what a user made never does."""
+    """Return the projects with the scratch mark; no project made by a user has it."""
     found = []
     for project, name, settings in driver.rows(connection, queries.load("scratch")["candidates"], {}):
         try:
@@ -64,17 +66,17 @@ def _marked(connection: Connection[Any]) -> list[tuple[int, str]]:
     return found
 
 
-def _seen(connection: Connection[Any], project: int) -> tuple[bool, Any]:
-    """Whether its run holds its lock, and what happened last in it."""
-    [(lives, last)] = driver.rows(connection, queries.load("scratch")["seen"], {"project": project})
+def _liveness(connection: Connection[Any], project: int) -> tuple[bool, Any]:
+    """Return whether the run holds its lock, and the number of its last event."""
+    [(lives, last)] = driver.rows(connection, queries.load("scratch")["liveness"], {"project": project})
     return lives, last
 
 
 def _removed(connection: Connection[Any], name: str, dead: int | None = None) -> bool:
-    """Whether it is gone: one that is taken for `dead` only if nobody lives there in this very moment."""
+    """Return whether the project was removed; with `dead`, only if its lock is free at this moment."""
     statements = queries.load("scratch")
     with connection.transaction():
-        if dead is not None and driver.rows(connection, statements["bury"], {"project": dead}) != [(True,)]:
+        if dead is not None and driver.rows(connection, statements["lock_dead"], {"project": dead}) != [(True,)]:
             return False
         for part in _PARTS:
             driver.rows(connection, statements[part], {"name": name})

@@ -1,4 +1,4 @@
-"""A scratch project scratch another one: in the same database, under a name that says what it is."""
+"""Makes a scratch project for a trial, in the same database as the project that it is named after."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _DIGITS = 8
-_NAME_MOST = 40  # characters of the project's own name in that of its neighbour
-_SEEN_EVERY = 1.0  # seconds
+_NAME_MOST = 40  # characters of the original project's name in the scratch project's name
+_CHECK_EVERY = 1.0  # seconds between two checks
 
 
 def make(url: str, settings: Mapping[str, object]) -> Scratch:
-    """Make one scratch the project of this URL, which must be there; what belongs to the trial is in a local folder."""
+    """Make a scratch project for the project of this URL, which must exist; the trial's files are in a local folder."""
     address = Address(url)
     word = f"torture-{ids.base32(ids.chance(5 * _DIGITS), _DIGITS)}"
     scratch = Address(address.beside(f"{address.project[:_NAME_MOST]}-{word}"))
-    presence = Presence(scratch)
+    lock = SessionLock(scratch)
     with driver.connect(address) as connection:
         try:
-            schema.greet(connection, address)
+            schema.read_project(connection, address)
             cleared = scratch_cleanup.clear(connection)
-            _make(connection, scratch, settings, presence)
+            _make(connection, scratch, settings, lock)
         except driver.module().Error as error:
             raise driver.refusal(error, connection, address) from None
     try:
-        folder, end = _folder(word)
+        folder, unlock = _folder(word)
     except OSError as error:
         scratch_cleanup.remove(scratch)
         raise Unavailable(f"no folder can be made for the history: {error.strerror}", hint="set $TMPDIR") from None
 
     def keep() -> None:
-        presence.end()
-        end()
+        lock.keep_project()
+        unlock()
 
     def remove() -> None:
         scratch_cleanup.remove(scratch)
-        presence.close()
+        lock.close()
 
     return Scratch(
         scratch.url,
@@ -58,15 +58,15 @@ def make(url: str, settings: Mapping[str, object]) -> Scratch:
         None,
         prompt_log=True,
         label=scratch.label,
-        hold=presence.see,
+        hold=lock.refresh,
         keep=keep,
         remove=remove,
         cleared=[*cleared, *_clear_folders(folder)],
     )
 
 
-def _make(connection: Connection[Any], scratch: Address, settings: Mapping[str, object], presence: Presence) -> None:
-    """Make the project; nobody sees it before its run is seen to live."""
+def _make(connection: Connection[Any], scratch: Address, settings: Mapping[str, object], lock: SessionLock) -> None:
+    """Make the project; it becomes visible together with the lock that shows that its run lives."""
     with connection.transaction():
         try:
             values = {"name": scratch.project, "settings": json.dumps(settings)}
@@ -76,49 +76,49 @@ def _make(connection: Connection[Any], scratch: Address, settings: Mapping[str, 
                 f"this role cannot make a project in {scratch.where}",
                 hint="torture makes one of its own: name the yard with a role that owns the schema",
             ) from None
-        presence.begin(project)
+        lock.take(project)
         if scratch_cleanup.lives(connection, project):
             driver.rows(connection, queries.load("scratch")["mark"], {"project": project, "mark": scratch_cleanup.MARK})
 
 
-class Presence:
-    """That the run of a scratch project lives: a lock of a session, which ends with the last process that has its socket."""
+class SessionLock:
+    """Shows that the run of a scratch project lives, by a session lock that ends with the last process that has its socket."""
 
     def __init__(self, address: Address) -> None:
         self._where = address.listen or (None if address.pooler == "transaction" else address.conninfo)
-        """How to connect; None behind a pooler, which gives sessions to others: there nobody can tell."""
+        """How to connect; None behind a pooler, which gives sessions to others: there the lock means nothing."""
         self._address = address
         self._project = 0
-        self._line: Connection[Any] | None = None
+        self._connection: Connection[Any] | None = None
         self._due = 0.0
 
-    def begin(self, project: int) -> None:
-        """From here on the run of this project is seen to live."""
+    def take(self, project: int) -> None:
+        """Take the lock that shows that the run of this project lives."""
         self._project = project
         if self._where is not None:
-            line = driver.connect(self._address, self._where, again=True)
-            if line.pooled:
-                line.close()
+            connection = driver.connect(self._address, self._where, again=True)
+            if connection.pooled:
+                connection.close()
                 self._where = None
                 return
-            self._line = line
-            driver.rows(self._line, queries.load("scratch")["live"], {"project": project})
+            self._connection = connection
+            driver.rows(self._connection, queries.load("scratch")["hold"], {"project": project})
 
-    def see(self) -> None:
-        """Begin anew where the connection broke; said all the time, it looks now and then."""
+    def refresh(self) -> None:
+        """Take the lock again if the connection broke; the run calls this often, and it checks once in `_CHECK_EVERY` seconds."""
         if self._project == 0 or self._where is None or time.monotonic() < self._due:
             return
         try:
-            if self._line is None:
-                self.begin(self._project)
+            if self._connection is None:
+                self.take(self._project)
             else:
-                driver.rows(self._line, "SELECT 1", {})
+                driver.rows(self._connection, "SELECT 1", {})
         except (TaskyardError, driver.module().Error):
             self.close()
-        self._due = time.monotonic() + _SEEN_EVERY
+        self._due = time.monotonic() + _CHECK_EVERY
 
-    def end(self) -> None:
-        """The run has ended and its project is to stay: it is nobody's to remove any more."""
+    def keep_project(self) -> None:
+        """Remove the scratch mark, so that the project stays after its run has ended."""
         try:
             with driver.connect(self._address) as connection:
                 driver.rows(
@@ -127,26 +127,26 @@ class Presence:
                     {"project": self._project, "mark": scratch_cleanup.MARK},
                 )
         except (TaskyardError, driver.module().Error):
-            pass  # out of reach: that is what broke the run off, and is told as such
+            pass  # out of reach: that is what ended the run, and the run reports it
         self.close()
 
     def close(self) -> None:
-        """Let go."""
-        if self._line is not None:
-            self._line.close()
-        self._line = None
+        """Close the connection, and so release the lock."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
 
 def _folder(word: str) -> tuple[str, Any]:
-    """A new folder for what the processes write down, and what ends its run."""
+    """Make a folder for the files of the trial; return it with the function that unlocks it."""
     import tempfile
 
     folder = tempfile.mkdtemp(prefix=f"taskyard-{word}-")
-    return folder, run_lock.keep(folder)
+    return folder, run_lock.lock(folder)
 
 
 def _clear_folders(own: str) -> list[str]:
-    """Remove what runs that were killed on this machine have left in the place for temporary files."""
+    """Remove the folders of killed runs from this machine's temporary directory; return their names."""
     parent = os.path.dirname(own)
     others = [os.path.join(parent, name) for name in sorted(os.listdir(parent)) if name.startswith("taskyard-torture-")]
     return [folder for folder in run_lock.dead(others) if folder != own and run_lock.clear(folder)]

@@ -1,4 +1,4 @@
-"""Every other move: one guarded statement each, and a short transaction where other tasks wait for the one that moves."""
+"""All moves but claims: one guarded statement each, or a short transaction if other tasks wait for the one that moves."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Shifts:
         return bool(self._run(name, values))
 
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
-        """Which of these moves were made: dones with one statement, and what is due with one, as far as that can be."""
+        """Return which of these moves were made: dones by one statement, due tasks by another, the rest one by one."""
         if len(shifts) == 1:
             return [self._alone(*shifts[0], by)]
         made = [False] * len(shifts)
@@ -74,17 +74,17 @@ class Shifts:
         return made
 
     def _end_several(self, endings: list[tuple[Standing, Move, str]]) -> list[bool]:
-        """Which of these dones were made with one statement; the others are to be made alone."""
+        """Return which of these dones one statement made; the others have to be made one by one."""
         nonces = driver.words([standing.nonce for standing, _, _ in endings])
         results = driver.array([_result(move) for _, move, _ in endings])
         return self._together("done", endings, {"nonces": nonces, "results": results})
 
     def _wake_several(self, wakings: list[tuple[Standing, Move, str]]) -> list[bool]:
-        """Which of these were due and are in todo; one that is locked is left to the next sweep."""
+        """Return which of these due tasks are in todo now; a locked one is left to the next sweep."""
         return self._together("wake", wakings, {"to_fences": driver.words([move.fence for _, move, _ in wakings])})
 
     def _together(self, name: str, shifts: list[tuple[Standing, Move, str]], more: dict[str, Any]) -> list[bool]:
-        """Which of these moves were made with one statement."""
+        """Return which of these moves one statement made."""
         values = {
             "ages": driver.words([ids.age_key(standing.id) for standing, _, _ in shifts]),
             "ids": driver.words([standing.id for standing, _, _ in shifts]),
@@ -95,9 +95,9 @@ class Shifts:
         before: set[str] = set()
 
         def look(connection: Connection[Any]) -> None:
-            """What was made though its answer was lost; the rest is said again."""
+            """Collect the moves that were made though their answer was lost; the rest is sent again."""
             for shift in shifts:
-                if self._came_true(connection, self._values(*shift)) is not None:
+                if self._was_made(connection, self._values(*shift)) is not None:
                     before.add(shift[0].id)
 
         made = {row[0] for row in self._context.run("moves", name, values, look)} | before
@@ -105,12 +105,12 @@ class Shifts:
 
     def _run(self, name: str, values: dict[str, Any]) -> Rows:
         return self._context.pool.run(
-            self._statements[name], values, lambda connection: self._came_true(connection, values)
+            self._statements[name], values, lambda connection: self._was_made(connection, values)
         )
 
-    def _came_true(self, connection: Connection[Any], values: dict[str, Any]) -> Rows | None:
-        """Whether a move whose answer was lost was made."""
-        found = self._context.on(connection, "moves", "came_true", values)
+    def _was_made(self, connection: Connection[Any], values: dict[str, Any]) -> Rows | None:
+        """Return a row if a move was made whose answer was lost, else None."""
+        found = self._context.on(connection, "moves", "was_made", values)
         return [()] if found[0][0] else None
 
     def _values(self, standing: Standing, move: Move, by: str) -> dict[str, Any]:
@@ -133,42 +133,42 @@ class Shifts:
             "event": move.event,
             "by": by,
             "more": _details(move),
-            "tells_due": move.event in ("failed", "reaped"),
+            "logs_due": move.event in ("failed", "reaped"),
         }
 
     def _end_followed(self, standing: Standing, move: Move, by: str) -> bool:
-        """A done that others wait for: they are let go in the same transaction, if nothing else holds them up."""
+        """End a task that others wait for; in the same transaction, unblock those that wait for nothing else."""
         values = self._values(standing, move, by)
 
         def once(connection: Connection[Any]) -> bool:
             with connection.transaction():
-                if not driver.say(connection, self._statements["end"], values).fetchall():
+                if not driver.execute(connection, self._statements["end"], values).fetchall():
                     return False
-                told = {"id": standing.id, "by": by, "more": drafts.compact({"freed_by": standing.id})}
-                self._context.on(connection, "moves", "free_followers", told)
+                event = {"id": standing.id, "by": by, "more": drafts.compact({"freed_by": standing.id})}
+                self._context.on(connection, "moves", "free_followers", event)
                 return True
 
         made: bool = self._context.pool.attempt(
-            once, lambda connection: True if self._came_true(connection, values) is not None else None
+            once, lambda connection: True if self._was_made(connection, values) is not None else None
         )
         return made
 
     def _revive(self, standing: Standing, move: Move, values: dict[str, Any]) -> bool:
-        """Back from an ending; one that waits for others is blocked again, unless they were done meanwhile."""
+        """Move an ended task back; it is blocked again if the tasks before it are still not done."""
         if move.to is not State.BLOCKED:
             return bool(self._run("revive", values))
 
         def once(connection: Connection[Any]) -> bool:
             context = self._context
             with connection.transaction():
-                if not driver.say(connection, self._statements["revive"], values).fetchall():
+                if not driver.execute(connection, self._statements["revive"], values).fetchall():
                     return False
                 unmet = list(standing.unmet)
                 marks = {"ids": unmet, "ages": [ids.age_key(id) for id in unmet]}
                 context.on(connection, "moves", "lock_open", marks)
                 context.on(connection, "moves", "mark_followed", marks)
                 left = [row[0] for row in context.on(connection, "moves", "needs", {"id": standing.id})]
-                told = {
+                event = {
                     "id": standing.id,
                     "kind": standing.kind,
                     "fence": move.fence,
@@ -176,7 +176,7 @@ class Shifts:
                     "by": values["by"],
                 }
                 more = drafts.compact({"after": left or unmet})
-                context.on(connection, "moves", "tell", {**told, "event": "blocked", "more": more})
+                context.on(connection, "moves", "log_event", {**event, "event": "blocked", "more": more})
                 if not left:
                     freed = drafts.compact({"freed_by": unmet[-1]})
                     context.on(
@@ -185,12 +185,12 @@ class Shifts:
                 return True
 
         made: bool = self._context.pool.attempt(
-            once, lambda connection: True if self._came_true(connection, values) is not None else None
+            once, lambda connection: True if self._was_made(connection, values) is not None else None
         )
         return made
 
     def _rewrite(self, standing: Standing, draft: Draft, move: Move, by: str) -> bool:
-        """Make the task what the draft says, if it still stands exactly there."""
+        """Make the task what the draft describes, if it still stands exactly there."""
         values = {
             **self._values(standing, move, by),
             "title": draft.title,
@@ -205,7 +205,7 @@ class Shifts:
         return bool(self._run("edit", values))
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
-        """Tell that a verb came too late, and keep what it brought, once however often it comes."""
+        """Log that a verb came too late, and keep its output once, however often it comes."""
         values = {
             **place(handle.id),
             "fence": handle.fence,
@@ -222,7 +222,7 @@ class Shifts:
 
 
 def _details(move: Move) -> str | None:
-    """What an event says beyond who did what to which task, as JSON."""
+    """Return an event's further details as JSON."""
     details = move.details()
     return drafts.compact(details) if details else None
 

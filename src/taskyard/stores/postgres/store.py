@@ -1,6 +1,7 @@
 """The PostgreSQL store: one project in a database. This module only puts the parts together.
 
-`add` takes in, `claims` hands out, `shifts` moves, `read` and `log` read, `upkeep` does the janitor's side, `listener` wakes waiters.
+`add` adds tasks, `claims` claims, `shifts` makes all other moves, `read` and `log` read. `upkeep` is the janitor's part;
+`listener` wakes waiting threads.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ class PostgresStore:
     liveness = None  # a connection may end while its worker lives, and behind a pooler it is no worker's
 
     def __init__(self, url: str, durability: str | None = None) -> None:
-        self._put_together(Context(Address(url), durability))
+        self._assemble(Context(Address(url), durability))
         self._listener = Listener(self._context)
         self.wakeup = Wakeup(self._listener)
-        self.upkeep.before_turn = self._rest
+        self.upkeep.before_turn = self._stop_idle_listener
 
-    def _put_together(self, context: Context) -> None:
+    def _assemble(self, context: Context) -> None:
         self._context = context
         self.url = context.address.url
         self.label = context.address.label
@@ -59,91 +60,91 @@ class PostgresStore:
 
     @property
     def transactions(self) -> Self:
-        """It knows its users' connections."""
+        """Return this store: it can use a caller's connection."""
         return self
 
     def within(self, connection: Any) -> Self:
-        """The same project, on a connection of the caller's own: all of it happens when that commits, or none of it."""
+        """Return the same project on the caller's connection: its changes commit or roll back with the caller's."""
         bound = type(self).__new__(type(self))
-        bound._put_together(self._context.within(connection))
+        bound._assemble(self._context.within(connection))
         return bound
 
-    def _rest(self) -> None:
-        """Let go of the connection that waits, if no thread has waited for a while."""
+    def _stop_idle_listener(self) -> None:
+        """Close the listening connection, if no thread has waited for a while."""
         if self._listener.is_idle():
-            self.wakeup.rest()
+            self.wakeup.stop_listening()
 
-    # Putting work in, and handing it out
+    # Adding and claiming
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
-        """Keep new tasks, in this order; at the return all of them are there."""
+        """Store new tasks, in this order; all of them exist at the return."""
         return self._adder.add(drafts, by)
 
     def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
-        """Hand out the most urgent, oldest tasks that serve, or the one that is named, or held and taken over."""
+        """Claim the most urgent, oldest tasks that `want` allows, or the one that it names or takes over."""
         return self._claims.claim(want, nonces)
 
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
-        """Begin the lease anew and return its end, or None if the claim is over."""
+        """Restart the lease and return its end, or None if the claim is over."""
         return self._claims.renew(standing, progress, note)
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
-        """Which of these claims still hold their tasks; one statement."""
+        """Return which of these claims still hold their tasks; one statement."""
         return self._claims.holding(handles)
 
     def pause(self, kind: str | None, on: bool) -> None:
-        """Hand out no more tasks of this kind, or of any; or do so again."""
+        """Stop handing out tasks of this kind, or of any; or resume it."""
         if kind is None:
             self._context.run("upkeep", "pause_all", {"on": on})
         else:
             self._context.run("upkeep", "pause_kind", {"on": on, "kind": kind})
 
     def paused(self) -> tuple[bool, frozenset[str]]:
-        """Whether the whole yard is paused, and which kinds are."""
+        """Return whether the whole yard is paused, and which kinds are."""
         [(everything, kinds)] = self._context.run("upkeep", "paused")
         return everything, frozenset(kinds)
 
-    # Moving it
+    # Moving
 
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
-        """Which of these moves were made: many dones are one statement."""
+        """Return which of these moves were made: many dones are one statement."""
         return self._shifts.shift(shifts, by)
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Log that a verb came too late, and keep its output, if any, for a person to read."""
         self._shifts.refuse(handle, verb, move, by)
 
-    # Reading it
+    # Reading
 
     def stand(self, id: str) -> Standing:
-        """Where the one task that fits this pattern stands now."""
+        """Return where the one task that matches this pattern stands now."""
         return self._reader.stand(id)
 
     def held(self, worker: str) -> list[Standing]:
-        """Every claim that a worker of this name holds, oldest task first."""
+        """Return every claim that a worker of this name holds, oldest task first."""
         return self._reader.held(worker)
 
     def get(self, id: str) -> Report:
-        """All about the one task that fits this pattern."""
+        """Return everything about the one task that matches this pattern."""
         return self._reader.get(id)
 
     def find(self, query: Query) -> tuple[list[Task], str | None]:
-        """One page of tasks, oldest first, and the cursor of the next."""
+        """Return one page of tasks, oldest first, and the cursor of the next page."""
         return self._reader.find(query)
 
     def shorten(self, ids: Sequence[str]) -> list[str]:
-        """For each id its short name."""
+        """Return each id's short name."""
         return self._reader.shorten(ids)
 
     def counts(self) -> Counts:
-        """Tasks by kind and state, and the races for a task that this store has lost."""
+        """Return the number of tasks by kind and state, and the races for a task that this store has lost."""
         return Counts(self._reader.counts(), self._claims.lost_races)
 
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
-        """What happened, in order, and the cursor to go on from."""
+        """Return the events that match, in order, and the cursor to continue from."""
         return ([], self._log_reader.latest()) if trail.at_end else self._log_reader.events(trail)
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self.wakeup.close()
         self._context.pool.close()

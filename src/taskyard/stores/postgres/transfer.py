@@ -46,12 +46,12 @@ class PostgresPort:
     def _greet(self, make: bool) -> None:
         with self._told():
             try:
-                self._project = schema.greet(self._connection, self._address).project
+                self._project = schema.read_project(self._connection, self._address).project
             except Unavailable:
                 if not make:
                     raise
                 schema.make(self.url)  # not before it is missed: who may work in a project may not make one
-                self._project = schema.greet(self._connection, self._address).project
+                self._project = schema.read_project(self._connection, self._address).project
             facts = self._run("facts")[0]
             self.identity: object = ("postgresql", facts[6], self._project, facts[3])
             if self._is_source:

@@ -1,4 +1,4 @@
-"""The janitor's side: what is overdue, whose turn it is, partitions, and letting ended tasks go."""
+"""The janitor's part: overdue tasks, the turn to sweep, partitions, and pruning."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from taskyard.core.task import Standing
     from taskyard.stores.postgres.context import Context
 
-_MENDED_EVERY = 3600.0  # seconds between two looks at the partitions: each is good for twelve days
-_REFUSED_EVERY = 600.0  # the same after one in vain: whoever comes behind it waited for its lock as well
-_NEVER = 10**15  # milliseconds, or tasks: more than there are
+_MENDED_EVERY = 3600.0  # seconds between two looks at the partitions: each lasts for twelve days
+_REFUSED_EVERY = 600.0  # the same after a failed look: other clients queued behind its lock
+_NEVER = 10**15  # milliseconds, or tasks: more than there can be
 
 
 class Upkeep:
-    """Housekeeping of one store."""
+    """Upkeep of one store."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -34,7 +34,7 @@ class Upkeep:
         self._mend_at = 0.0
 
     def overdue(self, limit: int) -> list[Standing]:
-        """Claims whose lease is over and waiting tasks that are due."""
+        """Return claims whose lease is over and waiting tasks that are due."""
         found = self._context.run("upkeep", "overdue", {"limit": limit})
         if found[0][0]:
             self._context.took_over()
@@ -44,18 +44,18 @@ class Upkeep:
         return [rows.standing(row[2:], self._context.policy) for row in found if row[2] is not None]
 
     def alarm(self) -> float | None:
-        """Seconds until the next lease ends or the next task is due, as far as the last `overdue` saw."""
+        """Return the seconds until the next lease ends or the next task is due, as of the last `overdue`."""
         return None if self._alarm is None else max(0.0, self._alarm - time.monotonic())
 
     def turn(self, every: float) -> bool:
-        """Whether it is the caller's turn to sweep; never while all connections are in use, because a heartbeat may ask."""
+        """Whether it is the caller's turn to sweep; never while all connections are in use: the caller may send heartbeats."""
         self.before_turn()
         if self._context.pool.is_full:
             return False
         return bool(self._context.run("upkeep", "turn", {"every": round(every * 1000)}))
 
     def mend(self, by: str) -> int:  # noqa: ARG002  a transaction leaves nothing half done; there are only partitions
-        """Keep partitions ahead and none that is empty, and let go what the settings say is kept no longer: now and then."""
+        """Once in `_MENDED_EVERY` seconds, make and drop partitions and prune what the settings no longer keep."""
         now = time.monotonic()
         if now < self._mend_at:
             return 0
@@ -65,38 +65,38 @@ class Upkeep:
             try:
                 for number in duty():
                     changed += number
-            except Unavailable:  # locked for the moment, or not this role's: the others must not suffer for it
+            except Unavailable:  # locked for the moment, or not this role's: the other duties go on
                 self._mend_at = now + _REFUSED_EVERY
         return changed
 
     def _make_windows(self) -> Iterator[int]:
-        """Make what is missing, each partition in a transaction of its own."""
+        """Make missing partitions, each in a transaction of its own."""
         while made := self._context.run("upkeep", "make_windows")[0][0]:
             yield made
 
     def _drop_windows(self) -> Iterator[int]:
-        """Drop what is past and empty."""
+        """Drop old partitions that are empty."""
         yield self._context.run("upkeep", "drop_windows")[0][0]
 
     def _retain(self) -> Iterator[int]:
-        """Let go what the settings say is kept no longer."""
+        """Prune what the settings no longer keep."""
         kept = self._context.retention
         if kept.age is not None or kept.count is not None:
             yield self.prune(kept.age, kept.count, "", apply=True)["tasks"]
 
     def _forget(self) -> Iterator[int]:
-        """Let go of tokens and heartbeats that count no more."""
+        """Delete tokens and heartbeats that no longer count."""
         for name in ("forget_tokens", "forget_heartbeats"):
             self._context.run("upkeep", name)
         yield 0
 
     def audit(
         self,
-        by: str,  # noqa: ARG002  the seam's words
+        by: str,  # noqa: ARG002  part of the seam
         sweep: Callable[[], object] | None = None,
-        progress: Callable[[str], object] | None = None,  # noqa: ARG002  one statement knows of none
+        progress: Callable[[str], object] | None = None,  # noqa: ARG002  one statement reports no progress
     ) -> dict[str, Any]:
-        """Prove that every task is in one legal state; a sweep is all that could repair anything."""
+        """Prove that every task is in one legal state; a sweep is the only repair."""
         from taskyard.stores.postgres import fsck
 
         if sweep is not None:
@@ -104,7 +104,7 @@ class Upkeep:
         return fsck.audit(self._context)
 
     def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:  # noqa: ARG002
-        """Let ended tasks go that are too old or too many, or tell how many that would be."""
+        """Prune ended tasks that are too old or too many, or with `apply=False` count them."""
         context = self._context
         limits = {
             "age": _NEVER if age is None else round(age * 1000),
@@ -113,10 +113,10 @@ class Upkeep:
 
         def once(connection: Connection[Any]) -> dict[str, Any]:
             with connection.transaction():
-                context.on(connection, "upkeep", "choose_doomed", limits)
-                while context.on(connection, "upkeep", "spare_needed"):
+                context.on(connection, "upkeep", "choose_pruned", limits)
+                while context.on(connection, "upkeep", "keep_needed"):
                     pass
-                tasks, oldest, events = context.on(connection, "upkeep", "count_doomed", limits)[0]
+                tasks, oldest, events = context.on(connection, "upkeep", "count_pruned", limits)[0]
                 if apply:
                     for name in ("prune_ended", "prune_records", "prune_keys", "prune_needs"):
                         context.on(connection, "upkeep", name)
@@ -125,5 +125,5 @@ class Upkeep:
                 made = None if oldest is None else ids.created("0000" + oldest)
                 return {"tasks": tasks, "events": events, "oldest": made, "archives": [], "applied": apply}
 
-        told: dict[str, Any] = context.pool.attempt(once)
-        return told
+        summary: dict[str, Any] = context.pool.attempt(once)
+        return summary

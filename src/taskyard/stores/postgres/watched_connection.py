@@ -1,9 +1,9 @@
-"""A connection that nobody waits on for ever: a server that says nothing for a while is asked after on another one.
+"""A connection that does not wait for ever: if the server is silent, a second connection checks on it.
 
-A statement may take long, because it does much or waits for a lock, and then its server says so. A server that is frozen, or
-behind a network that was cut, says nothing at all: neither a broken socket nor a time limit of its own would ever tell. One
-thread looks after all that is waited for, and is there only while something is: to look between the driver's own steps would
-cost each statement three times what it takes. Imported with the driver, and not before.
+A statement may take long because it does much or waits for a lock; then its server process is visible to others. A
+server that is frozen, or behind a cut network, is just silent: neither the socket nor a server-side time limit reports
+it. One thread watches all waiting connections of this process, and runs only while there are any. To check between the
+driver's own steps would triple the cost of each statement. Imported together with the driver, and not before.
 """
 
 from __future__ import annotations
@@ -19,31 +19,30 @@ import psycopg
 from taskyard.core import forks
 from taskyard.stores.postgres import driver, queries
 
-SILENCE = 5.0  # seconds without an answer, after which it is asked whether the server is at work on what was said
-QUEUE = (
-    30.0  # the same behind a pooler that takes connections: it may have none to the server that is free, for a while
-)
-_RARELY = 60.0  # seconds between two such questions, at the most, while it is
-_PATIENCE = 4.0  # seconds that the answer to that question may take
-_LOOKS = 5  # in that time of silence
-_IDLE = 10  # looks in vain, after which nobody looks any more
+SILENCE = 5.0  # seconds without an answer, after which a second connection checks on the server
+# The same behind a pooler that accepts connections: for a while it may have no free connection to the server.
+QUEUE = 30.0
+_LONGEST_PAUSE = 60.0  # seconds between two checks, at the most, while the server works
+_CHECK_TIMEOUT = 4.0  # seconds that a check may take
+_ROUNDS = 5  # rounds of the watching thread in `SILENCE` seconds
+_IDLE_ROUNDS = 10  # rounds without a waiting connection, after which the thread ends
 
 
 class WatchedConnection(psycopg.Connection[Any]):
-    """A connection to PostgreSQL."""
+    """A connection to PostgreSQL whose waits end when the server is gone."""
 
-    again: tuple[str, dict[str, Any]] | None = None
-    """How to connect once more to ask after this one; None while it is made."""
+    reconnect: tuple[str, dict[str, Any]] | None = None
+    """How a second connection is opened to check on this one; None while this one is being opened."""
     pooled = False
-    """Whether the next transaction may run on another connection of the server, which knows nothing of this one's settings."""
+    """Whether the next transaction may run on another server connection, which has other settings."""
     pid: int | None = None
-    """The server's process that serves this connection; None behind a pooler, where nobody can tell."""
+    """The server process of this connection; None behind a pooler, where it is not known."""
     given_up: float | None = None
-    """After how many seconds of silence nobody waits on it any more."""
+    """The seconds of silence after which this connection was given up."""
 
     def wait(self, *given: Any, **named: Any) -> Any:
-        """What the driver's own gives; `OperationalError` where nobody is there any more to give it."""
-        if self.again is None:
+        """Wait as the driver does; raise `OperationalError` once the connection was given up."""
+        if self.reconnect is None:
             return super().wait(*given, **named)
         _watch.begin(self)
         try:
@@ -57,92 +56,93 @@ class WatchedConnection(psycopg.Connection[Any]):
             _watch.end(self)
 
     def give_up(self, waited: float) -> None:
-        """Have whoever waits on it wait no more; another thread may say so."""
+        """End the wait of another thread on this connection, by shutting its socket down."""
         self.given_up = waited
         try:
             with socket.socket(fileno=os.dup(self.pgconn.socket)) as wire:
                 wire.shutdown(socket.SHUT_RDWR)
         except (OSError, psycopg.Error):
-            return  # it has ended in this moment
+            return  # it has just been closed
 
     def is_served(self, waited: float) -> bool | None:
-        """Whether the server has a process for this connection; None if it answers nobody."""
-        assert self.again is not None
-        target, options = self.again
+        """Whether the server still has a process for this connection; None if the server does not answer."""
+        assert self.reconnect is not None
+        target, options = self.reconnect
         try:
             with psycopg.connect(target, autocommit=True, **options) as other:
                 if self.pid is None:
-                    return waited < QUEUE or bool(driver.asked(other, "SELECT 1", _PATIENCE))
+                    return waited < QUEUE or bool(driver.exchange(other, "SELECT 1", _CHECK_TIMEOUT))
                 if (other.info.host, other.info.port) != (self.info.host, self.info.port):
                     return False  # another server has taken over
-                return bool(driver.asked(other, queries.load("outages")["served"].format(pid=self.pid), _PATIENCE))
+                return bool(
+                    driver.exchange(other, queries.load("outages")["served"].format(pid=self.pid), _CHECK_TIMEOUT)
+                )
         except psycopg.OperationalError as error:
-            return (
-                True if "FATAL:" in str(error) else None
-            )  # too many connections, say: it is there, and may be at work
+            # A refusal, such as too many connections: the server is there, and may be at work.
+            return True if "FATAL:" in str(error) else None
 
 
 class Watch:
-    """Looks after all lines of this process that somebody waits on."""
+    """Watches all connections of this process on which a thread waits."""
 
     def __init__(self) -> None:
         self.renew()
         forks.renew_in_child(self)
 
     def renew(self) -> None:
-        """A forked child waits on none of its parent's lines, and has none of its threads."""
+        """Forget all connections: a forked child has none of its parent's threads."""
         self._waiting: dict[WatchedConnection, float] = {}
-        self._asked: dict[WatchedConnection, tuple[float, float]] = {}
-        """When to ask again after a line that takes long, and how long after the time before that is."""
+        self._next_checks: dict[WatchedConnection, tuple[float, float]] = {}
+        """For each slow connection: when to check again, and the pause before that check."""
         self._lock = threading.Lock()
-        self._looks = False
+        self._is_running = False
 
-    def begin(self, line: WatchedConnection) -> None:
-        """Somebody waits on this line from now on."""
-        self._waiting[line] = time.monotonic()
-        if not self._looks:
+    def begin(self, connection: WatchedConnection) -> None:
+        """Watch this connection from now on."""
+        self._waiting[connection] = time.monotonic()
+        if not self._is_running:
             with self._lock:
-                if not self._looks:
-                    self._looks = True
-                    threading.Thread(target=self._run, name="silence", daemon=True).start()
+                if not self._is_running:
+                    self._is_running = True
+                    threading.Thread(target=self._run, name="taskyard-watch", daemon=True).start()
 
-    def end(self, line: WatchedConnection) -> None:
-        """And no more."""
-        self._waiting.pop(line, None)
-        if self._asked:
-            self._asked.pop(line, None)
+    def end(self, connection: WatchedConnection) -> None:
+        """Stop watching this connection."""
+        self._waiting.pop(connection, None)
+        if self._next_checks:
+            self._next_checks.pop(connection, None)
 
     def _run(self) -> None:
         idle = 0
         while True:
-            time.sleep(SILENCE / _LOOKS)
+            time.sleep(SILENCE / _ROUNDS)
             self._look()
             idle = 0 if self._waiting else idle + 1
-            if idle < _IDLE:
+            if idle < _IDLE_ROUNDS:
                 continue
             with self._lock:
-                self._looks = False  # before the last look: whoever begins after it finds nobody, and starts another
+                self._is_running = False  # before the last look: a wait that begins after it starts another thread
                 if not self._waiting:
                     return
-                self._looks = True
+                self._is_running = True
 
     def _look(self) -> None:
         gone = set()
-        for line, since in list(self._waiting.items()):
-            due, pause = self._asked.get(line, (since + SILENCE, SILENCE))
+        for connection, since in list(self._waiting.items()):
+            due, pause = self._next_checks.get(connection, (since + SILENCE, SILENCE))
             if time.monotonic() < due:
                 continue
-            assert line.again is not None
-            target = line.again[0]
-            served = None if target in gone else line.is_served(time.monotonic() - since)
+            assert connection.reconnect is not None
+            target = connection.reconnect[0]
+            served = None if target in gone else connection.is_served(time.monotonic() - since)
             if served is None:
-                gone.add(target)  # for all that wait for it: to ask once more for each would take as long each time
-            if self._waiting.get(line) != since:
+                gone.add(target)  # for all its connections: each further check would take as long
+            if self._waiting.get(connection) != since:
                 continue  # it was answered meanwhile
             if served:
-                self._asked[line] = (time.monotonic() + 2 * pause, min(2 * pause, _RARELY))
+                self._next_checks[connection] = (time.monotonic() + 2 * pause, min(2 * pause, _LONGEST_PAUSE))
             else:
-                line.give_up(time.monotonic() - since)
+                connection.give_up(time.monotonic() - since)
 
 
 _watch = Watch()

@@ -1,4 +1,4 @@
-"""Named SQL: each statement stands in a .sql file here under `-- name: NAME`, and is read when its file is first used."""
+"""Named SQL: each statement stands in a .sql file under `-- name: NAME`; a file is read when it is first used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MARK = "-- name: "
 
 
 def load(file: str) -> dict[str, str]:
-    """The statements of one file, by name."""
+    """Return the statements of one file, by name."""
     if file not in _files:
         with open(os.path.join(os.path.dirname(__file__), f"{file}.sql"), encoding="utf-8") as stream:
             _files[file] = named(stream.read())
@@ -17,7 +17,7 @@ def load(file: str) -> dict[str, str]:
 
 
 def named(text: str) -> dict[str, str]:
-    """The statements in this text: each goes from its name to the next."""
+    """Return the statements in this text: each ends where the next name begins."""
     found = {}
     for part in text.split(f"\n{_MARK}")[1:] if not text.startswith(_MARK) else f"\n{text}".split(f"\n{_MARK}")[1:]:
         name, _, statement = part.partition("\n")

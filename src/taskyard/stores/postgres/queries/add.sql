@@ -1,5 +1,5 @@
--- Putting tasks in. The segment and the time of an id are the database's, its chance is the caller's: so that an add
--- whose answer was lost can be looked up before it is said again.
+-- Adding tasks. The database chooses the segment and the time of an id, the caller its random end. So an add whose
+-- answer was lost can be looked up before it is sent again.
 
 -- name: given_arrays
 given AS MATERIALIZED (
@@ -29,7 +29,7 @@ DROP TABLE pg_temp.taskyard_incoming
 given AS MATERIALIZED (SELECT * FROM pg_temp.taskyard_incoming)
 
 -- name: add
--- A token is there where the add may be said again though nobody knows what became of it: the second to come fails.
+-- A token is given if the add may be retried without knowing whether it was executed: the second execution fails.
 once AS (
     INSERT INTO taskyard.token (project, token, until)
     SELECT %(project)s, %(token)s, taskyard.now() + %(kept)s WHERE %(token)s::text IS NOT NULL
@@ -52,7 +52,7 @@ keyed AS (
     ON CONFLICT DO NOTHING
     RETURNING key
 ),
-rung AS MATERIALIZED (SELECT taskyard.ring(%(project)s)),
+notified AS MATERIALIZED (SELECT taskyard.ring(%(project)s)),
 fresh AS MATERIALIZED (
     SELECT *, CASE WHEN unmet IS NOT NULL THEN 'blocked' WHEN due IS NOT NULL THEN 'waiting' ELSE 'todo' END::taskyard.state AS state
     FROM numbered WHERE key IS NULL OR key IN (SELECT key FROM keyed)
@@ -63,7 +63,7 @@ kept AS (
            CASE WHEN uses IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(uses::json)) END, due
     FROM fresh
 ),
-said AS (
+content AS (
     INSERT INTO taskyard.body (project, id, title, mission, key, after, verify, not_before, data)
     SELECT %(project)s, id, title, mission, key,
            CASE WHEN after IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(after::json)) END,
@@ -74,7 +74,7 @@ needed AS (
     INSERT INTO taskyard.need (project, id, other)
     SELECT %(project)s, id, json_array_elements_text(unmet::json) FROM fresh WHERE unmet IS NOT NULL
 ),
-told AS (
+logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
     SELECT %(project)s, event, id, kind, 0, NULL, %(by)s, more
     FROM (
@@ -84,13 +84,13 @@ told AS (
     ) AS events
     ORDER BY place, step
 )
-SELECT place, id, state, due FROM fresh, rung ORDER BY place
+SELECT place, id, state, due FROM fresh, notified ORDER BY place
 
 -- name: known_keys
 SELECT key, id, kind, digest FROM taskyard.key WHERE project = %(project)s AND key = ANY (%(keys)s::text[])
 
 -- name: added_before
--- Tasks of an add whose answer was lost: made since the last moment that the caller knows of, with its chances.
+-- Tasks of an add whose answer was lost: newer than the last time that the caller knows, with its random ends.
 SELECT id FROM taskyard.task
 WHERE project = %(project)s AND age >= %(since)s AND substr(age, 10) = ANY (%(chances)s::text[])
 UNION ALL
@@ -98,7 +98,7 @@ SELECT id FROM taskyard.ended
 WHERE project = %(project)s AND age >= %(since)s AND substr(age, 10) = ANY (%(chances)s::text[])
 
 -- name: named
--- The tasks whose ids begin and end so; where only the beginning is given, six at the most. That names a segment, so no more is read.
+-- Tasks whose ids have this beginning and end. Without an end, six at the most: the beginning names a whole segment.
 SELECT wanted.place, found.id, found.done
 FROM unnest(%(begins)s::text[], %(ends)s::text[]) WITH ORDINALITY AS wanted (begins, ends, place), LATERAL (
     (SELECT id, false AS done FROM taskyard.body

@@ -1,14 +1,14 @@
--- Handing out, renewing, taking over. Claims and dones are functions of the schema.
--- Before the tables were first analyzed, the planner takes a project for nearly empty, and would rather read all of it than
--- look up a few. So a state is compared as a text where a task is looked up by its age (no partial index can serve then),
--- and what is joined is named by its key as well, or asked for row by row (LATERAL).
+-- Claiming, renewing, taking over. Claims and dones are functions of the schema. Until the tables are analyzed, the
+-- planner takes a project for nearly empty, and prefers to read all of it. So a state is compared as text where a task
+-- is looked up by its age: then no partial index applies. Joined tables are named by their key as well, or read row by
+-- row (LATERAL).
 
 -- name: claim
 SELECT * FROM taskyard.claim(
     %(project)s, %(worker)s, %(kinds)s::text[], %(age)s, %(fence)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s)
 
 -- name: holder
--- Who has what a task uses.
+-- The claim that holds a resource which a task uses.
 SELECT used.resource, task.id, task.worker
 FROM taskyard.used JOIN taskyard.task ON task.project = used.project AND task.age = used.age
 WHERE used.project = %(project)s AND used.resource = ANY (%(uses)s::text[])
@@ -39,7 +39,7 @@ recorded AS (
     INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content)
     SELECT %(project)s, age, 'outcome', fence, nonce, worker, %(outcome)s, %(reason)s FROM held
 ),
-told AS (
+logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
     SELECT %(project)s, %(event)s, id, kind, fence, worker, %(by)s, '{"resumed":true}' FROM taken
 )
@@ -49,8 +49,9 @@ SELECT taken.id, kind, priority, assignee, state, fence, errors, crashes, max_at
 FROM taken JOIN taskyard.body ON body.project = %(project)s AND body.id = %(id)s
 
 -- name: renew
--- A row that somebody has locked is alive: nobody waits for it, and reapers pass over it too. What is beaten meanwhile is kept beside it:
--- when the lock is gone, the lease must not be over because the row could not be written. A note has a token, by which it is made once.
+-- A locked row belongs to a living worker: a heartbeat does not wait for it, and reapers pass over it. The heartbeat is
+-- kept in a table of its own meanwhile: the lease must not be over when the lock is released. A note has a token, so
+-- that it is stored once.
 WITH known AS MATERIALIZED (
     SELECT age, id, kind, fence, nonce, worker, lease FROM taskyard.task
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s
@@ -62,13 +63,13 @@ held AS MATERIALIZED (
       AND state::text = 'processing' AND fence = %(fence)s AND nonce = %(nonce)s
     FOR NO KEY UPDATE SKIP LOCKED
 ),
-beat AS (
+renewed AS (
     UPDATE taskyard.task
     SET lease_ends = taskyard.now() + (lease * 1000)::bigint, progress = coalesce(%(progress)s, progress)
     FROM held WHERE task.project = %(project)s AND task.age = %(age)s
     RETURNING task.lease_ends
 ),
-beat_beside AS (
+renewed_beside AS (
     INSERT INTO taskyard.heartbeat (project, age, fence, nonce, lease_ends)
     SELECT %(project)s, age, fence, nonce, taskyard.now() + (lease * 1000)::bigint FROM known WHERE NOT EXISTS (SELECT FROM held)
     ON CONFLICT (project, age) DO UPDATE SET fence = excluded.fence, nonce = excluded.nonce, lease_ends = excluded.lease_ends
@@ -82,11 +83,11 @@ noted AS (
     INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, content)
     SELECT %(project)s, age, 'note', fence, nonce, worker, %(note)s FROM known WHERE %(note)s::text IS NOT NULL
 ),
-told AS (
+logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
     SELECT %(project)s, 'noted', id, kind, fence, worker, worker, %(more)s FROM known WHERE %(note)s::text IS NOT NULL
 )
-SELECT coalesce((SELECT lease_ends FROM beat), (SELECT lease_ends FROM beat_beside)),
+SELECT coalesce((SELECT lease_ends FROM renewed), (SELECT lease_ends FROM renewed_beside)),
        CASE WHEN %(note)s::text IS NOT NULL THEN taskyard.ring(%(project)s) END
 FROM known
 

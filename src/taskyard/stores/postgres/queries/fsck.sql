@@ -1,4 +1,4 @@
--- What does not hold that must. One statement sees one moment, so nothing is taken for damage that is only under way.
+-- Violated rules. One statement sees one moment, so no move in progress is taken for damage.
 
 -- name: audit
 SELECT 'two_states' AS code, task.id, 'it is ' || task.state || ' and has ended as ' || ended.state AS what

@@ -1,11 +1,11 @@
 -- Moves: each only if the task still stands exactly there (id, state, fence, nonce); else nothing changes.
 
 -- name: passing_over
--- Added to the conditions of a move by a janitor: a row that somebody has locked is alive, and nobody waits for it.
+-- Added to the conditions of a janitor's move: a locked row belongs to a living worker, and is skipped.
 AND age = (SELECT age FROM taskyard.task WHERE project = %(project)s AND age = %(age)s FOR UPDATE SKIP LOCKED)
 
 -- name: over
--- And of one that takes a claim away: it must still be overdue.
+-- Added to the conditions of a move that takes a claim away: it must still be overdue.
 AND taskyard.now() > (
     SELECT taskyard.lease_end(taskyard.held_until(task), lease, yard) FROM taskyard.project AS yard WHERE yard.id = %(project)s)
 
@@ -33,16 +33,16 @@ blamed AS (
     UPDATE taskyard.body SET error = %(reason)s
     FROM moved WHERE body.project = %(project)s AND body.id = %(id)s AND %(outcome)s IN ('error', 'crash')
 ),
-told AS (
+logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
     SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, %(worker)s, %(by)s,
-           taskyard.with_due(%(more)s, CASE WHEN %(tells_due)s THEN due END)
+           taskyard.with_due(%(more)s, CASE WHEN %(logs_due)s THEN due END)
     FROM moved
 )
 SELECT due, taskyard.ring(%(project)s) FROM moved
 
 -- name: end
--- From an open state to an ending. A done that others wait for is said in a transaction that looks for them.
+-- From an open state to an ending. A done that others wait for runs in a transaction that unblocks them.
 WITH gone AS (
     DELETE FROM taskyard.task
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state::text = %(state)s
@@ -73,14 +73,14 @@ recorded AS (
     SELECT %(project)s, age, 'outcome', fence, nonce, worker, %(outcome)s, %(reason)s
     FROM gone WHERE %(outcome)s <> 'done'
 ),
-told AS (
+logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
     SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, worker, %(by)s, %(more)s FROM gone
 )
 SELECT id, taskyard.ring(%(project)s) FROM gone
 
 -- name: done
--- Several that are done at once, each guarded by itself.
+-- Several dones in one statement, each guarded by itself.
 SELECT * FROM taskyard.finish(
     %(project)s, %(ages)s::text[], %(ids)s::text[], %(fences)s::int[], %(nonces)s::text[], %(results)s::text[], %(by)s)
 
@@ -107,7 +107,7 @@ content AS (
     INSERT INTO taskyard.body (project, id, title, mission, key, after, verify, not_before, data, error)
     SELECT project, id, title, mission, key, after, verify, not_before, data, error FROM held
 ),
-told AS (
+logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
     SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, worker, %(by)s, %(more)s FROM held
 )
@@ -130,12 +130,12 @@ moved AS (
         max_attempts = %(max_attempts)s, due = CASE WHEN %(anew)s THEN (SELECT at FROM due) ELSE due END
     FROM held WHERE task.project = %(project)s AND task.age = %(age)s
 ),
-said AS (
+content AS (
     UPDATE taskyard.body
     SET title = %(title)s, data = %(data)s, not_before = CASE WHEN %(anew)s THEN (SELECT at FROM due) ELSE not_before END
     FROM held WHERE body.project = %(project)s AND body.id = %(id)s
 ),
-told AS (
+logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
     SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, NULL, %(by)s,
            CASE WHEN %(anew)s AND %(to)s = 'waiting' THEN taskyard.with_due(NULL, (SELECT at FROM due)) END
@@ -143,12 +143,12 @@ told AS (
 )
 SELECT held.id, taskyard.ring(%(project)s) FROM held
 
--- name: tell
+-- name: log_event
 INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
 VALUES (%(project)s, %(event)s, %(id)s, %(kind)s, %(fence)s, %(worker)s, %(by)s, %(more)s)
 
--- name: came_true
--- Whether a move whose answer was lost was made: the task stands where it leads, or the claim's record tells of it.
+-- name: was_made
+-- Whether a move was made whose answer was lost: the task stands at its target, or the claim's record names it.
 SELECT EXISTS (
     SELECT FROM taskyard.task
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(to)s::taskyard.state AND fence = %(to_fence)s
@@ -178,7 +178,7 @@ claimer AS MATERIALIZED (
          WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND fence = %(fence)s AND nonce = %(nonce)s),
         %(by)s) AS worker
 ),
-told AS (
+logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
     SELECT %(project)s, 'refused', %(id)s, task.kind, %(fence)s, claimer.worker, %(by)s, %(more)s FROM task, claimer
 ),
@@ -196,8 +196,8 @@ kept AS (
 )
 SELECT task.kind, taskyard.ring(%(project)s) FROM task
 
--- Who comes after whom. A task that is followed is marked (and so locked) by whoever comes after it, before the edge is
--- written; its done locks it first and looks for edges then, with a new snapshot. So one of the two sees the other.
+-- Which task comes after which. An add marks (and so locks) the task that it comes after, before it writes the edge. A
+-- done locks its own task first, and then looks for edges with a new snapshot. So one of the two sees the other.
 
 -- name: mark_followed
 WITH open AS (
@@ -225,5 +225,5 @@ SELECT other FROM taskyard.need WHERE project = %(project)s AND id = %(id)s ORDE
 SELECT taskyard.unblock(%(project)s, %(ids)s::text[], %(by)s, %(more)s)
 
 -- name: wake
--- Several that are due at once, each guarded by itself.
+-- Several due tasks in one statement, each guarded by itself.
 SELECT * FROM taskyard.wake(%(project)s, %(ages)s::text[], %(ids)s::text[], %(fences)s::int[], %(to_fences)s::int[], %(by)s)

@@ -30,7 +30,7 @@ SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts
 FROM taskyard.task WHERE project = %(project)s AND state = 'processing' AND worker = %(worker)s ORDER BY age
 
 -- name: alike
--- The tasks of these segments whose ids end so.
+-- The tasks of these segments whose ids have one of these ends.
 SELECT found.id
 FROM unnest(%(segments)s::text[]) AS wanted (segment), LATERAL (
     SELECT id FROM taskyard.body
@@ -43,7 +43,7 @@ FROM unnest(%(segments)s::text[]) AS wanted (segment), LATERAL (
 ) AS found
 
 -- name: dropped_under
--- Tasks whose files had this name, or one that ends so, where they were dropped; both as JSON.
+-- Tasks that were dropped under this file name, or under one that ends in `tail`; both are JSON.
 SELECT found.id, record.content FROM taskyard.record, LATERAL (
     SELECT id FROM taskyard.task WHERE task.project = %(project)s AND task.age = record.age
     UNION ALL
@@ -74,8 +74,8 @@ SELECT found.* FROM unnest(%(ids)s::text[]) AS wanted (id), LATERAL (
 ) AS found
 
 -- name: log
--- A page of the log. What a cursor's snapshot could see was read; of a page that is not the last of its reading, the
--- snapshot of that reading says what belongs to it.
+-- A page of the log, without what the cursor's snapshot `seen` contains. In the middle of a reading, the snapshot `now`
+-- of that reading limits what belongs to it.
 SELECT pg_current_snapshot()::text, page.xid::text, n, at, event, task, kind, fence, worker, by, more
 FROM (SELECT 1) AS always LEFT JOIN taskyard.log(
     %(project)s, %(seen)s::pg_snapshot, %(now)s::pg_snapshot, %(xid)s::xid8, %(n)s::bigint, %(task)s, %(worker)s, %(kind)s, %(since)s::bigint,

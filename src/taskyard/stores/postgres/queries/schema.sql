@@ -1,5 +1,5 @@
--- name: greet
--- What an opened yard has to know, in one look.
+-- name: read_project
+-- What opening a yard needs, in one statement.
 SELECT project.id, project.settings, project.epoch, taskyard.now(), current_setting('default_transaction_isolation'),
        newest.version, newest.min_client
 FROM (SELECT max(version) AS version, max(min_client) AS min_client FROM taskyard.migration) AS newest
@@ -9,10 +9,10 @@ LEFT JOIN taskyard.project ON project.name = %(name)s
 SELECT max(name) FROM taskyard.project WHERE id = %(project)s
 
 -- name: lock
--- No project has this number: their sleepers hold locks of the same class.
+-- No project has the number -1: sleeping clients of a project hold locks of the same class.
 SELECT pg_advisory_xact_lock(747159, -1)
 
--- name: make_ledger
+-- name: make_migrations
 CREATE SCHEMA IF NOT EXISTS taskyard;
 CREATE TABLE IF NOT EXISTS taskyard.migration (
     version int PRIMARY KEY,
@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS taskyard.migration (
     applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
 )
 
--- name: ledger
+-- name: has_migrations
 SELECT to_regclass('taskyard.migration') IS NOT NULL
 
 -- name: applied
@@ -37,14 +37,14 @@ SELECT FROM taskyard.project WHERE name = %(name)s
 INSERT INTO taskyard.project (name, settings) VALUES (%(name)s, %(settings)s) ON CONFLICT (name) DO NOTHING RETURNING id
 
 -- name: new_epoch
--- After the database was set back: fences go where none was issued, so no handle from the lost time can hold a task or
--- be issued again; what was held is handed out anew, and counts as no attempt.
+-- After a restore from a backup: fences are raised beyond any that was issued, so that no lost handle can hold a task
+-- or be issued again. Claimed tasks return to todo, and count as no attempt.
 WITH given_back AS (
     INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content)
     SELECT project, age, 'outcome', fence, nonce, worker, 'released', '"the database was set back"'
     FROM taskyard.task WHERE state = 'processing'
 ),
-told AS (
+logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
     SELECT project, 'released', id, kind, fence + 1000000, worker, 'migrate', '{"reason":"the database was set back"}'
     FROM taskyard.task WHERE state = 'processing'
@@ -56,6 +56,6 @@ open AS (
     SET fence = fence + 1000000, state = CASE state WHEN 'processing' THEN 'todo' ELSE state END,
         worker = NULL, nonce = NULL, lease = NULL, lease_ends = NULL, progress = NULL
 ),
--- A dump that was restored into another server brings numbers of transactions that are yet to come there.
+-- A dump that was restored into another server may hold transaction numbers from that server's future.
 shown AS (UPDATE taskyard.event SET xid = pg_current_xact_id() WHERE xid >= pg_snapshot_xmax(pg_current_snapshot()))
 UPDATE taskyard.project SET epoch = epoch + 1 RETURNING epoch

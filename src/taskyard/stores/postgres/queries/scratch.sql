@@ -1,21 +1,21 @@
--- A scratch project: whether its run lives, and all that is in it. The class of the lock is no other's; a run that has connected anew
--- shares it with a connection of its own that the server has not missed yet.
+-- A scratch project: whether its run lives, and all its rows. The lock is shared: a run that has reconnected takes it
+-- while the server may not have noticed yet that the old connection is gone. Nothing else uses its class.
 
--- name: live
+-- name: hold
 SELECT pg_advisory_lock_shared(747160, %(project)s)
 
 -- name: candidates
 SELECT id, name, settings FROM taskyard.project WHERE name ~ '-torture-[0-9a-z]{8}$' ORDER BY id
 
--- name: seen
+-- name: liveness
 SELECT EXISTS (
            SELECT FROM pg_locks
            WHERE locktype = 'advisory' AND classid = 747160 AND objid = %(project)s AND objsubid = 2
              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())),
        (SELECT n FROM taskyard.event WHERE project = %(project)s ORDER BY xid DESC, n DESC LIMIT 1)
 
--- name: bury
--- Whether nobody lives there: whoever wants to, waits until all of it is gone.
+-- name: lock_dead
+-- Whether no run lives there; a run that wants the lock waits until the project is removed.
 SELECT pg_try_advisory_xact_lock(747160, %(project)s)
 
 -- name: mark

@@ -1,6 +1,7 @@
 -- name: overdue
--- Claims whose lease is over and waiting tasks that are due; when the next will be; and whether this server was a standby and has taken
--- over since an outage was last told of. A claim that is overdue and is not taken away is locked: it is looked at again in half a second.
+-- Claims whose lease is over and waiting tasks that are due; when the next will be; and whether a standby has taken
+-- over since the last recorded outage. An overdue claim that is still there is locked: it is looked at again in half a
+-- second.
 WITH yard AS MATERIALIZED (SELECT project AS cut FROM taskyard.project WHERE id = %(project)s)
 SELECT (SELECT (cut).cut_until <= extract(epoch FROM pg_last_xact_replay_timestamp()) * 1000 AND NOT pg_is_in_recovery() FROM yard),
        alarm.at, late.*
@@ -26,7 +27,7 @@ FROM (
 LIMIT %(limit)s
 
 -- name: turn
--- Whoever gets the row sweeps; whoever finds it locked has come too late.
+-- The client that gets the row sweeps; one that finds it locked is too late.
 WITH free AS MATERIALIZED (
     SELECT id FROM taskyard.project
     WHERE id = %(project)s AND (swept_at <= taskyard.now() - %(every)s OR swept_at > taskyard.now()) FOR NO KEY UPDATE SKIP LOCKED
@@ -51,36 +52,36 @@ SELECT taskyard.make_windows()
 -- name: drop_windows
 SELECT taskyard.drop_windows()
 
--- name: choose_doomed
--- Ended tasks that ended before then, or are more than so many.
-CREATE TEMPORARY TABLE taskyard_doomed ON COMMIT DROP AS
+-- name: choose_pruned
+-- Tasks that ended more than `age` milliseconds ago, or are not among the last `count` that ended.
+CREATE TEMPORARY TABLE taskyard_pruned ON COMMIT DROP AS
 SELECT age, id, key FROM (
     SELECT age, id, key, ended_at, row_number() OVER (ORDER BY ended_at DESC, age DESC) AS place
     FROM taskyard.ended WHERE project = %(project)s
 ) AS endings
 WHERE place > %(count)s OR ended_at < taskyard.now() - %(age)s
 
--- name: spare_needed
--- A task that stays may still wait for one of them: then that one stays as well, and what it waits for.
-DELETE FROM taskyard_doomed AS doomed USING taskyard.need
-WHERE need.project = %(project)s AND need.other = doomed.id AND NOT EXISTS (SELECT FROM taskyard_doomed AS going WHERE going.id = need.id)
-RETURNING doomed.id
+-- name: keep_needed
+-- Keep a task that a remaining task still waits for, and so on for the tasks that this one waits for.
+DELETE FROM taskyard_pruned AS pruned USING taskyard.need
+WHERE need.project = %(project)s AND need.other = pruned.id AND NOT EXISTS (SELECT FROM taskyard_pruned AS going WHERE going.id = need.id)
+RETURNING pruned.id
 
--- name: count_doomed
-SELECT (SELECT count(*) FROM taskyard_doomed), (SELECT min(age) FROM taskyard_doomed),
+-- name: count_pruned
+SELECT (SELECT count(*) FROM taskyard_pruned), (SELECT min(age) FROM taskyard_pruned),
        (SELECT count(*) FROM taskyard.event WHERE project = %(project)s AND at < taskyard.now() - %(age)s)
 
 -- name: prune_ended
-DELETE FROM taskyard.ended USING taskyard_doomed AS doomed WHERE ended.project = %(project)s AND ended.age = doomed.age AND ended.id = doomed.id
+DELETE FROM taskyard.ended USING taskyard_pruned AS pruned WHERE ended.project = %(project)s AND ended.age = pruned.age AND ended.id = pruned.id
 
 -- name: prune_records
-DELETE FROM taskyard.record USING taskyard_doomed AS doomed WHERE record.project = %(project)s AND record.age = doomed.age
+DELETE FROM taskyard.record USING taskyard_pruned AS pruned WHERE record.project = %(project)s AND record.age = pruned.age
 
 -- name: prune_keys
-DELETE FROM taskyard.key USING taskyard_doomed AS doomed WHERE key.project = %(project)s AND key.key = doomed.key
+DELETE FROM taskyard.key USING taskyard_pruned AS pruned WHERE key.project = %(project)s AND key.key = pruned.key
 
 -- name: prune_needs
-DELETE FROM taskyard.need USING taskyard_doomed AS doomed WHERE need.project = %(project)s AND need.id = doomed.id
+DELETE FROM taskyard.need USING taskyard_pruned AS pruned WHERE need.project = %(project)s AND need.id = pruned.id
 
 -- name: prune_events
 DELETE FROM taskyard.event WHERE project = %(project)s AND at < taskyard.now() - %(age)s
@@ -89,5 +90,5 @@ DELETE FROM taskyard.event WHERE project = %(project)s AND at < taskyard.now() -
 DELETE FROM taskyard.token WHERE project = %(project)s AND until < taskyard.now()
 
 -- name: forget_heartbeats
--- Of claims that are over, or beat in their own rows again.
+-- Heartbeats of claims that are over, or that can write their own rows again.
 DELETE FROM taskyard.heartbeat WHERE project = %(project)s AND lease_ends < taskyard.now() - 3600000
