@@ -29,7 +29,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A yard whose log has small pages."""
     monkeypatch.setattr(writer, "PAGE", 2000)
     monkeypatch.setattr(writer, "_LEAST", 100)
-    monkeypatch.setattr(writer, "_SPELL", 20)
+    monkeypatch.setattr(writer, "_PERIOD", 20)
     taskyard.init(tmp_path / "yard", durability="fast").close()
     return str(tmp_path / "yard")
 

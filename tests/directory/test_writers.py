@@ -154,7 +154,7 @@ def test_a_living_process_whose_file_another_machine_has_removed_makes_it_anew(
         tag = context(yard).writer.tag
         kept = Path(network, "writers", tag)
         kept.unlink()
-        monkeypatch.setattr(context(yard).log, "_spell", -1)  # ten seconds later
+        monkeypatch.setattr(context(yard).log, "_period", -1)  # ten seconds later
         yard.add("build")
         assert context(yard).writer.tag == tag
         assert b'"event":"added"' in kept.read_bytes()

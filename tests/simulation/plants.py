@@ -210,7 +210,7 @@ def remembered_names_believed(package: Package) -> None:
     """What the kernel says is not there is not there."""
     package.module("stores.directory.context")._disk = lambda *_, **__: _disk(package)()
     # Whoever looks for what other programs have moved lists the folders above, and forgets by that what was missing.
-    package.module("stores.directory.tasks.locate").Locator._astray = lambda *_: {}
+    package.module("stores.directory.tasks.locate").Locator._moved_away = lambda *_: {}
 
 
 @plant("churned-need", "plain", "too early")
@@ -245,7 +245,7 @@ def needs_looked_at_before_they_are_registered(package: Package) -> None:
     """What it comes after was looked up a moment ago."""
     package.module("stores.directory.tasks.add").Adder.look = lambda *_: None
     package.module("stores.directory.recovery.edges").EdgeRecovery.walk = lambda *_: 0
-    package.module("stores.directory.recovery.edges").EdgeRecovery.after = lambda *_: None
+    package.module("stores.directory.recovery.edges").EdgeRecovery.finish = lambda *_: None
 
 
 @plant("add-claim", "crash", "log")

@@ -245,8 +245,8 @@ def reap(hand: Hand, _: Context) -> Iterator[None]:
 
 DUTIES = {
     "finish": ("_finish_adds",),
-    "bury": ("_bury",),
-    "log": ("_log_for_the_dead", "_log_for_shells"),
+    "bury": ("_clear_dead_folder",),
+    "log": ("_log_for_dead_writers", "_log_for_shells"),
     "untangle": ("_edge_recovery.walk",),
     "patrol": ("_segment_recovery.walk",),
     "forget": ("_forget_dead_workers", "_pruner.by_retention"),

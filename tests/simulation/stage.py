@@ -59,7 +59,7 @@ class Stage:
         me = world.alone(91, "before")
         root = NETWORK_ROOT if network else ROOT
         layout = package.module("stores.directory.layout")
-        layout._looked_at = lambda _: []  # whether the place is safe is not the question here
+        layout._check_place = lambda _: []  # whether the place is safe is not the question here
         layout.make(root, durability or scene.durability, shared=False)
         settings = files.find(f"{root}/yard.json")
         content = json.loads(settings.content)

@@ -109,7 +109,7 @@ def noted(done: list[str], duty: str, act: Callable[..., Any]) -> Callable[..., 
 
 def test_ways_that_end_in_the_same_memory_go_on_alike() -> None:
     """On every way to a rest that was taken for another, the real code asks the same as long as it is answered alike."""
-    compare(sweeping("_log_for_the_dead", "_segment_recovery.walk", "_edge_recovery.walk", REAP))
+    compare(sweeping("_log_for_dead_writers", "_segment_recovery.walk", "_edge_recovery.walk", REAP))
 
 
 def test_a_memory_that_was_not_looked_into_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def adopt(place: str) -> bool:
     """
     from taskyard.stores.directory import layout
 
-    return layout.is_by_hand(place) and bool(layout.make(place))
+    return layout.is_made_by_hand(place) and bool(layout.make(place))
 
 
 def contains(place: str, other: str) -> bool:

@@ -1,4 +1,4 @@
-"""What every part of the directory store stands on: one yard's disk, clock, log and settings."""
+"""What the parts of the directory store share: one yard's disk, clock, log and settings."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.stores.directory.names import Lane
 
-_SETTLE, _SETTLE_NETWORK = 5_000, 60_000  # milliseconds that a dropped file which does not parse is left in peace
+# milliseconds without a change, after which a dropped file that does not parse is rejected
+_SETTLE, _SETTLE_NETWORK = 5_000, 60_000
 
 
 class Context:
     """Shared by the parts of one open store."""
 
     def __init__(self, root: str, durability: str | None, disk: Disk | None, links: bool) -> None:
-        settings, self.unsettled = layout.examined(root) if links else (layout.load(root), None)
+        settings, self.settings_error = layout.load_for_check(root) if links else (layout.load(root), None)
         self.root = root
         self.processing = f"{root}/processing"
         self.policy = settings.policy
@@ -49,7 +50,7 @@ class Context:
         self.links = Links(self.disk, root)
         self.mover = Mover(self.disk, self.links, root, self.local, self.durable)
         self.locator = Locator(self.disk, self.links, root, self.policy.lease)
-        # Mapped where speed was asked for before all else: 8 calls for a claim and a done, and 10 otherwise.
+        # Mapped with durability fast: 8 system calls for a claim and a done, and 10 otherwise.
         self.writer = Writer(self.disk, f"{root}/writers", self.local, mapped=not self.durable)
         self.records = Records(self.disk, self.links, root, self.draft, self.mover.ensure)
         self.edits = Edits(self.disk, self.links, root, self.draft, self.mover.ensure)
@@ -65,36 +66,37 @@ class Context:
         forks.renew_in_child(self)
 
     def renew(self) -> None:
-        """Locks that nobody holds, and ids that no other process goes on from."""
+        """Make new locks and a new source of ids; a forked child must not share its parent's."""
         self.claiming = threading.Lock()  # for the lists of what may be claimed next
         self.adding = threading.Lock()  # one adder at a time, while claims go on
         self.mint = ids.Mint()
         self.log.renew()
 
     def writers(self) -> Writers:
-        """The files of all processes that have this yard open, or had."""
+        """Return the files of all processes that have this yard open, or had."""
         return Writers(self.disk, f"{self.root}/writers", self.local, self.kernel)
 
     def draft(self) -> str:
-        """A name in tmp/ that nobody else uses, and that tells whose it is."""
+        """Return a new name in tmp/ that shows which process uses it."""
         return f"{self.root}/tmp/{self.writer.open()}.{next(self._drafts)}"
 
-    def came_back(self, lane: Lane) -> None:
-        """Have the next claim of this process look at this lane: something older than what it knows was put there."""
+    def recheck_lane(self, lane: Lane) -> None:
+        """Make the next claim of this process look at this lane: an older task was put there."""
         with self.claiming:
             self.ready_cache.forget(lane.text)
 
     def sync_move(self, folder: str, name: str) -> None:
-        """Have a rename survive a power cut: the directory for its new name, the file because btrfs keeps both names else."""
+        """Make a rename survive a power cut: sync the directory, and the file, because btrfs may keep both names."""
         try:
             self.disk.sync(f"{folder}/{name}")
             self.disk.sync(folder)
         except (FileNotFoundError, PermissionError):
-            # Moved on already, or another user's, whose file we may not open; wherever the task is now, it has to survive.
+            # Moved on already, or another user's file that cannot be opened; wherever the task is now, it has to
+            # survive.
             self.disk.sync_all(self.root)
 
     def sync_again(self, folder: str, name: str) -> None:
-        """The same before a repeated answer: whoever made the move may have failed to sync it, or the folders on the way there."""
+        """The same before an answer is repeated: the process that made the move may have failed to sync it or its folders."""
         if not self.durable:
             return
         self.sync_move(folder, name)
@@ -106,7 +108,7 @@ class Context:
 
 
 def _disk(root: str, *, shared: bool, local: bool) -> Disk:
-    """The disk that such a yard needs."""
+    """Return the disk that such a yard needs."""
     if local:
         return SharedDisk(root) if shared else Disk()
     from taskyard.stores.directory.filesystem.network import NetworkDisk, SharedNetworkDisk
@@ -115,7 +117,7 @@ def _disk(root: str, *, shared: bool, local: bool) -> Disk:
 
 
 def _kernel() -> str:
-    """A short name of the running kernel: the same in all containers on it, another after every boot."""
+    """Return a short name of the running kernel: the same in all its containers, another one after every boot."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read(8)

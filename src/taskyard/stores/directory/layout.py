@@ -1,4 +1,4 @@
-"""The yard's folders and its yard.json: making them, and opening what is there."""
+"""The yard's folders and its yard.json: makes them, and opens existing ones."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 FORMAT = 1
-UNFINISHED = "unfinished-copy"  # a feature that every version and every other client refuses, which is what it is for
+UNFINISHED = "unfinished-copy"  # a feature that every version and every other client refuses, on purpose
 SETTINGS = "yard.json"
 FOLDERS = (
     "todo", "waiting", "blocked", "processing", "done", "failed", "cancelled",
     "results", "attempts", "edits", "names", "needs", "followers", "keys", "paused", "segments", "events", "workers", "writers", "turns",
     "archive", "dead", "tmp",
 )  # fmt: skip
-BY_HAND = frozenset(("todo", "processing", "done", "failed"))  # a queue's folders, as somebody makes them with mkdir
+BY_HAND = frozenset(("todo", "processing", "done", "failed"))  # a queue's folders, as made with mkdir
 _SETTINGS_MOST = 1 << 20  # bytes
-DOCTORS = ".doctor%."  # what the names of a doctor's own files begin with, which are nobody's
+DOCTOR_PREFIX = ".doctor%."  # prefix of a doctor's own files, which belong to no yard
 _FIRST_TURN = "0"
 _OWN = BY_HAND | {"segments", "turns", "writers", "events"}  # folders that no queue made by hand has together
-AGAIN = "put it right by hand; nothing else in the yard is touched"
+BROKEN_HINT = "put it right by hand; nothing else in the yard is touched"
 
 
 class Made:
@@ -50,14 +50,14 @@ def make(
     group: str | None = None,
     more: Mapping[str, object] | None = None,
 ) -> Made:
-    """Make a yard here, after a quick look at whether the place is safe; a yard that is there already is left as it is.
+    """Make a yard here, after a quick check that the place is safe; an existing yard is left as it is.
 
     It is shared with its group if that is asked for, or if a group shares the place already. `more` are settings that a
     new one begins with.
     """
     settings = os.path.join(path, SETTINGS)
     if os.path.lexists(settings):
-        return Made(False, _kept(path, load(path), durability, shared, group))
+        return Made(False, _notes(path, load(path), durability, shared, group))
     others = _others(path)
     try:
         number = None if group is None else group_number(group)
@@ -70,7 +70,7 @@ def make(
             if together:
                 give(os.path.join(path, folder), number)
         _refuse_links(path)
-        warnings = _looked_at(path)
+        warnings = _check_place(path)
         disk = SharedDisk(path) if together else Disk()
         if not os.listdir(os.path.join(path, "turns")):
             _write_once(disk, os.path.join(path, "turns", _FIRST_TURN), b"", path)
@@ -79,15 +79,14 @@ def make(
                 f"{path} has other files in it ({_some(others)}): they stay, and the yard has no use for them"
             )
         else:
-            # Git asks every folder for its own list of what to ignore: the yard hides itself, and the user's files stay as they are.
+            # Git reads a .gitignore in every folder: the yard hides itself, and the user's files stay as they are.
             _write_once(disk, os.path.join(path, ".gitignore"), b"*\n", path)
         own = {"durability": durability or DURABILITY, **({"shared": GROUP} if together else {}), **(more or {})}
         content = {"taskyard": FORMAT, "features": [], "settings": own}
         created = _write_once(disk, settings, json.dumps(content, indent=2).encode() + b"\n", path)
         if created and together:
-            os.chmod(
-                settings, stat.S_IMODE(os.stat(settings).st_mode) & ~stat.S_IWGRP
-            )  # it may name commands to be run
+            # It may name commands to be run.
+            os.chmod(settings, stat.S_IMODE(os.stat(settings).st_mode) & ~stat.S_IWGRP)
         _sync_folders(path)
     except OSError as error:
         raise Unavailable(
@@ -96,8 +95,8 @@ def make(
     return Made(created, warnings)
 
 
-def _kept(path: str, settings: Settings, durability: str | None, shared: bool | None, group: str | None) -> list[str]:
-    """What whoever wanted to make this yard should know of the one that is there."""
+def _notes(path: str, settings: Settings, durability: str | None, shared: bool | None, group: str | None) -> list[str]:
+    """Return notes for a caller that wanted to make this yard, which exists already."""
     notes = []
     if durability not in (None, settings.durability):
         notes.append(f"this yard exists already and keeps its durability, {settings.durability}")
@@ -108,8 +107,8 @@ def _kept(path: str, settings: Settings, durability: str | None, shared: bool | 
     return notes
 
 
-def _looked_at(path: str) -> list[str]:
-    """Warnings about this place; `Unavailable` if tasks would not be safe here."""
+def _check_place(path: str) -> list[str]:
+    """Return warnings about this place; raise `Unavailable` if tasks would not be safe here."""
     from taskyard.stores.directory.doctor.examination import quick
 
     return quick(path)
@@ -120,7 +119,7 @@ class Broken(Unavailable):
 
 
 def load(path: str) -> Settings:
-    """The settings of the yard at this path; `Unavailable` if there is none, or none that this version can keep to."""
+    """Return the settings of the yard at this path; raise `Unavailable` if there is none, or this version cannot use it."""
     file = os.path.join(path, SETTINGS)
     try:
         found = _parsed(file)
@@ -137,8 +136,8 @@ def load(path: str) -> Settings:
     return found
 
 
-def examined(path: str) -> tuple[Settings, str | None]:
-    """The same for whoever only looks what is wrong; the defaults, and what is wrong, where the settings are broken or gone.
+def load_for_check(path: str) -> tuple[Settings, str | None]:
+    """The same for a check; if the settings are broken or gone, return the defaults and the reason.
 
     Links in place of its folders are no reason to refuse it.
     """
@@ -148,13 +147,13 @@ def examined(path: str) -> tuple[Settings, str | None]:
         return parse({}, SETTINGS), error.message
     except OSError as error:
         if not _is_yard(path):
-            return load(path), None  # which tells why not
+            return load(path), None  # which raises the reason
         gone = isinstance(error, FileNotFoundError)
         return parse({}, SETTINGS), "it is not there" if gone else f"it cannot be read: {error.strerror or error}"
 
 
 def _is_yard(path: str) -> bool:
-    """Whether somebody has made a yard here, by the folders that nobody makes by hand."""
+    """Whether this is a yard, by folders that no queue made by hand has."""
     try:
         return _OWN.issubset(os.listdir(path))
     except OSError:
@@ -165,9 +164,9 @@ def _parsed(file: str) -> Settings:
     try:
         content = json.loads(_read(file))
     except (ValueError, RecursionError) as error:
-        raise Broken(f"{file} is not JSON: {error}", hint=AGAIN) from None
+        raise Broken(f"{file} is not JSON: {error}", hint=BROKEN_HINT) from None
     if not isinstance(content, dict) or type(content.get("taskyard")) is not int:
-        raise Broken(f"{file} is no yard's settings: it does not tell its format", hint=AGAIN)
+        raise Broken(f"{file} is no yard's settings: it does not tell its format", hint=BROKEN_HINT)
     if content["taskyard"] != FORMAT or content.get("features") not in (None, [], [UNFINISHED]):
         raise Unavailable(
             f"{file} is of a format or has features that this version does not know",
@@ -176,13 +175,13 @@ def _parsed(file: str) -> Settings:
     try:
         found = parse(content.get("settings", {}), file)
     except Unavailable as error:
-        raise Broken(error.message, hint=AGAIN) from None
+        raise Broken(error.message, hint=BROKEN_HINT) from None
     found.checks = _trusted(file, found.checks, found.shared)
     return found
 
 
 def settings(path: str) -> tuple[dict[str, Any], bool]:
-    """The settings as they are written, and whether checks were left out that are not to be trusted."""
+    """Return the settings as written, and whether untrusted checks were left out."""
     file = os.path.join(path, SETTINGS)
     given: dict[str, Any] = dict(json.loads(_read(file)).get("settings") or {})
     untrusted = "checks" in given and not _trusted(file, given["checks"], given.get("shared") is not None)
@@ -192,7 +191,7 @@ def settings(path: str) -> tuple[dict[str, Any], bool]:
 
 
 def change(path: str, disk: Disk, features: list[str], settings: dict[str, Any]) -> None:
-    """Give a yard that nobody works in other features and settings, by a rename that survives a power cut."""
+    """Change the features and settings of a yard that no process uses, by a rename that survives a power cut."""
     content = {"taskyard": FORMAT, "features": features, "settings": settings}
     draft = os.path.join(path, "tmp", f"init-{ids.base32(ids.chance(40), 8)}")
     disk.create(draft, json.dumps(content, indent=2).encode() + b"\n", sync=True)
@@ -203,7 +202,7 @@ def change(path: str, disk: Disk, features: list[str], settings: dict[str, Any])
 
 
 def _read(file: str) -> bytes:
-    """The settings' file, which must be one: no link that leads elsewhere, no pipe that never ends."""
+    """Read the settings file, which must be a regular file: no link, no pipe."""
     look = Disk().examine(file, _SETTINGS_MOST)
     if look.oddity or look.is_folder:
         raise Broken(
@@ -214,7 +213,7 @@ def _read(file: str) -> bytes:
 
 
 def _refuse_links(path: str) -> None:
-    """A yard's own folders must be folders: what a link leads to is somebody else's, or on another disk."""
+    """Refuse links in place of a yard's own folders: their targets are not the yard's, or on another disk."""
     with os.scandir(path) as entries:
         for entry in entries:
             if entry.name in FOLDERS and not entry.is_dir(follow_symlinks=False):
@@ -225,9 +224,9 @@ def _refuse_links(path: str) -> None:
 
 
 def _trusted(file: str, checks: dict[str, list[str]], shared: bool) -> dict[str, list[str]]:
-    """The checks, if whoever wrote them may have commands run by this user: this user itself, or root.
+    """Return the checks, if a user wrote them who may run commands as this user: this user itself, or root.
 
-    All who can write a yard can put another yard.json there; that must not be a way into everybody's shell.
+    All who can write to a yard can replace its yard.json; that must not let them run commands as other users.
     """
     if not checks:
         return checks
@@ -236,8 +235,8 @@ def _trusted(file: str, checks: dict[str, list[str]], shared: bool) -> dict[str,
     return checks if is_ours else {}
 
 
-def is_by_hand(path: str) -> bool:
-    """Whether somebody has made a queue's four folders here, and nobody has made a yard of them yet."""
+def is_made_by_hand(path: str) -> bool:
+    """Whether this has a queue's four folders, made by hand, and is no yard yet."""
     try:
         return BY_HAND.issubset(names := os.listdir(path)) and SETTINGS not in names
     except OSError:
@@ -245,9 +244,9 @@ def is_by_hand(path: str) -> bool:
 
 
 def _others(path: str) -> list[str]:
-    """What else is in this folder; refused where that makes it somebody's, and no place for a yard."""
+    """Return what else is in this folder; raise `Invalid` if that makes it no place for a yard."""
     try:
-        names = {name for name in os.listdir(path) if not name.startswith(DOCTORS)}
+        names = {name for name in os.listdir(path) if not name.startswith(DOCTOR_PREFIX)}
     except FileNotFoundError:
         return []
     except NotADirectoryError:
@@ -268,7 +267,7 @@ def _some(names: list[str]) -> str:
 
 
 def _write_once(disk: Disk, path: str, content: bytes, root: str) -> bool:
-    """Whether the file is ours: a twin that makes the same yard may have been first."""
+    """Write the file unless it exists; return whether this process made it: another may make the same yard."""
     draft = os.path.join(root, "tmp", f"init-{ids.base32(ids.chance(40), 8)}")
     disk.create(draft, content, sync=True)
     return disk.publish(draft, path)

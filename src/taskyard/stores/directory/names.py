@@ -7,10 +7,10 @@
     ....<lane>.l<lease>[.L].<worker>-<nonce>             in processing/, and kept in failed/
     ....<lane>.l<lease>[.L].<worker>-<nonce>[.r]         in done/; r: the claim brought a result
 
-N is the fence, E and C count errors and crashes, x marks a file that came through the drop box, B selects the body in edits/ that has replaced the file's own, M is the
-task's own limit of attempts and T its own lease, where it has them; u marks one that uses something which it must have
-to itself, v one that is done only if a check passes, w both; L marks a claim that a lock in workers/ vouches for; times are in milliseconds. All end in `.json`. No part holds
-a dot.
+N is the fence; E and C count errors and crashes. x marks a file that came through the drop box; B selects the body in
+edits/ that has replaced the file's own. M is the task's own limit of attempts and T its own lease, if it has them. u marks a
+task that uses a resource, v one that is done only if a check passes, w both. L marks a claim that is backed by a lock in
+workers/. Times are in milliseconds. All names end in `.json`, and no part holds a dot.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ VOUCHED_MARK = f".{VOUCHED}."  # no other part of a name can be this
 USES = "u"
 VERIFIED = "v"
 BOTH = "w"  # one letter for the two, so that the longest name still fits
-# What can be no task's file: a folder, a link, a pipe, a socket, one that is too large, or one that is not ours to read.
+# Errors for what can be no task's file: a folder, a link, a pipe, a socket, too large, or not readable.
 NO_FILE = frozenset((errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO, errno.EAGAIN, errno.EFBIG))
 UNREADABLE = NO_FILE | {errno.ENOENT, errno.ENOTDIR}  # the same, or nothing at all
-CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.ENAMETOOLONG))  # what the system refuses to this user, or at all
-BODY = 8  # characters that tell one edit of a task from another
+CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.ENAMETOOLONG))  # what the system refuses to this user, or to all
+BODY = 8  # characters that distinguish the edits of a task
 _FENCE = 9  # digits of a fence, the most that a handle takes; in todo/ one less, so that a claim and its ending fit
 _DIGITS = 13  # of a number in a name: the milliseconds of a far-away day
 ASSIGNED = "@"  # stands for the worker where the lane names an assignee: only that worker can be it
@@ -64,7 +64,7 @@ class Lane:
 
     @classmethod
     def of(cls, priority: int, kind: str, assignee: str | None) -> Lane:
-        """The lane of such tasks."""
+        """Return the lane of such tasks."""
         key = (priority, kind, assignee)
         lane = _LANE_OF.get(key)
         if lane is None:
@@ -75,7 +75,7 @@ class Lane:
 
     @classmethod
     def parse(cls, text: str) -> Lane | None:
-        """The lane of this name, or None if it is none."""
+        """Parse a lane's name; None if it is none."""
         known = _LANES.get(text)
         if known is not None:
             return known
@@ -83,7 +83,7 @@ class Lane:
             return None
         kind, at, assignee = text[2:].partition("@")
         if max(len(kind), len(assignee)) > ENCODED_MOST:
-            return None  # nobody could claim from there: the names of claims would be too long
+            return None  # no claim would fit: its name would be too long
         try:
             lane = cls(int(text[0]), decoded(kind), decoded(assignee) if at else None)
         except ValueError:
@@ -97,7 +97,7 @@ class Lane:
 
     @classmethod
     def of_folder(cls, text: str) -> Lane | None:
-        """The lane whose tasks this folder of todo/ holds, all of them or those that wait for something in use."""
+        """Return the lane of this folder in todo/, also of one whose tasks wait for something in use."""
         known = _LANES.get(text)
         if known is not None:
             return known
@@ -106,19 +106,19 @@ class Lane:
 
 
 def busy_folder(lane: Lane, resource: str) -> str:
-    """The folder of todo/ for tasks of a lane that were passed over because this was in use."""
+    """Return the folder of todo/ for tasks of a lane that were passed over because this resource was in use."""
     return f"{lane.text}{_BUSY}{resource_digest(resource)}"
 
 
 def resource_digest(resource: str) -> str:
-    """A word for what a task uses, whatever it is called."""
+    """Return a digest of a resource's name that is safe in file names."""
     from hashlib import sha256
 
     return sha256(resource.encode("utf-8", "surrogatepass")).hexdigest()[:_RESOURCE]
 
 
 def waits_for(folder: str) -> str | None:
-    """The digest of what the tasks in this folder of todo/ wait for, if they wait for something."""
+    """Return the digest of the resource that the tasks in this folder of todo/ wait for; None if there is none."""
     return folder.rpartition(_BUSY)[2] if _BUSY in folder else None
 
 
@@ -135,7 +135,7 @@ def is_lane(part: str) -> bool:
 
 
 def uses_something(name: str) -> bool:
-    """Whether the task of this name must have something to itself: no word in a name holds a dot."""
+    """Whether the task of this name uses a resource: no word in a name holds a dot."""
     return _USES_ALONE in name or _USES_TOO in name
 
 
@@ -183,7 +183,7 @@ class Token:
 
     @classmethod
     def parse(cls, name: str, lane: Lane | None = None) -> Token | None:
-        """What the name says, or None if it is no task's name; names in todo/ get their lane from their directory."""
+        """Parse a name; None if it is no task's. Names in todo/ get their lane from their directory."""
         parts = name[: -len(SUFFIX)].split(".")
         if not name.endswith(SUFFIX) or len(parts) < 4 or not ids.is_id(parts[0]) or len(parts[1]) > _FENCE:
             return None
@@ -202,7 +202,7 @@ class Token:
         return None if token.lane is None else token  # type: ignore[redundant-expr]
 
     def _read_own(self, rest: list[str]) -> None:
-        """Take what the task has of its own from the beginning of these parts."""
+        """Take the task's own options from the beginning of these parts."""
         if rest and rest[0] == DROPPED:
             self.dropped = bool(rest.pop(0))
         if rest and is_body(rest[0]):
@@ -216,7 +216,7 @@ class Token:
             self.uses, self.verified = wants != VERIFIED, wants != USES
 
     def _read_claim(self, parts: list[str]) -> None:
-        """The lease, worker and nonce of a claim; `ValueError` if these parts are none."""
+        """Parse the lease, worker and nonce of a claim; raise `ValueError` if these parts are none."""
         if parts[-1] == RESULT:
             self.has_result = True
             parts = parts[:-1]
@@ -231,7 +231,7 @@ class Token:
         self.worker = self.lane.assignee if worker == ASSIGNED else decoded(worker)
 
     def standing(self, state: State, place: tuple[str, str], policy: Policy) -> Standing:
-        """The task as moves see it."""
+        """Return the task as moves see it."""
         lease = self.lease if self.lease is not None else self.own_lease
         standing = Standing(
             self.id,
@@ -281,7 +281,7 @@ class Counters:
 
     @classmethod
     def parse(cls, rest: str) -> Counters | None:
-        """From the rest of a name in todo/, `e0.c0.m5.t60000.json`, or None if it is nothing of the kind."""
+        """Parse the rest of a name in todo/, `e0.c0.m5.t60000.json`; None if it is no such rest."""
         token = Token.parse(f"{'0' * ids.LENGTH}.0.{rest}", _ANY_LANE)
         if token is None or token.lane is not _ANY_LANE or token.due is not None or token.nonce is not None:
             return None
@@ -289,7 +289,7 @@ class Counters:
 
     @staticmethod
     def limits(draft: Draft) -> str:
-        """The `.m` and `.t` parts for a task with these limits of its own, and what it wants to be looked at for."""
+        """Return the `.m` and `.t` parts for a draft's own limits, and its `.u`, `.v` or `.w` part."""
         attempts = "" if draft.max_attempts is None else f".m{draft.max_attempts}"
         lease = "" if draft.lease is None else f".t{round(draft.lease * 1000)}"
         if draft.verify is None:
@@ -301,7 +301,7 @@ _ANY_LANE = Lane(0, "any", None)
 
 
 def own_parts(name: str) -> str:
-    """The `.b`, `.m`, `.t`, `.u` and `.v` parts of a name as they stand, to be carried over into its next one."""
+    """Return the `.b`, `.m`, `.t`, `.u` and `.v` parts of a name as they stand, for its next name."""
     kept = ""
     for part in name[: -len(SUFFIX)].split(".")[4:8]:
         if (
@@ -316,13 +316,13 @@ def own_parts(name: str) -> str:
 
 
 def claim_parts(name: str) -> str:
-    """The `.l<lease>[.L].<worker>-<nonce>` of a claimed name."""
+    """Return the `.l<lease>[.L].<worker>-<nonce>` of a claimed name."""
     parts = name[: -len(SUFFIX)].split(".")
     return "." + ".".join(parts[-3 if parts[-2] == VOUCHED else -2 :])
 
 
 def due(name: str) -> int | None:
-    """When the task of this name in waiting/ or blocked/ is due, if it says so."""
+    """Return when the task of this name in waiting/ or blocked/ is due; None if the name has no time."""
     last = name[: -len(SUFFIX)].rpartition(".")[2]
     return int(last[1:]) if last[0] == "d" and last[1:].isdigit() else None
 
@@ -333,7 +333,7 @@ def begins_with_id(name: str) -> bool:
 
 
 def is_dropped(name: str) -> bool:
-    """Whether this lies in the drop box to be taken in; hidden files are somebody's who is not ready yet."""
+    """Whether this is a file in the drop box to be taken in; a hidden file is still being written."""
     return name.endswith(SUFFIX) and not name.startswith(".")
 
 
@@ -343,7 +343,7 @@ def is_known_in_todo(name: str) -> bool:
 
 
 def is_known_in_failed(name: str) -> bool:
-    """Whether a name in failed/ is a segment's, or that of a file that was set aside or of its reason."""
+    """Whether a name in failed/ is a segment's, or that of a rejected file or of its reason."""
     return ids.is_segment(name) or (name.endswith((SUFFIX, ".reason")) and not begins_with_id(name))
 
 
@@ -353,7 +353,7 @@ _HEAD = (
 )
 _ID = r"[0-9a-hjkmnp-tv-z]{21}"
 is_ready = re.compile(_ID + r"\.[0-9]{1,8}" + _HEAD + r"\.json").fullmatch  # whether this is a task's name in todo/
-is_turn = re.compile(r"0|[1-9][0-9]{0,17}").fullmatch  # whether this is a number as turns/ has them
+is_turn = re.compile(r"0|[1-9][0-9]{0,17}").fullmatch  # whether this is a number as used in turns/
 _TASK = re.compile(
     _ID
     + r"\.[0-9]{1,9}"
@@ -363,13 +363,13 @@ _TASK = re.compile(
 
 
 def counted_lane(name: str) -> str | None:
-    """The lane in a task's name, empty in todo/, or None if it is no task's name; counting looks at every name there is."""
+    """Return the lane in a task's name, "" in todo/; None if it is no task's name. Counting calls this for every name."""
     match = _TASK.fullmatch(name)
     return None if match is None else match[1] or ""
 
 
 class Plan:
-    """How a claim names a task: all that the claims of like tasks by one worker have in common."""
+    """How a claim names a task: what the claims of like tasks by one worker have in common."""
 
     __slots__ = ("counters", "lease", "lease_ms", "max_attempts", "middle")
 
@@ -387,28 +387,28 @@ PAUSED_ALL = "@"
 
 
 def paused_name(kind: str | None) -> str:
-    """The name in paused/ that stands for a kind, or for all."""
+    """Return the name in paused/ that stands for a kind, or for all."""
     return PAUSED_ALL if kind is None else encoded(kind)
 
 
 def paused(entries: list[str]) -> tuple[bool, frozenset[str]]:
-    """What the names in paused/ mean: the whole yard or not, and which kinds."""
+    """Parse the names in paused/: whether the whole yard is paused, and which kinds are."""
     kinds = set()
     for name in entries:
         try:
             kinds.add(decoded(name))
         except ValueError:
-            continue  # nothing of ours
+            continue  # not ours
     return PAUSED_ALL in entries, frozenset(kinds - {PAUSED_ALL})
 
 
 def bucket(due: int, now: int) -> str:
-    """The directory in waiting/ for a task that is due then: finer the sooner, so that there are never too many."""
+    """Return the directory in waiting/ for a task that is due then: finer if sooner, so that there are never too many."""
     ahead = due - now
     form = _MINUTE if ahead < 2 * 3_600_000 else _HOUR if ahead < 2 * 86_400_000 else _DAY
     return time.strftime(form, time.gmtime(due // 1000))
 
 
 def begun(bucket: str, now: int) -> bool:
-    """Whether the bucket's time has come; names of buckets sort by their beginning, coarse ones before the fine ones in them."""
+    """Whether the bucket's time has come; names of buckets sort by their beginning, coarse before fine."""
     return bucket <= time.strftime(_MINUTE, time.gmtime(now // 1000))

@@ -11,7 +11,7 @@ from taskyard.core.errors import NotFound, Unavailable
 from taskyard.core.settings import refuse_unfinished
 from taskyard.core.task import State
 from taskyard.stores.directory.context import Context
-from taskyard.stores.directory.filesystem.errors import told, unavailable
+from taskyard.stores.directory.filesystem.errors import explains_errors, unavailable
 from taskyard.stores.directory.tasks.claims import Claims
 from taskyard.stores.directory.tasks.shifts import Shifts
 
@@ -117,7 +117,7 @@ class DirectoryStore:
 
     # The seam; `claim` and `shift` are the hot path, and do without the wrapper
 
-    @told
+    @explains_errors
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Keep new tasks, in this order; at the return all of them are there."""
         with self._context.adding:
@@ -149,12 +149,12 @@ class DirectoryStore:
         except OSError as error:
             raise unavailable(error, self.url) from error
 
-    @told
+    @explains_errors
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
         """Begin the lease anew and return its end, or None if the claim is over."""
         return self._claims.renew(standing, progress, note)
 
-    @told
+    @explains_errors
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
         """Which of these claims still hold their tasks."""
         return [self._holds(handle) for handle in handles]
@@ -166,12 +166,12 @@ class DirectoryStore:
             return False
         return standing.is_under(handle) and standing.state is State.PROCESSING
 
-    @told
+    @explains_errors
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Log that a verb came too late, and keep its output for a person to read."""
         self._shifts.refuse(handle, verb, move, by)
 
-    @told
+    @explains_errors
     def stand(self, id: str) -> Standing:
         """Where the one task that fits this pattern stands now."""
         found = self._context.locator.find(id)
@@ -180,17 +180,17 @@ class DirectoryStore:
             standing.unmet = tuple(self._shifts.edges.needs(standing.id))
         return standing
 
-    @told
+    @explains_errors
     def held(self, worker: str) -> list[Standing]:
         """Every claim that a worker of this name holds."""
         return self._claims.held(worker)
 
-    @told
+    @explains_errors
     def get(self, id: str) -> Report:
         """All about the one task that fits this pattern."""
         return self.reader.report(id)
 
-    @told
+    @explains_errors
     def find(self, query: Query) -> tuple[list[Task], str | None]:
         """One page of tasks and the cursor of the next; what is paused is not there for a taker."""
         if query.dropped_as is not None:
@@ -200,19 +200,19 @@ class DirectoryStore:
             return [], None
         return self.reader.page(query, some, self._claims.in_use if query.taker is not None else None)
 
-    @told
+    @explains_errors
     def shorten(self, ids: Sequence[str]) -> list[str]:
         """For each id its short name."""
         return self.listing.shorten(ids)
 
-    @told
+    @explains_errors
     def counts(self) -> Counts:
         """Tasks by kind and state, and lost races."""
         from taskyard.core.store_records import Counts
 
         return Counts(self.listing.counts(), self._claims.lost_races())
 
-    @told
+    @explains_errors
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """What happened, merged from all files of the log."""
         from taskyard.stores.directory.log.reader import LogReader
@@ -220,12 +220,12 @@ class DirectoryStore:
         reader = LogReader(self._context.disk, f"{self.url}/events")
         return ([], reader.latest()) if trail.at_end else reader.read(trail)
 
-    @told
+    @explains_errors
     def pause(self, kind: str | None, on: bool) -> None:
         """Hand out no more tasks of this kind, or of any; or do so again."""
         self._claims.pause(kind, on)
 
-    @told
+    @explains_errors
     def paused(self) -> tuple[bool, frozenset[str]]:
         """Whether the whole yard is paused, and which kinds are."""
         return self._claims.paused()

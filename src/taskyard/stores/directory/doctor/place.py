@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from taskyard.stores.directory.filesystem.mounts import Mount
 
-MARK = layout.DOCTORS
+MARK = layout.DOCTOR_PREFIX
 _ALIVE = "alive"
 _PROBE = ".probe"
 _LONG_AGO = 86_400.0  # seconds after which a corner is left behind, where no lock can tell
@@ -41,9 +41,9 @@ class Place:
         self.durability = settings.DURABILITY
         if self.is_yard:
             try:
-                found, wrong = layout.examined(self.root)
+                found, wrong = layout.load_for_check(self.root)
                 self.durability = found.durability
-                self.broken = None if wrong is None else layout.Broken(wrong, hint=layout.AGAIN)
+                self.broken = None if wrong is None else layout.Broken(wrong, hint=layout.BROKEN_HINT)
             except TaskyardError as error:
                 self.broken = error
         self.folders = [

@@ -6,7 +6,7 @@ import functools
 
 from taskyard.core.store_records import Outside
 from taskyard.stores.directory import names
-from taskyard.stores.directory.filesystem.errors import told
+from taskyard.stores.directory.filesystem.errors import explains_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class DirectoryDropBox:
 
         return Guests(self._context, self._store.shifts, self.rejected)
 
-    @told
+    @explains_errors
     def intake(self, by: str, limit: int | None = None) -> int:
         """Make tasks of what lies in the drop box, or of at most `limit` files of it."""
         if self._has_guests():
@@ -66,22 +66,22 @@ class DirectoryDropBox:
             or any(not names.is_known_in_failed(name) for name in listdir(f"{self.url}/failed"))
         )
 
-    @told
+    @explains_errors
     def dropped(self) -> int:
         """How many dropped files no sweep has taken in yet."""
         return sum(map(names.is_dropped, self._context.disk.listdir(f"{self.url}/todo")))
 
-    @told
+    @explains_errors
     def set_aside(self) -> list[dict[str, str | None]]:
         """The files that were refused, each with its name and the reason."""
         return self.rejected.list()
 
-    @told
+    @explains_errors
     def give_back(self, name: str) -> None:
         """Put a file that was set aside back into the drop box."""
         self.rejected.give_back(name)
 
-    @told
+    @explains_errors
     def outside(self) -> Outside:
         """What other programs hold or have done here, and what lies in the drop box and is no task."""
         from taskyard.stores.directory.dropbox import not_tasks

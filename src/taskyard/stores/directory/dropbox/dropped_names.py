@@ -1,4 +1,4 @@
-"""Under which name a task was dropped: `names/<segment>/<id>.<stem>`, an empty file, for whoever knows a task by its file."""
+"""The file name under which a task was dropped: an empty file `names/<segment>/<id>.<stem>`, to find the task by it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.context import Context
 
 FOLDER = "names"
-_STEM_MOST = 190  # bytes, as of a file that is set aside
+_STEM_MOST = 190  # bytes, as for a rejected file
 
 
 def note(context: Context, id: str, stem: str) -> None:
@@ -23,18 +23,18 @@ def note(context: Context, id: str, stem: str) -> None:
         try:
             context.disk.append(f"{folder}/{id}.{stem}", b"")
         except FileNotFoundError:
-            context.mover.ensure(folder)  # missing; or made a moment ago, and dropped by a sweep because it was empty
+            context.mover.ensure(folder)  # missing; or just made, and removed by a sweep because it was empty
         else:
             return
 
 
 def read(name: str) -> str:
-    """The name under which a task was dropped, from the note of it."""
+    """Return the dropped file's name from the name of its note."""
     return shown(name[ids.LENGTH + 1 :])
 
 
 def of(context: Context, id: str) -> str | None:
-    """The name under which the task was dropped, if it was."""
+    """Return the name under which the task was dropped; None if it was not."""
     for name in context.locator.names(f"{context.root}/{FOLDER}/{id[: ids.SEGMENT]}"):
         if name.startswith(f"{id}."):
             return read(name)
@@ -42,7 +42,10 @@ def of(context: Context, id: str) -> str | None:
 
 
 def find(context: Context, stem: str) -> list[str]:
-    """The tasks that were dropped under this name; else those under one that ends so after an agent's own word and `_`."""
+    """Return the tasks that were dropped under this name.
+
+    If there is none, return those whose name ends in `_` and this name: an agent's own prefix may stand before it.
+    """
     exact, carried = [], []
     top = f"{context.root}/{FOLDER}"
     for segment in filter(ids.is_segment, context.locator.names(top)):

@@ -1,4 +1,4 @@
-"""What a file in the drop box means: any JSON object is a task, and the keys that Taskyard knows steer it."""
+"""What a file in the drop box means: any JSON object is a task, and known keys set its options."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ DEFAULT_KIND = "default"
 
 
 class NotWhole(Invalid):
-    """The file is not a JSON object; it may still be on its way in."""
+    """The file is not a JSON object; it may be incomplete."""
 
 
 def parse(content: bytes) -> dict[str, Any]:
-    """The object in the file. No beginning of an object parses, so what does parse has arrived whole."""
+    """Return the object in the file. No beginning of an object parses, so what parses is complete."""
     try:
         value = json.loads(content, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
@@ -52,7 +52,7 @@ _CALLED = {list: "a list", str: "a text", int: "a number", float: "a number", bo
 
 
 def _refuse_queue(fields: dict[str, Any]) -> None:
-    """A whole queue, such as the queue.json of a coordinator, is many tasks: as one it would be done as one."""
+    """Refuse a whole queue, such as the queue.json of a coordinator: it is many tasks, not one."""
     tasks = fields.get("tasks")
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         return
@@ -63,14 +63,12 @@ def _refuse_queue(fields: dict[str, Any]) -> None:
         )
 
 
-_OWN = frozenset(
-    ("kind", "operation", "taskId", "task_id", "data")
-)  # an object with one of these says what is to be done
+_OWN = frozenset(("kind", "operation", "taskId", "task_id", "data"))  # an object with one of these is a task
 _ONE_OF_MANY = frozenset(("id", "kind", "status", "state", "title"))
 
 
 def draft(fields: dict[str, Any]) -> Draft:
-    """The task that the object describes, or `Invalid` with the reason."""
+    """Return the task that the object describes; raise `Invalid` with the reason."""
     _refuse_queue(fields)
     if "taskyard" in fields:
         raise Invalid("this is a task's own file, of this yard or another; drop the data, not the file")

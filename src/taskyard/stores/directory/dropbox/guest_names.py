@@ -1,7 +1,7 @@
-"""Names that other programs make: a loop that knows nothing of the yard calls what it takes from todo/ AGENT_NAME.
+"""Names that other programs make: a loop that does not know the yard renames what it takes from todo/ to AGENT_NAME.
 
-It moves that to processing/, and on to done/NAME or failed/NAME; its janitor moves AGENT_NAME back to todo/. What it takes may
-be a dropped file, a whole lane, or a claim of ours that such a janitor has put into todo/.
+It moves that to processing/, and on to done/NAME or failed/NAME; its janitor moves AGENT_NAME back to todo/. What it
+takes may be a dropped file, a whole lane, or a claim of ours that such a janitor has put into todo/.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from taskyard.stores.directory.names import SUFFIX, Lane, Token
 
 _CARRIED = re.compile(r"(?:(.*)_)?([0-9a-hjkmnp-tv-z]{21}\.[0-9]{1,9}\.e.*\.json)", re.DOTALL)
 _DIVIDER = "_"
-UNKNOWN = "guest"  # who ended a task in done/ or failed/: the file's name does not say
+UNKNOWN = "guest"  # the worker of a task in done/ or failed/ whose name has no agent
 
 
 def split(name: str) -> tuple[str, str]:
-    """The agent in a guest's name in processing/, and the name under which the file lay in todo/; no agent, no guest's."""
+    """Split a guest's name in processing/ into its agent and the name in todo/; the agent is "" if it is not a guest's."""
     agent, divider, own = name.partition(_DIVIDER)
     return (agent, own) if divider and own else ("", name)
 
 
 def carried(name: str) -> tuple[str, str, Token] | None:
-    """A claimed name of ours in a guest's: the agent before it, if any, the name itself, and what it says."""
+    """Find a claimed name of ours in a guest's name: the agent before it, if any, the name itself, and its parsed form."""
     match = _CARRIED.fullmatch(name)
     token = None if match is None else Token.parse(match[2])
     if match is None or token is None or token.nonce is None:
@@ -32,7 +32,7 @@ def carried(name: str) -> tuple[str, str, Token] | None:
 
 
 def taken_by(agent: str, own: str, token: Token, lease: float) -> Token:
-    """What the name would say, had its guest claimed the task by the rules: the next fence, and a nonce from the name."""
+    """Return the token of a guest's claim as if made by the rules: the next fence, and a nonce from the name."""
     from hashlib import sha256
 
     digest = int.from_bytes(sha256(own.encode("utf-8", "surrogateescape")).digest()[:5], "big")
@@ -45,12 +45,12 @@ def taken_by(agent: str, own: str, token: Token, lease: float) -> Token:
 
 
 def printable(text: str) -> str:
-    """The text without what no worker's name can hold, and no longer than one can be."""
+    """Keep what a worker's name can hold, and as much as fits."""
     return "".join(letter for letter in text if letter.isascii() and letter.isprintable())[:20].strip()
 
 
 def lanes(name: str) -> dict[str, Lane]:
-    """The folders of todo/ that a folder of this name may be: the whole name, and what follows each divider in it."""
+    """Return the lanes that a folder of this name may be: by the whole name, and by what follows each divider in it."""
     if name.endswith(SUFFIX):
         return {}
     parts = name.split(_DIVIDER)

@@ -1,7 +1,7 @@
-"""Other programs in the yard's folders, such as a loop that moves todo/NAME to processing/AGENT_NAME and then to done/NAME.
+"""Other programs in the yard's folders, such as a loop that moves todo/NAME to processing/AGENT_NAME.
 
-Nothing of theirs is touched while they may be at work on it: a file that they hold goes back to todo/ when it has been left
-alone for a lease, as their own janitor has it. What they have moved of ours is put back, and what they have ended has ended.
+Their files are not touched while they may be at work. A file that they hold returns to todo/ after a lease without a
+change, as their own janitor would do it. Tasks of ours that they moved are put back; those that they ended are ended.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ NO_REASON = "another program failed it, and left no reason"
 
 
 class Guests:
-    """Puts back what other programs moved of ours, gives back what they left, and tells what they hold."""
+    """Puts back tasks that other programs moved, returns files that they left, and lists what they hold."""
 
-    def __init__(self, context: Context, shifts: Shifts, aside: Rejected) -> None:
+    def __init__(self, context: Context, shifts: Shifts, rejected: Rejected) -> None:
         self._context = context
         self._shifts = shifts
         self._disk = context.disk
         self._root = context.root
-        self._rejected = aside
-        self.astray = context.locator.astray
+        self._rejected = rejected
+        self.moved = context.locator.moved
 
     def tidy(self, now: int, by: str, *, deep: bool) -> int:
-        """Put lanes back, give back what guests have left, and end what they have ended; how many things that were.
+        """Put lanes back, return what guests have left, and end what they have ended; return how many things that were.
 
         With `deep` it also looks for lanes within lanes, which takes a listing for each.
         """
@@ -58,8 +58,8 @@ class Guests:
         """Move every lane that a guest has taken for a task back to todo/."""
         moved = 0
         for place in _PLACES:
-            for folder in list(self.astray.lanes(place, deep, past_closed=True)):
-                # Its guest is about to move it on to failed/, and ends with an error if it is gone by then.
+            for folder in list(self.moved.lanes(place, deep, past_closed=True)):
+                # Its guest is about to move it on to failed/, and stops with an error if it is gone by then.
                 if place == "processing" and not self._is_left(folder, now, self._context.settle):
                     continue
                 moved += self._put_back(folder)
@@ -70,8 +70,8 @@ class Guests:
         target = f"{self._root}/todo/{text}"
         try:
             self._disk.rename(folder, target)
-            # What was moved into it since it was listed has come along.
-            moved = 1 + sum([self._put_back(nested) for nested in list(self.astray.nested(target, past_closed=True))])
+            # Lanes that were moved into it since the listing have come along.
+            moved = 1 + sum([self._put_back(nested) for nested in list(self.moved.nested(target, past_closed=True))])
         except FileNotFoundError:
             return 0
         except OSError as error:
@@ -81,11 +81,11 @@ class Guests:
                 [self._merge(f"{folder}/{segment}", f"{target}/{segment}") for segment in self._segments(folder)]
             )
             self._context.mover.drop(folder)
-        self._context.came_back(lane)
+        self._context.recheck_lane(lane)
         return moved
 
     def _merge(self, folder: str, target: str) -> int:
-        """Move a segment's folder beside others of its lane, or its tasks one by one into the one that is there."""
+        """Move a segment's folder into its lane; if the lane has one, move its tasks into that one by one."""
         try:
             self._context.mover.ensure(target.rpartition("/")[0])
             self._disk.rename(folder, target)
@@ -103,12 +103,12 @@ class Guests:
         return moved
 
     def _lane_of(self, folder: str) -> tuple[str, Lane]:
-        """Which lane the folder is: where its name allows several (an agent may be called 5-x), what its tasks say."""
+        """Return which lane the folder is; if its name allows several (an agent may be called 5-x), its tasks decide."""
         lanes = list(guest_names.lanes(folder.rpartition("/")[2]).items())
-        own = next(self._said(folder), None) if len(lanes) > 1 else None
+        own = next(self._lanes_of_tasks(folder), None) if len(lanes) > 1 else None
         return next((known for known in lanes if own is not None and known[1].text == own.text), lanes[-1])
 
-    def _said(self, folder: str) -> Iterator[Lane]:
+    def _lanes_of_tasks(self, folder: str) -> Iterator[Lane]:
         for segment in self._segments(folder):
             for name in self._context.locator.names(f"{folder}/{segment}"):
                 try:
@@ -126,10 +126,10 @@ class Guests:
         except FileNotFoundError:
             return False
 
-    # Files that are theirs
+    # Files that belong to guests
 
     def _held(self) -> Iterator[tuple[str, str, str]]:
-        """What guests hold: the name in processing/, its agent, and the name under which it lay in todo/."""
+        """Return what guests hold: the name in processing/, its agent, and its name in todo/."""
         folder = f"{self._root}/processing"
         for name in self._context.locator.names(folder):
             agent, own = guest_names.split(name)
@@ -141,7 +141,7 @@ class Guests:
                     continue
 
     def _give_back(self, now: int) -> int:
-        """Move what guests have left alone for a lease back to todo/, under the name that it had there."""
+        """Move files that guests have left for a lease back to todo/, under their former names."""
         given = 0
         for name, _, own in list(self._held()):
             path = f"{self._root}/processing/{name}"
@@ -158,11 +158,11 @@ class Guests:
         return given
 
     def list(self) -> list[dict[str, str | None]]:
-        """What guests hold or have done: name, state, worker and time of each, by state and name."""
+        """Return what guests hold or have done: name, state, worker and time of each, by state and name."""
         entries = [self._entry(own, "processing", name, agent) for name, agent, own in self._held()]
         entries += [
             self._entry(found.token.id, "processing", found.place[1], found.token.worker)
-            for found in self.astray.taken()
+            for found in self.moved.taken()
         ]
         entries += [
             self._entry(name, "done", name, None)
@@ -185,7 +185,7 @@ class Guests:
         }
 
     def ends(self) -> Iterator[int]:
-        """When what guests hold counts as left, in milliseconds."""
+        """Return when each file that guests hold counts as left, in milliseconds."""
         lease = round(self._context.policy.lease * 1000)
         for name, _, _ in self._held():
             try:
@@ -193,17 +193,17 @@ class Guests:
             except FileNotFoundError:
                 continue
 
-    # Tasks of ours that they have ended
+    # Tasks of ours that guests have ended
 
     def _adopt(self, by: str) -> int:
         adopted = 0
         for state in (State.FAILED, State.DONE):
-            for found in list(self.astray.ended(state)):
+            for found in list(self.moved.ended(state)):
                 adopted += self._settle(found, by)
         return adopted
 
     def _settle(self, found: Found, by: str) -> bool:
-        """Give an ended task its place under the fence that its guest's claim would have had."""
+        """Move a task that a guest ended to its place, under the fence of the guest's claim."""
         token, context = found.token, self._context
         at = context.clock.now()
         failed = found.state is State.FAILED
@@ -234,7 +234,7 @@ class Guests:
 def _ended_name(found: Found, errors: int) -> str:
     token = found.token
     own = guest_names.carried(found.place[1])
-    assert own is not None  # it was found by that
+    assert own is not None  # `MovedTasks.ended` found it by that
     holder = names.ASSIGNED if token.lane.assignee is not None else encoded(token.worker or guest_names.UNKNOWN)
     counted = f"{token.id}.{token.fence}.e{errors}.c{token.crashes}{names.own_parts(own[1])}"
     return f"{counted}.{token.lane.text}.l{token.lease}.{holder}-{token.nonce}{SUFFIX}"

@@ -1,4 +1,4 @@
-"""The drop box: a JSON object that is copied or moved into todo/ becomes a task, also while `cp` is still writing it."""
+"""The drop box: a JSON object that is copied or moved into todo/ becomes a task, even while `cp` is still writing it."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ if TYPE_CHECKING:
 
 _UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO, errno.ENXIO)
 _TOGETHER = 500  # files that share one sync of the filesystem
-_FEW = 4  # so many are synced sooner one by one
+_FEW = 4  # up to this many are synced faster one by one
 FILE_MOST = 4 << 20  # bytes: several times the largest legal task
 
 
 def own_key(box: str) -> str:
-    """The key of a file that has none, and cannot be the task's file as it is: the name that it is worked on under."""
+    """Return the key for a file without one that cannot become the task's file itself: its temporary name."""
     return "dropped-" + ".".join(box.rpartition("/")[2].split(".", 2)[:2])
 
 
 class Intake:
-    """Takes files out of the drop box; each file is one rename, so any number may do it at once."""
+    """Takes files out of the drop box; each file is one rename, so several processes may do it at once."""
 
-    def __init__(self, context: Context, adder: Adder, aside: Rejected) -> None:
+    def __init__(self, context: Context, adder: Adder, rejected: Rejected) -> None:
         self._context = context
         self._disk = context.disk
         self._root = context.root
         self._adder = adder
-        self._rejected = aside
+        self._rejected = rejected
         self._settle = context.settle
 
     def take(self, by: str, limit: int | None = None) -> int:
-        """Take in what has arrived whole, oldest first, and set aside what never will; how many tasks that made.
+        """Take in complete files, oldest first, and reject what never will be complete; return the number of new tasks.
 
-        With a limit, so many files are dealt with and no more; what has to wait in the box does not count.
+        `limit` bounds the files that are taken or rejected; one that has to wait in the box does not count.
         """
         now = self._context.clock.exact()
-        # A claim that another program has put here is the same task, for a sweep to take back.
+        # A claim that another program has put here is the same task: a sweep takes it back.
         arrived = (
             name for name in self._disk.listdir(f"{self._root}/todo") if is_dropped(name) and carried(name) is None
         )
@@ -61,7 +61,7 @@ class Intake:
             left -= len(whole) + refused
             together = self._context.durable and len(whole) > _FEW
             if together:
-                self._disk.sync_all(self._root)  # what was read, before it is anybody's task
+                self._disk.sync_all(self._root)  # sync what was read, before it becomes a task
             for path, draft in whole:
                 new = self._taken(path, draft, by, sync=self._context.durable and not together)
                 if new is not None:
@@ -71,7 +71,7 @@ class Intake:
         return len(added)
 
     def _whole(self, names: list[str], most: int, now: int, by: str) -> tuple[list[tuple[str, Draft]], int]:
-        """The next files that can be taken in, off the end of these names; and how many were set aside instead."""
+        """Pop the next files that can be taken in off the end of `names`; also return how many were rejected instead."""
         whole: list[tuple[str, Draft]] = []
         refused = 0
         while names and len(whole) + refused < most:
@@ -90,7 +90,7 @@ class Intake:
         return whole, refused
 
     def _taken(self, path: str, draft: Draft, by: str, *, sync: bool) -> New | None:
-        """The task that the file has become; None if somebody else was first, or it is none after all."""
+        """Return the task that the file has become; None if another process was first, or it is none after all."""
         try:
             if draft.key is None and self._disk.adopt(path):
                 return self._take_plain(path, draft, by, sync=sync)
@@ -105,7 +105,7 @@ class Intake:
             return 0
 
     def _take_plain(self, path: str, draft: Draft, by: str, *, sync: bool) -> New | None:
-        """The file becomes the task's, as it is; what it comes after is written beside it with whole ids, as an edit is."""
+        """Make the file the task's own, as it is; its `after` is stored separately with whole ids, as an edit is."""
         new = self._adder.place(draft, f".{DROPPED}")
         if draft.after:
             self._adder.connect([new], self._context.durable)
@@ -127,7 +127,7 @@ class Intake:
         return new
 
     def _take_keyed(self, path: str, draft: Draft, by: str) -> New | None:
-        """Out of the box first, then added as any task with a key: of two files with one taskId one is the task."""
+        """Move the file out of the box first, then add it with its key: of two files with one taskId, one is the task."""
         name = path.rpartition("/")[2]
         box = self._rejected.box(name[: -len(SUFFIX)])
         try:
@@ -137,7 +137,7 @@ class Intake:
             if not self._context.mover.was_mine(folder, mine):
                 return None
         try:
-            # Read once more, now that it is ours: somebody may have written to it since.
+            # Read it again, now that it is out of reach: another program may have written to it since.
             draft = file_format.draft(file_format.parse(self._disk.examine(box, FILE_MOST).content))
             draft.key = draft.key or own_key(box)
             return self.add_keyed(box, name, draft, by)
@@ -148,7 +148,7 @@ class Intake:
             raise
 
     def add_keyed(self, box: str, name: str, draft: Draft, by: str) -> New | None:
-        """Add what was taken out of the box; a second file of the same taskId is set aside."""
+        """Add what was taken out of the box; a second file of the same taskId is rejected."""
         try:
             added = self._adder.add([draft], by)[0]
         except (Conflict, NotFound) as error:
@@ -162,7 +162,7 @@ class Intake:
         return added
 
     def _owner(self, path: str) -> str:
-        """Whose the file is, for whoever has to ask for it."""
+        """Return whose file it is, for the person who has to ask its owner."""
         try:
             return f" (it is {self._disk.owner(path)}'s, who can let others read it)"
         except FileNotFoundError:
@@ -176,7 +176,7 @@ class Intake:
             self._context.log.write(at, "set_aside", name, file_format.DEFAULT_KIND, 0, None, by, {"reason": reason})
 
     def _read(self, path: str, now: int) -> Draft | None:
-        """The task in the file, or None if it has to wait; `Invalid` if it is to be set aside."""
+        """Read the task in the file; None if it has to wait; raise `Invalid` if it is to be rejected."""
         try:
             look = self._disk.examine(path, FILE_MOST)
             if look.is_folder:
@@ -192,7 +192,7 @@ class Intake:
             reason = Invalid(f"it cannot be read: {error.strerror}{self._owner(path)}")
         except file_format.NotWhole as error:
             reason = error
-        # It may still be on its way in, so it is left until nobody has touched it for a while.
+        # It may be incomplete, so it stays until it has not changed for a while.
         try:
             settled = now - self._disk.changed_at(path) > self._settle
         except FileNotFoundError:

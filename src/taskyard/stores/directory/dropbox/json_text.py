@@ -1,4 +1,4 @@
-"""JSON from files that anybody may have written: what is read here can be written out again, as JSON that all can read."""
+"""Reads JSON that any program may have written, and accepts only what can be written as JSON again."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def no_constant(name: str) -> Any:
-    """NaN and Infinity are Python's idea of JSON, and nobody else's."""
+    """Refuse NaN and Infinity, which only Python takes for JSON."""
     raise ValueError(f"{name} is no JSON number")
 
 
 def _finite(text: str) -> float:
     number = float(text)
-    if not isfinite(number):  # 1e999 is JSON, and Infinity is what Python would make of it
+    if not isfinite(number):  # 1e999 is JSON, but Python makes Infinity of it
         raise ValueError(f"{text[:40]} is larger than any number here")
     return number
 
@@ -30,13 +30,13 @@ scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(
 
 
 def refuse_halves(content: bytes, value: Any) -> None:
-    """`ValueError` if a text in the value has half of a character, which no UTF-8 can carry; only an escape brings one in."""
+    """Raise `ValueError` for half a surrogate pair, which UTF-8 cannot encode; only an escape can bring one in."""
     if b"\\ud" in content or b"\\uD" in content:
         json.dumps(value, ensure_ascii=False).encode()
 
 
 def read(content: bytes) -> Any:
-    """The value in the file, or `ValueError`, or `RecursionError`."""
+    """Parse the content; raise `ValueError` or `RecursionError`."""
     value = json.loads(content.decode(), parse_constant=no_constant, parse_float=_finite)
     refuse_halves(content, value)
     return value

@@ -1,4 +1,4 @@
-"""Tasks that another program has moved where no task of the yard belongs: they are found there, and put back by the sweep."""
+"""Finds tasks that another program has moved where no task of the yard belongs; a sweep puts them back."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 _ENDED = (State.FAILED, State.DONE)
 
 
-class Astray:
-    """Reads the places where a guest's loop and its janitor leave what is ours; it changes nothing."""
+class MovedTasks:
+    """Reads the places where a guest's loop and its janitor leave our tasks; it changes nothing."""
 
-    def __init__(self, disk: Disk, lookup: Locator, root: str, lease: float) -> None:
+    def __init__(self, disk: Disk, locator: Locator, root: str, lease: float) -> None:
         self._disk = disk
-        self._names = lookup.names
+        self._names = locator.names
         self._root = root
         self._lease = lease
 
     def tasks(self, segment: str) -> Iterator[Found]:
-        """Every task of this segment that lies astray, in the order in which guests move files."""
+        """Return every moved task of this segment, in the order in which guests move files."""
         yield from self._in_lanes("todo", segment)
         yield from self._given_back(segment)
         yield from self._in_lanes("processing", segment)
@@ -38,9 +38,9 @@ class Astray:
             yield from self.ended(state, segment)
 
     def lanes(self, place: str, deep: bool, past_closed: bool = False) -> Iterator[str]:
-        """Folders in this place that were lanes in todo/; with `deep` also those within lanes that are in their place.
+        """Return folders in this place that were lanes in todo/; with `deep` also lanes within lanes.
 
-        A folder that may not be read is an error, because a look cannot tell what is in it; or it is passed over.
+        A folder that is not readable raises, because its tasks cannot be known; with `past_closed` it is skipped.
         """
         folder = f"{self._root}/{place}"
         for name in self._names(folder):
@@ -52,7 +52,7 @@ class Astray:
                 yield f"{folder}/{name}"
 
     def nested(self, folder: str, past_closed: bool = False) -> Iterator[str]:
-        """Lanes in this folder of a lane: a move onto a folder that is there leads into it."""
+        """Return lanes in this folder of a lane: a move onto an existing folder leads into it."""
         try:
             listed = self._names(folder)
         except PermissionError:
@@ -73,7 +73,7 @@ class Astray:
                     yield Found(State.TODO, (f"{folder}/{segment}", name), token)
 
     def _given_back(self, segment: str) -> Iterator[Found]:
-        """Claims of ours that a guest's janitor has put into todo/: they are their holders' until a sweep takes them back."""
+        """Return claims of ours that a guest's janitor has put into todo/; their workers hold them until the next sweep."""
         for found in self.given_back():
             if found.token.id.startswith(segment):
                 yield found
@@ -90,12 +90,12 @@ class Astray:
                 yield Found(State.PROCESSING, (folder, name), token)
 
     def held(self) -> Iterator[Found]:
-        """All tasks of ours that are held, and whose files are where other programs have put them."""
+        """Return all claimed tasks whose files are where other programs have put them."""
         yield from self.given_back()
         yield from self.taken()
 
     def taken(self, segment: str = "") -> Iterator[Found]:
-        """Tasks of ours that a guest has taken out of todo/, where its janitor had put them, and works on."""
+        """Return tasks of ours that a guest took out of todo/, where its janitor had put them, and works on."""
         folder = f"{self._root}/processing"
         for name in self._names(folder):
             known = None if begins_with_id(name) else guest_names.carried(name)
@@ -103,7 +103,7 @@ class Astray:
                 yield Found(State.PROCESSING, (folder, name), guest_names.taken_by(*known, self._lease))
 
     def ended(self, state: State, segment: str = "") -> Iterator[Found]:
-        """Tasks of ours that a guest has ended so."""
+        """Return tasks of ours that a guest has ended in this state."""
         folder = f"{self._root}/{state}"
         for name in self._names(folder):
             known = guest_names.carried(name) if len(name) > ids.SEGMENT else None

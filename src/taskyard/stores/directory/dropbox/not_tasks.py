@@ -1,4 +1,4 @@
-"""What lies in todo/ and will never be a task: named for people, who may be waiting for it."""
+"""Lists what lies in todo/ and will never be a task, with the reason, for the people who wait for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_JSON = "its name does not end in .json"
 
 
 def others(context: Context) -> list[dict[str, str | None]]:
-    """Names in todo/ that are no lanes and that no sweep takes in, each with the reason."""
+    """Return the names in todo/ that are no lanes and that no sweep takes in, each with the reason."""
     entries: list[dict[str, str | None]] = []
     for name in sorted(context.locator.names(f"{context.root}/todo")):
         reason = None if name.startswith(".") else why(context, name)
@@ -24,7 +24,7 @@ def others(context: Context) -> list[dict[str, str | None]]:
 
 
 def why(context: Context, name: str) -> str | None:
-    """Why the file or folder of this name in todo/ is no task; None if it is a lane, or may be a task in a moment."""
+    """Return why this file or folder in todo/ is no task; None if it is a lane, or may become a task."""
     path = f"{context.root}/todo/{name}"
     if context.disk.is_folder(path):
         return None if Lane.of_folder(name) is not None else "a folder"
@@ -34,7 +34,7 @@ def why(context: Context, name: str) -> str | None:
 
 
 def _no_object(context: Context, path: str) -> str | None:
-    """Why a file is no task yet: one that is not a JSON object is set aside when nothing was done to it for a while."""
+    """Return why a file is no task yet; one that is not a JSON object is rejected when it has not changed for a while."""
     from taskyard.core.errors import Invalid
     from taskyard.stores.directory.dropbox import file_format
     from taskyard.stores.directory.dropbox.intake import FILE_MOST

@@ -1,6 +1,6 @@
-"""Files that were refused: `failed/<stem>.json` as it came, and `failed/<stem>.reason` beside it in words.
+"""Rejected files: `failed/<stem>.json` as it came, and `failed/<stem>.reason` beside it in words.
 
-Nothing is ever thrown away: put right by hand, a file goes back to the drop box with `retry <stem>`.
+No file is ever deleted: corrected by hand, it returns to the drop box with `retry <stem>`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.context import Context
 
 BOX = ".drop"
-_STEM_MOST = 190  # bytes: room for the endings within a file name
+_STEM_MOST = 190  # bytes: leaves space for the suffixes within a file name
 
-_REASON_MOST = 1 << 14  # bytes of a reason that are told; ours are a line
+_REASON_MOST = 1 << 14  # bytes of a reason that are shown; ours are one line
 
 
 class Rejected:
-    """Sets files aside, lists them and gives them back."""
+    """Rejects files, lists them and returns them to the drop box."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -29,7 +29,7 @@ class Rejected:
         self._root = context.root
 
     def put(self, path: str, stem: str, reason: str) -> str | None:
-        """Move the file to failed/ under its own stem, or one like it; None if somebody else was first."""
+        """Move the file to failed/ under its own stem, or one like it; None if another process was first."""
         taken = self.box(stem)
         try:
             self._disk.rename(path, taken)
@@ -48,16 +48,16 @@ class Rejected:
             self._disk.create(draft, f"{reason}\n".encode("utf-8", "backslashreplace"), sync=False)
             self._disk.rename(draft, f"{self._root}/failed/{name}.reason")
         except OSError:
-            self._disk.remove(draft)  # no room even for the reason; the file itself is safe, and the log has it
+            self._disk.remove(draft)  # no space even for the reason; the file itself is safe, and the log has it
         return name
 
     def undo(self, box: str, path: str) -> None:
-        """Nowhere to put it: it stays where it was. By a plain rename, which needs no room."""
+        """Move the file back to where it was, by a plain rename, which needs no space."""
         if self._disk.exists(box) and not self._disk.exists(path):
             self._disk.rename(box, path)
 
     def box(self, stem: str) -> str:
-        """A name in tmp/ for a file from the drop box while it is worked on; should we die, it goes back under its stem."""
+        """Return a name in tmp/ for a file that is being taken in; if this process dies, the file returns under its stem."""
         while len(stem.encode("utf-8", "surrogateescape")) > _STEM_MOST:
             stem = stem[:-1]
         return f"{self._context.draft()}.{stem}{BOX}"
@@ -72,7 +72,7 @@ class Rejected:
         return False
 
     def list(self) -> list[dict[str, str | None]]:
-        """What is set aside: name, reason and time, by name."""
+        """Return the rejected files: name, reason and time, by name."""
         entries = []
         for name in sorted(self._context.locator.names(f"{self._root}/failed")):
             if name.endswith(SUFFIX):
@@ -81,7 +81,7 @@ class Rejected:
         return entries
 
     def give_back(self, stem: str) -> str:
-        """Move the file back to the drop box and tell its path there."""
+        """Move the file back to the drop box and return its path there."""
         stem = self._stem(stem)
         path = f"{self._root}/todo/{stem}{SUFFIX}"
         if "/" in stem or not self._disk.exists(f"{self._root}/failed/{stem}{SUFFIX}"):
@@ -97,7 +97,7 @@ class Rejected:
         return path
 
     def _stem(self, name: str) -> str:
-        """The stem that is shown so."""
+        """Return the stem that `shown` prints as this name."""
         if not self._disk.exists(f"{self._root}/failed/{name}{SUFFIX}"):
             for other in self._context.locator.names(f"{self._root}/failed"):
                 if other.endswith(SUFFIX) and shown(other[: -len(SUFFIX)]) == name:
@@ -105,7 +105,7 @@ class Rejected:
         return name
 
     def renamed(self, path: str, target: str) -> bool:
-        """Whether the file has this name now; not if another has it, which a rename would overwrite."""
+        """Rename the file unless the name is taken, which a rename would overwrite; return whether it has it now."""
         if self._disk.is_file(path):
             return self._disk.move_new(path, target)
         if self._disk.exists(target):
@@ -128,12 +128,12 @@ class Rejected:
 
 
 def stem_of(box: str) -> str:
-    """The stem of the file that is worked on under this name."""
+    """Return the stem from a temporary name of `Rejected.box`."""
     return box.rpartition("/")[2].split(".", 2)[2][: -len(BOX)]
 
 
 def shown(stem: str) -> str:
-    """The stem as people can read and repeat it: in a name that is not UTF-8, bytes that are none, and %, become %XX."""
+    """Return the stem as people can read and repeat it: if it is not UTF-8, its invalid bytes, and %, become %XX."""
     try:
         stem.encode()
     except UnicodeEncodeError:

@@ -1,1 +1,1 @@
-"""The filesystem under a yard: every call, its errors, and what it can be relied on for."""
+"""The filesystem under a yard: every call, its errors, and what can be relied on."""

@@ -1,4 +1,4 @@
-"""The yard's time: the file server's, never this process's idea of the date."""
+"""The yard's time: the file server's, not this machine's date."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.stores.directory.filesystem.disk import Disk
 
-_TRUSTED = 1_000_000_000  # nanoseconds that an observation is carried on by this machine's own ticking
-_TICKS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # goes on while the machine sleeps
+_TRUSTED = 1_000_000_000  # nanoseconds for which an observation is continued by this machine's monotonic clock
+_TICKS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # continues while the machine sleeps
 
 
 class StoreClock:
-    """Carries the time of the last look on for a second, then looks at the filesystem again."""
+    """Continues the last observed time for a second, then asks the filesystem again."""
 
     __slots__ = ("_disk", "_offset", "_probe", "_seen")
 
@@ -24,7 +24,7 @@ class StoreClock:
         self._seen = -_TRUSTED
 
     def now(self) -> int:
-        """Milliseconds since 1970, good enough for events and delays."""
+        """Return milliseconds since 1970, good enough for events and delays."""
         ticks = time.clock_gettime_ns(_TICKS)
         if ticks - self._seen >= _TRUSTED:
             return self.exact()
@@ -38,7 +38,7 @@ class StoreClock:
         return (ticks + self._offset) / 1_000_000
 
     def exact(self) -> int:
-        """The same, asked of the filesystem: what a lease is judged by."""
+        """The same, asked of the filesystem: leases are judged by it."""
         now = self._disk.now(self._probe)
         self._seen = time.clock_gettime_ns(_TICKS)
         self._offset = now - self._seen

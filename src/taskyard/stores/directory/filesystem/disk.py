@@ -1,7 +1,8 @@
 """Every filesystem call of the directory store goes through a Disk, so that a simulated one can take its place.
 
-Calls on the hot path are the `os` functions themselves; what needs a comment is a method. Times are those of whoever keeps
-the files: a file server's, where there is one. Always a file's ctime, because its mtime can be set to anything.
+Calls on the hot path are the `os` functions themselves; what needs a comment is a method. Times are those of the
+machine that keeps the files: a file server's, where there is one. Always a file's ctime, because its mtime can be set
+to anything.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _NO_HARD_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL))
 _PAGE = 4096
 _MOST = 1 << 26  # bytes that are read at once: many times the largest legal task, result or edit
-# No link is followed, whoever planted it, and nobody waits for the other end of a pipe.
+# Follow no link, and do not wait for the other end of a pipe.
 _SAFE = os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0)
 _READ = os.O_RDONLY | _SAFE
 _LIST = _READ | os.O_DIRECTORY
@@ -47,10 +48,10 @@ class Look:
 
 
 class Shared:
-    """A small file whose content outlives the process that puts it there, and that is locked while it lives.
+    """A small file whose content outlives its process, and that is locked while the process lives.
 
-    Written to as any file is, or mapped: then putting something there needs no system call, and a process is killed
-    (SIGBUS) where somebody has made the file shorter, or a full disk has no block for it.
+    Written as any file, or mapped. A mapped file needs no system call. But the process is killed (SIGBUS) if another
+    program makes the file shorter, or a full disk has no block for it.
     """
 
     __slots__ = ("_descriptor", "memory")
@@ -67,19 +68,20 @@ class Shared:
             os.pwrite(self._descriptor, line, at)
 
     def grow(self, size: int) -> None:
-        """Make room for so many bytes; what is mapped needs its blocks now."""
+        """Make the file `size` bytes long; a mapped file needs its blocks now."""
         if self.memory is not None and len(self.memory) < size:
             from mmap import mmap
 
             os.pwrite(self._descriptor, bytes(size - len(self.memory)), len(self.memory))
-            self.memory = mmap(self._descriptor, size)  # who still writes to the old one writes to the same pages
+            # a thread that still writes to the old one writes to the same pages
+            self.memory = mmap(self._descriptor, size)
 
-    def let_go(self) -> None:
-        """Close this process's copy; the lock stays with the process that it was forked off from."""
+    def close_copy(self) -> None:
+        """Close this process's copy; the lock stays with the parent process."""
         os.close(self._descriptor)
 
     def close(self) -> None:
-        """Let go of the memory, and of the lock that says that this process lives."""
+        """Unmap the memory, and release the lock that shows that this process lives."""
         if self.memory is not None:
             self.memory.close()
         os.close(self._descriptor)
@@ -94,11 +96,11 @@ class Disk:
     unlink = staticmethod(os.unlink)
     write = staticmethod(os.write)
     close = staticmethod(os.close)
-    _open = staticmethod(os.open)  # of what is there already, and
-    _status = staticmethod(os.lstat)  # what a name stands for: the two ways to find that there is no such thing
+    _open = staticmethod(os.open)  # of existing files, and
+    _status = staticmethod(os.lstat)  # the type of a name: the two ways to find that there is no such thing
 
     def listdir(self, folder: str) -> list[str]:
-        """The names in the folder; a link to one is none."""
+        """Return the names in the folder; a link to a folder is refused."""
         descriptor = self._open(folder, _LIST)
         try:
             return os.listdir(descriptor)
@@ -106,7 +108,7 @@ class Disk:
             os.close(descriptor)
 
     def read(self, path: str) -> bytes:
-        """The file's content."""
+        """Return the file's content."""
         descriptor = self._open(path, _READ)
         try:
             content = os.read(descriptor, _PAGE)
@@ -118,9 +120,9 @@ class Disk:
         return content
 
     def stamp(self, path: str) -> int:
-        """When the file was last touched or moved, by its ctime: a rename and a touch move it, and nobody can set it.
+        """Return when the file was last touched or moved, by its ctime, which no user can set.
 
-        By way of a descriptor, because on NFS a stat by name may be 30 s old; by name where there is nothing to open.
+        By a descriptor, because on NFS a stat by name may be 30 s old; by name if it cannot be opened.
         """
         try:
             descriptor = self._open(path, _READ)
@@ -135,7 +137,7 @@ class Disk:
         return status.st_ctime_ns // 1_000_000
 
     def create(self, path: str, content: bytes, sync: bool) -> None:
-        """A new file, whole."""
+        """Make a new file with this content."""
         descriptor = os.open(path, CREATE, 0o666)
         try:
             self.grant(descriptor)
@@ -159,11 +161,11 @@ class Disk:
         return True
 
     def links(self, path: str) -> int:
-        """How many names the file has."""
+        """Return how many names the file has."""
         return self._status(path).st_nlink
 
     def move_new(self, path: str, target: str) -> bool:
-        """Give an ordinary file another name, unless that is taken; a rename would overwrite what has it."""
+        """Give an ordinary file another name, unless that is taken; a rename would overwrite it."""
         try:
             os.link(path, target)
         except FileExistsError:
@@ -171,7 +173,8 @@ class Disk:
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise
-            # No hard links here: the look and the rename are two calls, and a twin in between would be overwritten.
+            # No hard links here: the look and the rename are two calls, and a file made in between would be
+            # overwritten.
             if self.exists(target):
                 return False
             os.rename(path, target)
@@ -180,10 +183,10 @@ class Disk:
         return True
 
     def step_aside(self, path: str, target: str) -> bool:
-        """Whether this, which is no folder, has the other name now; by calls that would fail on a folder made there meanwhile."""
+        """Rename what is no folder, by calls that fail on a folder made there meanwhile; return whether it was renamed."""
         try:
             if stat.S_ISLNK(os.lstat(path).st_mode):
-                os.symlink(os.readlink(path), target)  # the same link; one of another user's cannot be linked to
+                os.symlink(os.readlink(path), target)  # the same link; another user's link cannot be hard-linked
             else:
                 os.link(path, target, follow_symlinks=False)
         except FileExistsError:
@@ -207,7 +210,7 @@ class Disk:
         os.utime(path, follow_symlinks=False)
 
     def now(self, probe: str) -> int:
-        """The file server's time in nanoseconds, from a probe file that is touched for it."""
+        """Return the file server's time in nanoseconds, by touching a probe file."""
         try:
             os.utime(probe, follow_symlinks=False)
         except FileNotFoundError:
@@ -216,11 +219,11 @@ class Disk:
         except OSError as error:
             if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
                 raise
-            return time.time_ns()  # nothing can be moved here, so nothing is decided by it: good enough to look around
+            return time.time_ns()  # nothing can be moved here, so no lease depends on it: good enough for reading
         return self._status(probe).st_ctime_ns
 
     def read_at(self, path: str, offset: int, most: int = 1 << 20) -> bytes:
-        """Up to so many bytes from here on; nothing at the end, or where there is no such file, or nothing that is one."""
+        """Read up to `most` bytes from `offset`. Return b"" at the end, or if it is not a regular file."""
         try:
             descriptor = self._open(path, _READ)
         except OSError as error:
@@ -237,20 +240,19 @@ class Disk:
             os.close(descriptor)
 
     def share(self, path: str, size: int, mapped: bool) -> Shared:
-        """A new file, locked for as long as this process lives; mapped into memory if that is asked for, and safe here."""
+        """Make a file that is locked for as long as this process lives; mapped if asked for, and safe here."""
         from fcntl import LOCK_EX, LOCK_NB, flock
 
-        # Locked under a name that nobody looks at, then given its own: nobody ever sees it unlocked while we live.
+        # Locked under a hidden name, then renamed: no process ever sees it unlocked while this one lives.
         hidden = f"{path}.new"
-        # Nobody is to open for writing, and perhaps make shorter, what is mapped; those who share the yard may all the same.
+        # Read-only, so that no other program opens a mapped file for writing and makes it shorter; a shared yard's
+        # group may.
         mode = 0o444 if mapped else 0o666
         descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
             self.grant(descriptor)
             flock(descriptor, LOCK_EX | LOCK_NB)
-            os.write(
-                descriptor, b"\n" + bytes(size - 1)
-            )  # written, not just made longer: its blocks are there from now on
+            os.write(descriptor, b"\n" + bytes(size - 1))  # written, not just made longer: so its blocks are allocated
             memory = None
             # On a block device (ext4, xfs; neither btrfs nor ZFS nor a network) no write needs another block.
             if mapped and os.major(os.fstat(descriptor).st_dev):
@@ -265,10 +267,10 @@ class Disk:
         return Shared(descriptor, memory)
 
     def hold(self, draft: str, path: str, content: Callable[[os.stat_result], bytes]) -> int:
-        """A new file, locked for as long as its descriptor is open in any process; it tells of itself."""
+        """Make a file that is locked while its descriptor is open in any process; `content` is given its status."""
         from fcntl import LOCK_EX, LOCK_NB, flock
 
-        # Writable, so that its last close is an event of its own; locked before anybody can see it.
+        # Writable, so that its last close is an event of its own; locked before it is visible.
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             self.grant(descriptor)
@@ -282,7 +284,7 @@ class Disk:
         return descriptor
 
     def held(self, path: str) -> tuple[bool, os.stat_result, bytes]:
-        """Whether a living process on this kernel holds the file, which file that is, and what it says."""
+        """Return whether a living process on this kernel holds the file, its status, and its content."""
         from fcntl import LOCK_NB, LOCK_SH, flock
 
         descriptor = self._open(path, _READ)
@@ -309,10 +311,10 @@ class Disk:
         return False
 
     def is_written_to(self, path: str) -> bool:
-        """Whether any process on this kernel has the file open for writing; True where that cannot be told.
+        """Whether any process on this kernel has the file open for writing; True where that is unknown.
 
-        The kernel grants a lease for reading only while nobody has. Whoever opens the file in that very moment waits
-        until it is given back, and the signal that the lease is broken with is one that nobody hears.
+        The kernel grants a read lease only while no process has. A process that opens the file at that very moment
+        waits until the lease is returned. The signal for a broken lease is set to one that is ignored by default.
         """
         import fcntl
         from signal import SIGURG
@@ -329,11 +331,12 @@ class Disk:
         return False
 
     def lock(self, path: str) -> int | None:
-        """A descriptor that holds the file until it is closed; None if somebody else holds it, or it is gone."""
+        """Return a descriptor that holds the file until it is closed; None if another process holds it, or it is gone."""
         from fcntl import LOCK_EX, LOCK_NB, flock
 
         try:
-            descriptor = self._open(path, os.O_RDWR | _SAFE)  # NFS gives an exclusive lock to those alone who may write
+            # NFS gives an exclusive lock only to a descriptor that may write
+            descriptor = self._open(path, os.O_RDWR | _SAFE)
         except FileNotFoundError:
             return None
         except (PermissionError, IsADirectoryError):
@@ -351,7 +354,7 @@ class Disk:
         return None
 
     def remove_tree(self, path: str) -> None:
-        """Take a file or a folder with all in it away, if it is there; links are not followed."""
+        """Remove a file, or a folder with all in it, if it exists; links are not followed."""
         try:
             self.unlink(path)
         except FileNotFoundError:
@@ -362,7 +365,7 @@ class Disk:
             rmtree(path, ignore_errors=True)
 
     def same_file(self, one: str, other: str) -> bool:
-        """Whether both names are there and name one file."""
+        """Whether both names exist and name one file."""
         try:
             first, second = self._status(one), self._status(other)
         except FileNotFoundError:
@@ -370,16 +373,16 @@ class Disk:
         return (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino) and first.st_nlink > 1
 
     def remove(self, path: str) -> None:
-        """Take this name away, if it is there."""
+        """Remove this name, if it exists."""
         try:
             self.unlink(path)
         except FileNotFoundError:
             return
 
     def open_append(self, path: str, descriptor: int = -1) -> int:
-        """A descriptor whose every write lands whole at the end; one that is given leads there from now on.
+        """Return a descriptor whose every write lands whole at the end; with `descriptor`, redirect that one.
 
-        So a thread that is about to write to it finds it open at any moment, and never finds another file there.
+        So a thread that is about to write always finds it open, and never finds an unrelated file there.
         """
         opened = self.appending(path)
         if descriptor < 0:
@@ -389,14 +392,14 @@ class Disk:
         return descriptor
 
     def appending(self, path: str, create: bool = True) -> int:
-        """A descriptor of a file to append to."""
+        """Open a file to append to."""
         return os.open(path, APPEND if create else APPEND & ~os.O_CREAT, 0o666)
 
     def grant(self, descriptor: int) -> None:
-        """Let those who share the yard use what was just made; here the umask says all there is to say."""
+        """Let those who share the yard use a new file; here the umask alone decides."""
 
     def owner(self, path: str) -> str:
-        """The name of the user whose file this is, or the number of one without a name."""
+        """Return the name of the user who owns the file, or the number of one without a name."""
         from pwd import getpwuid
 
         number = self._status(path).st_uid
@@ -405,17 +408,17 @@ class Disk:
         except KeyError:
             return f"user {number}"
 
-    def adopt(self, path: str) -> bool:  # noqa: ARG002  what a shared yard needs to know
-        """Whether a file that somebody put here can be used as it is by all who use the yard."""
+    def adopt(self, path: str) -> bool:  # noqa: ARG002  a shared yard needs it
+        """Whether all users of the yard can use a dropped file as it is."""
         return True
 
     def length(self, descriptor: int) -> int:
-        """How many bytes an open file has; more than any file, if it is none."""
+        """Return the size of an open file; sys.maxsize if it is not a regular file."""
         status = os.fstat(descriptor)
         return status.st_size if stat.S_ISREG(status.st_mode) else sys.maxsize
 
     def append(self, path: str, content: bytes, create: bool = True) -> int:
-        """Add to the end of a file in one write, and tell where it landed: how much stood before it."""
+        """Append in one write, and return the position where it landed."""
         descriptor = self.appending(path, create)
         try:
             os.write(descriptor, content)
@@ -424,24 +427,24 @@ class Disk:
             os.close(descriptor)
 
     def which(self, path: str) -> tuple[int, int]:
-        """Tells one file or folder from all others, by whatever path it was reached."""
+        """Return what identifies a file or folder, by whatever path it was reached."""
         status = os.stat(path)
         return status.st_dev, status.st_ino
 
     def cut(self, path: str, size: int) -> None:
-        """Leave only so many bytes of a file that nobody else has open."""
+        """Truncate a file that no other process has open to `size` bytes."""
         os.truncate(path, size)
 
     def size(self, path: str) -> int:
-        """How many bytes the file has."""
+        """Return the size of the file in bytes."""
         return self._status(path).st_size
 
     def changed(self, path: str) -> int:
-        """The directory's own time in nanoseconds; only ever a hint, because a listing may lag behind it."""
+        """Return the directory's own time in nanoseconds; only a hint, because a listing may lag behind it."""
         return self._status(path).st_mtime_ns
 
     def changed_at(self, path: str) -> int:
-        """When anything was last done to this name's file, in milliseconds; of a link, not of what it points to."""
+        """Return when this name's file last changed, in milliseconds; of a link, not of its target."""
         status = self._status(path)
         return status.st_ctime_ns // 1_000_000
 
@@ -450,7 +453,7 @@ class Disk:
         return stat.S_ISREG(self._status(path).st_mode)
 
     def is_folder(self, path: str) -> bool:
-        """Whether this is a folder, and no link to one; an error where that cannot be told."""
+        """Whether this is a folder, and no link to one; raise where that is unknown."""
         try:
             return stat.S_ISDIR(self._status(path).st_mode)
         except OSError as error:
@@ -459,7 +462,7 @@ class Disk:
             return False
 
     def examine(self, path: str, most: int) -> Look:
-        """What a file from outside is, without following links, waiting for pipes or reading what is too large."""
+        """Examine a file from outside, without following links, waiting for pipes or reading what is too large."""
         try:
             descriptor = self._open(path, _READ)
         except OSError as error:
@@ -481,11 +484,11 @@ class Disk:
             os.close(descriptor)
 
     def status(self, path: str) -> os.stat_result:
-        """What this name's file is; of a link, not of what it points to."""
+        """Return the status of this name's file; of a link, not of its target."""
         return self._status(path)
 
     def inspect(self, path: str, most: int) -> tuple[os.stat_result, bytes]:
-        """What is open under this name, and up to so many bytes of it if it is an ordinary file; links are not followed."""
+        """Return the status of this name's file, and up to `most` bytes of it if it is regular; links are not followed."""
         descriptor = self._open(path, _READ)
         try:
             status = os.fstat(descriptor)
@@ -499,7 +502,7 @@ class Disk:
             os.close(descriptor)
 
     def exists(self, path: str) -> bool:
-        """Whether there is anything of this name; an error where that cannot be told, as in another user's folder."""
+        """Whether this name exists; raise where that is unknown, as in another user's folder."""
         try:
             self._status(path)
         except OSError as error:
@@ -513,11 +516,11 @@ class Disk:
         return os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
 
     def has(self, path: str) -> bool:
-        """Whether something of this name can be seen, by one call that raises nothing: False proves nothing."""
+        """Whether this name can be seen, by one call that raises nothing: False proves nothing."""
         return os.access(path, os.F_OK)
 
     def sync(self, path: str) -> None:
-        """Have this file, or the names in this directory, survive a power cut; of what is neither there is only the name."""
+        """Make this file, or the names in this directory, survive a power cut; links, sockets and pipes are skipped."""
         try:
             descriptor = self._open(path, _READ)
         except OSError as error:
@@ -533,7 +536,7 @@ class Disk:
             os.close(descriptor)
 
     def sync_all(self, path: str) -> None:
-        """Have all that was written on this filesystem survive a power cut: one call for a whole batch."""
+        """Make all that was written on this filesystem survive a power cut: one call for a whole batch."""
         import ctypes  # 3 ms, and only batches come here
 
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -547,7 +550,7 @@ class Disk:
             os.close(descriptor)
 
     def watcher(self) -> int:
-        """A descriptor that can be read when something happens in the folders that are watched; Linux alone has it."""
+        """Return an inotify descriptor, readable when something happens in a watched folder; Linux only."""
         import ctypes  # 3 ms, and only those who wait come here
 
         begin = getattr(ctypes.CDLL(None, use_errno=True), "inotify_init1", None)
@@ -558,17 +561,17 @@ class Disk:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         return descriptor
 
-    def watch(self, watcher: int, folder: str, happenings: int) -> None:
-        """Be told of these happenings in this folder."""
+    def watch(self, watcher: int, folder: str, events: int) -> None:
+        """Watch for these events in this folder."""
         import ctypes
 
         libc = ctypes.CDLL(None, use_errno=True)
-        if libc.inotify_add_watch(watcher, os.fsencode(folder), happenings | _ONLY_FOLDERS) < 0:
+        if libc.inotify_add_watch(watcher, os.fsencode(folder), events | _ONLY_FOLDERS) < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), folder)
 
 
 def _rest(descriptor: int) -> bytes:
-    """All that is left to read."""
+    """Read to the end."""
     pieces = []
     while piece := os.read(descriptor, 1 << 20):
         pieces.append(piece)
@@ -576,7 +579,7 @@ def _rest(descriptor: int) -> bytes:
 
 
 def _refuse_endless(status: os.stat_result, path: str) -> None:
-    """What would fill the memory is no file of ours: a device, or a file that somebody made huge."""
+    """Refuse what would fill the memory: a device, or a file that another program made huge."""
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.ENXIO, "not an ordinary file", path)
     if status.st_size > _MOST:

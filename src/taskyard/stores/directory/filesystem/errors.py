@@ -1,4 +1,4 @@
-"""From an OSError to words: what is wrong with the place, and what to do about it."""
+"""Explains an OSError: what is wrong with the yard's place, and what to do about it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
     class Placed(Protocol):
-        """Whatever has a yard's path."""
+        """Anything that has a yard's path."""
 
         url: str
 
@@ -42,12 +42,12 @@ _UNWRITABLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, 
 
 
 def hint(error: OSError) -> str:
-    """What to do about it."""
+    """Return what to do about it."""
     return _HINTS.get(error.errno or 0, "look at the system's log, and try again")
 
 
 def unavailable(error: OSError, root: str, kept: list[str] | None = None) -> Unavailable:
-    """What to raise for what the filesystem refused; of a batch, with what could not be taken back."""
+    """Make the error for what the filesystem refused; for a batch, with the tasks that could not be removed again."""
     what = "cannot be written" if error.errno in _UNWRITABLE else "cannot be used right now"
     where = f" ({error.filename})" if error.filename else ""
     rest = f"; {_staying(kept)}" if kept else ""
@@ -59,7 +59,7 @@ def unavailable(error: OSError, root: str, kept: list[str] | None = None) -> Una
 
 
 def interrupted(kept: list[str]) -> KeyboardInterrupt:
-    """What to raise for a Ctrl-C in the middle of a batch, with what could not be taken back of it."""
+    """Make the error for a Ctrl-C in the middle of a batch, with the tasks that could not be removed again."""
     return KeyboardInterrupt(_staying(kept) if kept else "nothing of the batch was added")
 
 
@@ -69,11 +69,11 @@ def _staying(kept: list[str]) -> str:
 
 
 def _permissions(root: str) -> str | None:
-    """Who may work in this yard, for somebody who may not."""
+    """Return who may work in this yard, for a user who may not."""
     try:
         status = os.stat(root)
         if status.st_uid == os.geteuid():
-            return None  # its own rules keep it from us, and nobody else's
+            return None  # its owner's own permissions are the cause
         if status.st_mode & S_ISGID:
             from taskyard.stores.directory.filesystem.sharing import group_name
 
@@ -87,8 +87,8 @@ def _permissions(root: str) -> str | None:
         return None
 
 
-def told(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Let what the filesystem refuses come out as `Unavailable`."""
+def explains_errors(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Make a verb raise `Unavailable` with an explanation where the filesystem refuses."""
 
     @functools.wraps(verb)
     def wrapped(store: S, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,8 +1,9 @@
-"""Where the yard ends: a link that somebody planted in it is never followed, and is in nobody's way.
+"""The yard's border: a link that was planted in it is never followed, and stops no work.
 
-The last part of every path is opened without following links. This is about the folders on the way there: each is looked
-at once a second, which a move does not notice. What stands in the place of a folder that the yard makes as it goes is set
-aside in failed/, as it is, so that work goes on; in the place of one of the yard's standing folders it is told, and left.
+The last part of every path is opened without following links. This module is about the folders above it: each is
+checked once a second, which costs a move nothing. What has the name of a folder that the yard makes as needed is moved
+as it is to failed/, so that work goes on. What has the name of one of the yard's standing folders is reported, and
+left.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.stores.directory.filesystem.disk import Disk
 
-_TRUSTED = 1.0  # seconds that a folder which was looked at is taken for the yard's own
+_TRUSTED = 1.0  # seconds for which a checked folder is trusted
 _NEVER = -1e9
 _KNOWN_MOST = 10_000
 
@@ -32,7 +33,7 @@ class Links:
         self._known: dict[str, float] = {}
 
     def keep(self, folder: str) -> None:
-        """Before something is put into a folder: have nothing but a folder of the yard's own, or nothing at all, be there."""
+        """Before a write into this folder: make sure that there is a folder of the yard's own, or nothing."""
         now = time.monotonic()
         if now - self._known.get(folder, _NEVER) < _TRUSTED or len(folder) <= len(self._root):
             return
@@ -40,13 +41,15 @@ class Links:
         self.keep(parent)
         if self._disk.is_folder(folder):
             self._remember(folder, now)
-        elif self._disk.exists(folder) and not self._disk.is_folder(folder):  # it may have been made between the looks
+        elif self._disk.exists(folder) and not self._disk.is_folder(
+            folder
+        ):  # it may have been made between the two checks
             if parent == self._root:
                 raise OSError(errno.ELOOP, "there is something else in the place of a folder", folder)
             self._set_aside(folder)
 
     def holds(self, folder: str) -> bool:
-        """Before something is read there: whether this and all above it are folders of the yard's own."""
+        """Before a read: whether this and all above it are folders of the yard's own."""
         now = time.monotonic()
         if now - self._known.get(folder, _NEVER) < _TRUSTED or len(folder) <= len(self._root):
             return True
@@ -56,7 +59,7 @@ class Links:
         return True
 
     def remove(self, path: str) -> None:
-        """Take this name away, if it is there and in the yard."""
+        """Remove this name, if it exists and is in the yard."""
         if self.holds(path.rpartition("/")[0]):
             self._disk.remove(path)
 
@@ -66,7 +69,7 @@ class Links:
         self._known[folder] = now
 
     def _set_aside(self, path: str) -> None:
-        """Put what is no folder out of the way, with the reason; never a folder that somebody has made there meanwhile."""
+        """Move what is no folder to failed/, with the reason; never a folder that was made there meanwhile."""
         place = path[len(self._root) + 1 :]
         kept = f"{self._root}/failed/{place.replace('/', '-')[-150:]}~{base32(chance(20), 4)}"
         try:
@@ -75,4 +78,4 @@ class Links:
             reason = f"it stood in the place of the folder {place}, and is none\n"
             self._disk.create(f"{kept}.reason", reason.encode("utf-8", "backslashreplace"), sync=False)
         except FileNotFoundError:
-            return  # somebody else has done the same
+            return  # another process has done the same

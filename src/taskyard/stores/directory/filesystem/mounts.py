@@ -1,4 +1,4 @@
-"""What is mounted where, as the kernel tells in /proc/self/mountinfo."""
+"""What is mounted where, from /proc/self/mountinfo."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Mount:
 
     @classmethod
     def parse(cls, line: str) -> Mount | None:
-        """The mount of one line of mountinfo, or None if the line is none."""
+        """Parse one line of mountinfo; None if it is no mount."""
         left, dash, right = line.partition(" - ")
         before, after = left.split(" "), right.split(" ")
         if not dash or len(before) < 6 or not after[0]:
@@ -38,7 +38,7 @@ class Mount:
 
 
 def mounts() -> list[Mount]:
-    """All mounts, later ones last; none where the system does not tell."""
+    """Return all mounts, later ones last; nothing where the system has no mountinfo."""
     try:
         with open(MOUNTINFO, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().split("\n")
@@ -48,7 +48,7 @@ def mounts() -> list[Mount]:
 
 
 def around(path: str, known: Iterable[Mount]) -> Mount | None:
-    """The mount that holds this path; of two on one point the later one lies on top."""
+    """Return the mount that holds this path; of two on one point, the later one lies on top."""
     best = None
     for mount in known:
         if mount.holds(path) and (best is None or len(mount.point) >= len(best.point)):
@@ -57,13 +57,13 @@ def around(path: str, known: Iterable[Mount]) -> Mount | None:
 
 
 def within(path: str, known: Iterable[Mount]) -> list[str]:
-    """The points of other mounts below this path, in order."""
+    """Return the points of other mounts below this path, in order."""
     inner = {mount.point for mount in known if mount.point.startswith(path.rstrip("/") + "/")}
     return sorted(inner - {path})
 
 
 def _plain(text: str) -> str:
-    """The text as it was before the kernel escaped what would break its line."""
+    """Undo the kernel's escapes."""
     if "\\" in text:
         for code, letter in _ESCAPES:
             text = text.replace(code, letter)

@@ -1,8 +1,8 @@
 """The disk of a yard on a network filesystem, whose clients remember for half a minute that a name was missing.
 
-Until then such a client answers from memory, though another machine has made the name meanwhile (measured on NFS, v3 and
-v4.2, default mounts). A listing asks the server, and has the client forget what it remembered of that folder. So here a
-name that was not found is believed to be missing only if listings from the yard's own folders down do not show it.
+Until then such a client answers from memory, though another machine has made the name meanwhile (measured on NFS, v3
+and v4.2, default mounts). A listing asks the server, and refreshes the client's memory of that folder. So here a
+missing name counts as missing only if listings from the yard's own folders down do not show it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-_PLAIN = Disk()  # asks the client once, and believes it
+_PLAIN = Disk()  # asks the client once, and trusts the answer
 
 
 class NetworkDisk(Disk):
@@ -29,35 +29,35 @@ class NetworkDisk(Disk):
         self._root = root
 
     def listdir(self, folder: str) -> list[str]:
-        """The names in the folder."""
-        return self._asked(folder, lambda: _PLAIN.listdir(folder))
+        """Return the names in the folder."""
+        return self._retried(folder, lambda: _PLAIN.listdir(folder))
 
     def _open(self, path: str, flags: int) -> int:  # type: ignore[override]
-        """A descriptor of what is there."""
-        return self._asked(path, lambda: _PLAIN._open(path, flags))
+        """Open an existing file."""
+        return self._retried(path, lambda: _PLAIN._open(path, flags))
 
     def _status(self, path: str) -> os.stat_result:  # type: ignore[override]
-        """What this name stands for."""
-        return self._asked(path, lambda: _PLAIN._status(path))
+        """Return the status of this name."""
+        return self._retried(path, lambda: _PLAIN._status(path))
 
     def unlink(self, path: str) -> None:  # type: ignore[override]
-        """Take this name away."""
-        self._asked(path, lambda: _PLAIN.unlink(path))
+        """Remove this name."""
+        self._retried(path, lambda: _PLAIN.unlink(path))
 
     def rmdir(self, path: str) -> None:  # type: ignore[override]
-        """Take this empty folder away."""
-        self._asked(path, lambda: _PLAIN.rmdir(path))
+        """Remove this empty folder."""
+        self._retried(path, lambda: _PLAIN.rmdir(path))
 
     def touch(self, path: str) -> None:
         """Set the file's time to now."""
-        self._asked(path, lambda: _PLAIN.touch(path))
+        self._retried(path, lambda: _PLAIN.touch(path))
 
     def has(self, path: str) -> bool:
-        """Whether something of this name can be seen."""
+        """Whether this name can be seen."""
         return _PLAIN.has(path) or (self._is_listed(path) and _PLAIN.has(path))
 
-    def _asked(self, path: str, call: Callable[[], T]) -> T:
-        """What the call gives; once more if it finds nothing and the server knows the name."""
+    def _retried(self, path: str, call: Callable[[], T]) -> T:
+        """Make the call; once more if it finds nothing and the server knows the name."""
         try:
             return call()
         except FileNotFoundError:
@@ -80,7 +80,7 @@ class NetworkDisk(Disk):
 
 
 class SharedNetworkDisk(NetworkDisk, SharedDisk):
-    """The same, of a yard that a group shares."""
+    """The same, for a yard that a group shares."""
 
     def __init__(self, root: str) -> None:
         SharedDisk.__init__(self, root)

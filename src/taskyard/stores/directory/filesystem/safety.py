@@ -1,6 +1,6 @@
-"""What is known of filesystems by their names: which are no place for a yard, which are doubtful, which are one kernel's own.
+"""What is known of filesystems by their names: which are unsafe for a yard, doubtful, or used by one kernel only.
 
-A name is only half of it: what a place does is tried out by `doctor`, all of it or, by `init`, the quick part.
+A name is only half of it: `doctor` tries out what a place really does, all of it; `init` tries the quick part.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ DOUBTFUL = {
     "fuse.sshfs": "sshfs",
     "fuse.mergerfs": "mergerfs, which puts several disks together",
 }
-# Filesystems that one kernel has to itself: what a process on it sees is the truth at once.
+# Filesystems that only one kernel uses: what a process there sees is right at once.
 LOCAL = frozenset(
     ("ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs", "bcachefs", "ramfs", "ufs", "apfs")
 )
-# What Docker Desktop and OrbStack call the Mac's own folders, whatever type they mount them as.
+# How Docker Desktop and OrbStack name the Mac's own folders, whatever type they mount them as.
 _OF_A_MAC = frozenset(("host_mark", "mac"))
 
 
 def filesystem(path: str) -> str | None:
-    """The type of the filesystem that holds this path, or None where the system does not tell."""
+    """Return the type of the filesystem that holds this path, or None where the system does not show it."""
     from taskyard.stores.directory.filesystem import mounts  # one-shot commands on a block device need none of it
 
     mount = mounts.around(path, mounts.mounts())
@@ -66,15 +66,15 @@ def is_local(path: str) -> bool:
 
 
 def unsafe(mount: Mount) -> str | None:
-    """Why no yard is safe on this mount, by its type, or None if its type tells nothing of the kind."""
+    """Return why no yard is safe on this mount, by its type; None if its type is not known to be unsafe."""
     if mount.kind in ("virtiofs", "9p") and _OF_A_MAC.intersection(mount.source.split("/")):
         return f"{mount.kind} of {mount.source}, {_PHANTOMS}"
-    # A FUSE filesystem that gives no subtype often gives its name as what is mounted.
+    # A FUSE filesystem without a subtype often has its name as the mount's source.
     return UNSAFE.get(mount.kind) or (UNSAFE.get(f"fuse.{mount.source}") if mount.kind == "fuse" else None)
 
 
 def doubtful(mount: Mount) -> str | None:
-    """What it is that may not keep to the rules, by its type, or None."""
+    """Return what this mount is if it may break the rules, by its type; else None."""
     known = DOUBTFUL.get(mount.kind)
     if known is None and mount.kind.split(".", 1)[0] == "fuse":
         known = (

@@ -1,7 +1,7 @@
-"""A yard that a group shares: whatever is made in it can be read and written by the group, whatever anybody's umask is.
+"""A yard that a group shares: the group can read and write whatever is made in it, whatever a user's umask is.
 
-As with git's `core.sharedRepository`: the folders are setgid, so that all below them belongs to the group, and what is made
-gets the group's bits before anybody else can see it under its name. What others may do is left as the umask says.
+As with git's `core.sharedRepository`: the folders are setgid, so that all below them belongs to the group. New files
+get the group's bits before they are visible under their names. What other users may do is left to the umask.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from taskyard.core.errors import Invalid
 from taskyard.core.ids import base32, chance
 from taskyard.stores.directory.filesystem.disk import APPEND, CREATE, Disk
 
-_FILE, _FOLDER = 0o060, 0o2070  # what a group needs
+_FILE, _FOLDER = 0o060, 0o2070  # permission bits that a group needs
 
 
 def place_is_shared(path: str) -> bool:
-    """Whether this folder, or the nearest above it that is there, is one that a group shares: setgid, and writable for it."""
+    """Whether this folder, or the nearest existing one above it, is shared by a group: setgid, and group-writable."""
     while not os.path.isdir(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return os.stat(path).st_mode & (stat.S_ISGID | stat.S_IWGRP) == stat.S_ISGID | stat.S_IWGRP
 
 
 def group_number(name: str) -> int:
-    """The number of the group of this name."""
+    """Return the number of the group of this name."""
     from grp import getgrnam
 
     try:
@@ -34,7 +34,7 @@ def group_number(name: str) -> int:
 
 
 def group_name(number: int) -> str:
-    """The name of this group, or its number where it has none."""
+    """Return the name of this group, or its number where it has none."""
     from grp import getgrgid
 
     try:
@@ -44,7 +44,7 @@ def group_name(number: int) -> str:
 
 
 def give(folder: str, group: int | None = None) -> None:
-    """Let a group have a folder that we made: this one, or the one that it belongs to already."""
+    """Share a folder that we made with a group: with this one, or with the one that it belongs to already."""
     if group is not None:
         os.chown(folder, -1, group)
     os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode) | _FOLDER)
@@ -58,18 +58,18 @@ class SharedDisk(Disk):
         self._group = os.stat(root).st_gid
 
     def grant(self, descriptor: int) -> None:
-        """Let the group read and write what was just made."""
+        """Let the group read and write a new file."""
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         if mode & _FILE != _FILE:
             os.fchmod(descriptor, mode | _FILE)
 
     def adopt(self, path: str) -> bool:
-        """Whether the group can write this file now; not if it is another user's, who keeps it to himself."""
+        """Let the group write this file; return False if it is another user's, and private."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             status = os.fstat(descriptor)
             if status.st_gid != self._group:
-                os.fchown(descriptor, -1, self._group)  # moved here from elsewhere, it brought its own group
+                os.fchown(descriptor, -1, self._group)  # moved here from elsewhere, it kept its own group
             self.grant(descriptor)
         except PermissionError:
             return False
@@ -78,12 +78,12 @@ class SharedDisk(Disk):
         return True
 
     def mkdir(self, folder: str) -> None:  # type: ignore[override]
-        """A new folder; made elsewhere and moved here, so that nobody of the group ever finds it shut."""
+        """Make a folder under a temporary name and move it here, so that the group never finds it closed."""
         draft = self._draft()
         os.mkdir(draft)
         try:
             give(draft)
-            os.rename(draft, folder)  # onto an empty folder it goes through: two who make it at once have one
+            os.rename(draft, folder)  # replaces an empty folder: two processes that make it at once have one
         except OSError as error:
             os.rmdir(draft)
             if os.path.lexists(folder):
@@ -91,7 +91,7 @@ class SharedDisk(Disk):
             raise
 
     def appending(self, path: str, create: bool = True) -> int:
-        """A descriptor of a file to append to; a new one has its bits before it has its name."""
+        """Open a file to append to; a new one has its permission bits before it has its name."""
         try:
             return os.open(path, APPEND & ~os.O_CREAT)
         except FileNotFoundError:

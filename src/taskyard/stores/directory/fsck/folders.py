@@ -66,10 +66,12 @@ class Folders:
         return sorted(known)
 
     def _top(self) -> None:
-        unsettled = self._scene.context.unsettled
-        if unsettled is not None:
+        settings_error = self._scene.context.settings_error
+        if settings_error is not None:
             place = (self._root, layout.SETTINGS)
-            self._scene.suspect("settings_broken", place, unsettled, lambda: layout.examined(self._root)[1] is not None)
+            self._scene.suspect(
+                "settings_broken", place, settings_error, lambda: layout.load_for_check(self._root)[1] is not None
+            )
         for name in layout.FOLDERS:
             path = f"{self._root}/{name}"
             if not self._scene.has(path):

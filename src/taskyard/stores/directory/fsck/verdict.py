@@ -43,7 +43,7 @@ class Proof:
         began = time.monotonic()
         last = self._look(progress)
         every = {suspect.spot: suspect for suspect in last}
-        if sweep is not None and self._context.unsettled is not None:
+        if sweep is not None and self._context.settings_error is not None:
             _leave(last)
         elif sweep is not None and last:
             last = self._heal(every, last, sweep, progress)

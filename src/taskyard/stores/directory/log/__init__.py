@@ -1,1 +1,1 @@
-"""The event log: written by everyone, read as one stream."""
+"""The event log: written by all processes, read as one stream."""

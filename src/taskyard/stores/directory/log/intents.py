@@ -1,12 +1,12 @@
-"""What a process is about to do, written where its death cannot reach it: `writers/<tag>`, one small file a process.
+"""What a process is about to do, written where its death cannot reach it: `writers/<tag>`, one small file per process.
 
-Before every move the process puts the move's event there, and the kernel keeps it when the process is killed. Each thread
-has a slot of its own in the file, because several make moves at once. The file is locked for as long as the process
-lives. So whoever finds it unlocked knows that its writer is dead, and the events that it may have failed to log.
+Before every move the process puts the move's event there, and the kernel keeps it when the process is killed. Each
+thread has a slot of its own in the file, because several make moves at once. The file is locked for as long as the
+process lives. So an unlocked file means that its writer is dead, and shows the events that it may have failed to log.
 
-A shell cannot hold a lock. It keeps its file, `writers/<name>.sh`, open from before a move until its event is logged and
-the first line is blank again: what stands there while nobody has the file open is of one that is dead. What it has
-found out about the yard's place and time it leaves for the next in `writers/<name>.look`.
+A shell cannot hold a lock. It opens its file, `writers/<name>.sh`, before a move. It closes the file when the event is
+logged and the first line is blank again. So an event in a file that no process has open belongs to a dead shell. A
+shell leaves what it has found out about the yard's filesystem and clock for the next one in `writers/<name>.look`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ if TYPE_CHECKING:
 
 SIZE = 16_384  # bytes of a slot
 SHELL, LOOK = ".sh", ".look"
-ROOM = SIZE - 256  # for the event; behind the first slot's stand the pages of the log that the process writes to
-UNSEEN = (
-    60_000  # milliseconds in which another machine writes out what it has in its cache: by default 35 s at the most
-)
-_SLOTS = 256  # threads that have one of their own: 4 MiB; what is beyond that shares the last
+ROOM = SIZE - 256  # for the event; the rest of the first slot names the log pages that the process writes to
+# Milliseconds until another machine has written out its cache: by default 35 s at the most.
+UNSEEN = 60_000
+_SLOTS = 256  # threads with a slot of their own: 4 MiB; the others share the last one
 
 
 def is_event(value: Any) -> bool:
-    """Whether this is an event, by its form: anybody may write into the log's files."""
+    """Whether this has the form of an event: any program may write into the log's files."""
     return (
         isinstance(value, dict)
         and all(isinstance(value.get(name), str) for name in ("event", "task", "kind"))
@@ -61,19 +60,19 @@ def _is_batch(value: Any) -> bool:
 
 
 def is_ending(event: dict[str, Any]) -> bool:
-    """Whether this is of a claim's own ending, which keeps the claim's number."""
+    """Whether this event is a claim's own ending, which keeps the claim's fence."""
     return bool(event["event"] == "done" or (event["event"] == "failed" and event.get("final")))
 
 
 def moves(event: dict[str, Any]) -> set[Move]:
-    """The moves that an event, or the note of an add, tells of: which task, to which number, and whether it ends a claim."""
+    """Return the moves of an event, or of the note of an add: task, new fence, and whether it ends a claim."""
     if "tasks" in event:
         return {(id, 0, False) for id in event["tasks"]}
     return {(event["task"], event["fence"], is_ending(event))}
 
 
 def _intent(content: bytes, slot: int, noted: str | None) -> dict[str, Any] | None:
-    """The event in the slot that begins here; with the time of the note, where that is given."""
+    """Return the event in the slot that begins here; with `noted` as its time, if that is given."""
     try:
         event = json_text.read(content[slot : slot + SIZE].split(b"\n", 1)[0])
     except (ValueError, RecursionError):
@@ -84,7 +83,7 @@ def _intent(content: bytes, slot: int, noted: str | None) -> dict[str, Any] | No
 
 
 class Writer:
-    """The file of the process itself."""
+    """The file of this process."""
 
     def __init__(self, disk: Disk, folder: str, local: bool, mapped: bool) -> None:
         self._disk = disk
@@ -101,15 +100,15 @@ class Writer:
         forks.renew_in_child(self)
 
     def renew(self) -> None:
-        """Let go of the parent's file in a forked child: with the child's copy open, a dead parent would seem to live."""
+        """Close the parent's file in a forked child: with the child's copy open, a dead parent would seem to live."""
         shared, self._shared, self.memory = self._shared, None, None
         self._opening = threading.Lock()
         self.slots = {}
         if shared is not None:
-            shared.let_go()
+            shared.close_copy()
 
     def intend(self, line: bytes) -> None:
-        """Note the event of a move that is about to be made; `LogWriter.line` does the same without the call."""
+        """Note the event of a move before it is made; `LogWriter.line` does the same without the call."""
         if self.forks != forks.count:
             self.open()
         shared = self._shared
@@ -118,10 +117,10 @@ class Writer:
                 slot = self.slots.get(get_ident())
                 shared.put(line if len(line) <= ROOM else b"\n", self._slot(shared) if slot is None else slot)
             except OSError:
-                return  # the disk is full; the move itself will say so
+                return  # the disk is full; the move itself will raise
 
     def _slot(self, shared: Shared) -> int:
-        """A slot for this thread: one of a thread that has ended, or a new one."""
+        """Return a slot for this thread: that of a thread that has ended, or a new one."""
         with self._opening:
             living = {thread.ident for thread in threading.enumerate()}
             taken = {slot for thread, slot in self.slots.items() if thread in living}
@@ -132,18 +131,18 @@ class Writer:
             self.slots[get_ident()] = slot
             return slot
 
-    def hold(self, *pages: str) -> None:
-        """Note which pages of the log this process may write to: no janitor takes them away as long as it lives."""
+    def note_pages(self, *pages: str) -> None:
+        """Note which log pages this process may write to: no janitor removes them while it lives."""
         self.open()
         shared = self._shared
         if shared is not None:
             try:
                 shared.put(f"{' '.join(pages)}\n".encode(), ROOM)
             except OSError:
-                return  # what is written to a page that is taken away is lost, and no more
+                return  # a page may be removed, and lines with it; no more than that
 
     def open(self) -> str:
-        """Make sure that this process has its file, and give the tag that names it."""
+        """Make this process's file if there is none yet, and return the tag that names it."""
         if self.forks != forks.count:
             with self._opening:
                 if self.forks != forks.count:
@@ -161,8 +160,8 @@ class Writer:
             self._shared = self.memory = None  # the disk is full, or read-only: an event may be lost, no more
         self.forks = forks.count
 
-    def stay(self, page: str) -> None:
-        """Make the file anew where another machine has taken a long silence for death, and removed it."""
+    def remake(self, page: str) -> None:
+        """Make the file again if another machine has taken a long silence for death, and removed it."""
         if self._local or self._shared is None or self.forks != forks.count:
             return
         if self.tag in self._disk.listdir(self._folder):
@@ -170,12 +169,12 @@ class Writer:
         with self._opening:
             gone = self._shared
             self._begin(self.tag)
-        self.hold(page)
+        self.note_pages(page)
         if gone is not None:
             gone.close()
 
     def close(self) -> None:
-        """Everything is logged; the file is not needed any more."""
+        """Remove the file: everything is logged."""
         shared, self._shared, self.memory = self._shared, None, None
         if shared is not None and self.forks == forks.count:
             try:
@@ -186,7 +185,7 @@ class Writer:
 
 
 class Writers:
-    """The files of all processes, for whoever cleans up after the dead."""
+    """The files of all processes, for the cleanup after dead ones."""
 
     def __init__(self, disk: Disk, folder: str, local: bool, kernel: str) -> None:
         self._disk = disk
@@ -195,7 +194,7 @@ class Writers:
         self._kernel = kernel
 
     def is_alive(self, tag: str, now: int) -> bool:
-        """Whether the process of this tag lives, as far as can be told from here."""
+        """Whether the process of this tag lives, as far as this machine can judge."""
         path = f"{self._folder}/{tag}"
         try:
             if self._local or self._is_of_this_kernel(tag):
@@ -206,10 +205,10 @@ class Writers:
         except OSError as error:
             if self._local and error.errno not in NO_FILE:
                 raise
-            return True  # nothing of ours, or nothing that we may look at, or no locks here: left alone
+            return True  # not our file, or not readable, or no locks here: left alone
 
     def _is_of_this_kernel(self, tag: str) -> bool:
-        """Whether the process runs here, by the page that it writes to: locks within one kernel tell the truth on NFS too."""
+        """Whether the process runs on this kernel, by its log page: locks within one kernel are right on NFS too."""
         return any(f".{self._kernel}-{tag}." in page for page in self._pages(tag))
 
     def is_known(self, tag: str) -> bool:
@@ -217,38 +216,38 @@ class Writers:
         return self._local and self._disk.exists(f"{self._folder}/{tag}")
 
     def dead(self, own: str, now: int, patience: int) -> list[str]:
-        """The tags of processes that are gone."""
+        """Return the tags of dead processes."""
         tags = [tag for tag in self._disk.listdir(self._folder) if tag != own and "-" in tag]
         tags = [tag for tag in tags if not tag.endswith((SHELL, LOOK))]
         return [tag for tag in tags if not self._is_young(tag, now, patience) and not self.is_alive(tag, now)]
 
     def _is_young(self, tag: str, now: int, patience: int) -> bool:
-        """Whether this is a file that is only just being made, and is not locked yet."""
+        """Whether this file is just being made, and not locked yet."""
         try:
             return tag.endswith(".new") and now - self._disk.changed_at(f"{self._folder}/{tag}") < patience
         except FileNotFoundError:
             return True
 
     def shells(self) -> list[str]:
-        """The tags of shells, the living and the dead."""
+        """Return the tags of shells, living and dead."""
         return [tag for tag in self._disk.listdir(self._folder) if tag.endswith((SHELL, LOOK))]
 
     def is_left(self, tag: str, noted: bool, now: int, patience: int) -> bool:
-        """Whether a shell that had noted something has died since, or this file of a shell is of no use any more."""
+        """Whether a shell has died that had noted something, or its file has been of no use for `patience` milliseconds."""
         path = f"{self._folder}/{tag}"
         try:
             if self._local and noted and not self._disk.is_written_to(path):
                 return True
             return now - self._disk.changed_at(path) > patience
         except OSError:
-            return False  # another janitor was quicker; or it is not for us to read
+            return False  # another janitor was quicker, or it is not readable for this user
 
     def take(self, tag: str) -> int | None:
-        """Hold the file of a dead process, so that one janitor alone logs for it; None if another holds it."""
+        """Lock the file of a dead process, so that only one janitor logs for it; None if another holds it."""
         return self._disk.lock(f"{self._folder}/{tag}")
 
     def intents(self, tag: str) -> list[dict[str, Any]]:
-        """The events that the threads of this process noted last; a shell leaves the time out, which is that of its note."""
+        """Return the events that the threads of this process noted last; a shell's note has no time but that of its file."""
         path = f"{self._folder}/{tag}"
         try:
             content = self._disk.read(path)
@@ -262,7 +261,7 @@ class Writers:
         return [event for event in found if event is not None]
 
     def noted(self, wanted: set[Move], but: str, now: int, patience: int) -> set[Move]:
-        """Those of these moves that others, who live, have noted: they may have made them and not logged them yet."""
+        """Return those of these moves that other, living processes have noted: they may have made them but not logged them."""
         found: set[Move] = set()
         for tag in self._disk.listdir(self._folder):
             intents = [] if tag == but or tag.endswith(LOOK) else self.intents(tag)
@@ -275,17 +274,17 @@ class Writers:
         return not self.is_left(tag, True, now, patience) if tag.endswith(SHELL) else self.is_alive(tag, now)
 
     def pages(self) -> set[str]:
-        """The pages of the log that any process may be writing to."""
+        """Return the log pages that any process may be writing to."""
         pages: set[str] = set()
         for tag in self._disk.listdir(self._folder):
             pages.update(self._pages(tag))
         return pages
 
     def _pages(self, tag: str) -> list[str]:
-        """The pages of the log that this process has noted."""
+        """Return the log pages that this process has noted."""
         note = self._disk.read_at(f"{self._folder}/{tag}", ROOM, SIZE - ROOM)
         return note.split(b"\n", 1)[0].decode("ascii", "replace").split()
 
     def forget(self, tag: str) -> None:
-        """All that this process left is put right."""
+        """Remove the file of a process, once everything that it left is put right."""
         self._disk.remove(f"{self._folder}/{tag}")

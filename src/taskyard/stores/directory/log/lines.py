@@ -1,4 +1,4 @@
-"""Lines of a page of the log, whoever wrote them: none that can be no event's fills the memory, and no page is read for ever."""
+"""Read log lines, bounded: 4 MiB a line, 256 MiB a page, whatever other programs have written there."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ if TYPE_CHECKING:
 
     from taskyard.stores.directory.filesystem.disk import Disk
 
-PAGE_MOST = (
-    1 << 28
-)  # bytes: hundreds of times what a page has; whatever is larger is no log, and any file can be made so
-LINE_MOST = 1 << 22  # bytes that an event can have; the longest has a reason of 65,536 characters
+PAGE_MOST = 1 << 28  # bytes: hundreds of times a full page; a larger file is no log
+LINE_MOST = 1 << 22  # bytes of an event, at the most; the longest has a reason of 65,536 characters
 
 
 def is_huge(disk: Disk, path: str) -> bool:
@@ -23,7 +21,7 @@ def is_huge(disk: Disk, path: str) -> bool:
 
 
 def pieces(disk: Disk, path: str, size: int, offset: int = 0) -> Iterator[bytes]:
-    """What the page holds from here on, some at a time; nothing, if it is no log's."""
+    """Read the page from `offset` on, in pieces of `size` bytes; nothing if it is too large for a log."""
     if is_huge(disk, path):
         return
     while piece := disk.read_at(path, offset, size):
@@ -32,11 +30,11 @@ def pieces(disk: Disk, path: str, size: int, offset: int = 0) -> Iterator[bytes]
 
 
 def whole(disk: Disk, path: str, size: int, offset: int = 0) -> Iterator[tuple[int, bytes, int]]:
-    """Where each whole line that is not empty begins, the line, and where the next one does; one that is too long is cut short."""
-    begin, cut = offset, b""  # the line that a piece has broken off, as far as it is worth keeping
+    """Read whole lines that are not empty: where each begins, the line, and where the next begins. Long ones are cut short."""
+    begin, cut = offset, b""  # the line that a piece has broken off, up to LINE_MOST
     for piece in pieces(disk, path, size, offset):
         if not cut and not piece.strip(b"\n"):
-            begin = offset = offset + len(piece)  # nothing but ends of lines: there may be millions
+            begin = offset = offset + len(piece)  # only line ends: there may be millions
             continue
         first, *lines = piece.split(b"\n")
         offset += len(first) + bool(lines)
@@ -55,11 +53,11 @@ def whole(disk: Disk, path: str, size: int, offset: int = 0) -> Iterator[tuple[i
 
 
 def holding(disk: Disk, path: str, size: int, word: bytes, offset: int = 0) -> Iterator[tuple[int, bytes, int]]:
-    """The same of lines that hold this word; then an empty one, where the last whole line of the page ends.
+    """Read the lines that hold this word; then an empty one, where the last whole line of the page ends.
 
     The page is searched, not split: the log of a day has a hundred thousand lines, and a task a handful of them.
     """
-    kept, endless = b"", False  # the beginning of a line that goes on; one that is too long is passed over
+    kept, endless = b"", False  # the beginning of a line that continues; one that is too long is skipped
     for piece in pieces(disk, path, size, offset):
         block = kept + piece
         cut = block.rfind(b"\n") + 1

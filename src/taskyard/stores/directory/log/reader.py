@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.filesystem.disk import Disk
 
 _HOUR = len("2026-01-31T12")
-_LEAST = len('{"at":"2026-01-31T12:05:00.000Z"}')  # bytes of a line that can be an event
+_LEAST = len('{"at":"2026-01-31T12:05:00.000Z"}')  # bytes of the shortest line that can be an event
 _CHUNK = 1 << 16  # bytes of each page that are read at a time: all pages of an hour are read together
-_SEARCHED = 1 << 18  # the same where a word is looked for: most pages don't hold it
+_SEARCHED = 1 << 18  # the same for a search: most pages do not hold the word
 
 Line = tuple[str, str, int, "dict[str, Any]"]
 
 
 class LogReader:
-    """Merges files by time; within a file the order of appending stands."""
+    """Merges files by time; within a file the order of appending stays."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._folder = folder
 
     def read(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
-        """The events that are asked for, in order, and the cursor to go on from."""
+        """Return the events that match, in order, and the cursor to continue from."""
         offsets = _offsets(trail.cursor)
         events: list[dict[str, Any]] = []
         there = sorted((name for name in self._disk.listdir(self._folder) if name.endswith(SUFFIX)), key=page_number)
         newest = max(offsets, key=page_number, default="")
-        # What was pruned is not there to go on from; the newest of it tells still how far the reader has come.
+        # Pruned pages are gone; the newest of them still shows how far the reader has come.
         offsets = {name: offset for name, offset in offsets.items() if name in {*there, newest}}
         for hour, names in _hours(there, trail, offsets):
             files = [self._lines(name, offsets.get(name, 0), trail.task) for name in names]
@@ -54,12 +54,12 @@ class LogReader:
                 if len(events) == trail.limit:
                     return in_order(events), _cursor(offsets, hour)
                 offsets[name] = end
-                if _asked(trail, event):
+                if _matches(trail, event):
                     events.append(event)
         return in_order(events), _cursor(offsets, max((name[:_HOUR] for name in offsets), default=""))
 
     def all(self) -> Iterator[dict[str, Any]]:
-        """Every event, merged by time."""
+        """Read every event, merged by time."""
         there = sorted((name for name in self._disk.listdir(self._folder) if name.endswith(SUFFIX)), key=page_number)
         hours: dict[str, list[str]] = {}
         for name in there:
@@ -69,7 +69,7 @@ class LogReader:
                 yield line[3]
 
     def latest(self) -> str:
-        """The cursor of the log's end: only what is appended from now on comes after it."""
+        """Return the cursor of the log's end: only later events come after it."""
         names = [name for name in self._disk.listdir(self._folder) if name.endswith(SUFFIX)]
         hours = sorted({name[:_HOUR] for name in names})[-2:]
         offsets = {}
@@ -82,9 +82,9 @@ class LogReader:
         return _cursor(offsets, hours[-1] if hours else "")
 
     def _lines(self, name: str, offset: int, task: str | None = None) -> Iterator[Line]:
-        """Whole lines from here on, each with where it ends; what is no event is passed over.
+        """Read whole lines from `offset` on, each with its end; lines that are no events are skipped.
 
-        Those of one task are searched for, and the others never decoded: then no event at all says where the page ends.
+        With `task`, lines are searched for and all others never decoded: then an empty event marks the end of the page.
         """
         path, last = f"{self._folder}/{name}", ""
         if task is None:
@@ -101,7 +101,7 @@ class LogReader:
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    """What a line of the log says, or None if it is no event."""
+    """Parse a line of the log; None if it is no event."""
     if len(line) < _LEAST or len(line) > lines.LINE_MOST:
         return None
     try:
@@ -112,7 +112,7 @@ def _event(line: bytes) -> dict[str, Any] | None:
 
 
 def _hours(there: list[str], trail: Trail, offsets: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
-    """The pages that may hold events from here on, by hour."""
+    """Return the pages that may hold wanted events, by hour."""
     begin = "" if trail.since is None else rfc3339(trail.since)
     if trail.task is not None:
         begin = max(begin, rfc3339(ids.created(trail.task) - 3_600_000))
@@ -124,7 +124,7 @@ def _hours(there: list[str], trail: Trail, offsets: dict[str, int]) -> Iterator[
     yield from hours.items()
 
 
-def _asked(trail: Trail, event: dict[str, Any]) -> bool:
+def _matches(trail: Trail, event: dict[str, Any]) -> bool:
     if trail.task is not None and event.get("task") != trail.task:
         return False
     if trail.worker is not None and trail.worker not in (event.get("worker"), event.get("by")):
@@ -137,7 +137,7 @@ def _asked(trail: Trail, event: dict[str, Any]) -> bool:
 
 
 def _cursor(offsets: dict[str, int], hour: str) -> str:
-    """Where reading stopped: for each log of the last two hours how far each of its pages was read."""
+    """Encode where reading stopped: for each log of the last two hours, how far each of its pages was read."""
     from base64 import urlsafe_b64encode
 
     hours = sorted({name[:_HOUR] for name in offsets if name[:_HOUR] <= hour})[-2:]

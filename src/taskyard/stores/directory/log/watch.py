@@ -25,7 +25,7 @@ WATCHED = {
     | _REMOVED,  # a living worker has its file open for writing: the kernel closes it when the worker dies
 }
 _HEADER = 16  # bytes of an inotify event before its name
-_NAP_LOCAL, _NAP_NETWORK = 1.0, 2.0  # seconds
+_PAUSE_LOCAL, _PAUSE_NETWORK = 1.0, 2.0  # seconds
 
 
 class Watch:
@@ -36,7 +36,7 @@ class Watch:
         self._root = root
         self._local = local
         self._watch: int | None = None
-        self.longest_pause = _NAP_LOCAL if local else _NAP_NETWORK
+        self.longest_pause = _PAUSE_LOCAL if local else _PAUSE_NETWORK
 
     def open(self) -> bool:
         """Begin to watch, unless it does already or cannot; return whether it began."""
@@ -55,9 +55,9 @@ class Watch:
     def _add_watches(self) -> None:
         assert self._watch is not None
         self._disk.watch(self._watch, self._root, _MADE | _MOVED_IN | _ITSELF)  # a folder that does not exist yet
-        for folder, happenings in WATCHED.items():
+        for folder, events in WATCHED.items():
             try:
-                self._disk.watch(self._watch, f"{self._root}/{folder}", happenings | _ITSELF)
+                self._disk.watch(self._watch, f"{self._root}/{folder}", events | _ITSELF)
             except FileNotFoundError:
                 if folder == "events":
                     raise
@@ -90,13 +90,13 @@ class Watch:
         if self._watch is None:
             return True
         try:
-            told = os.read(self._watch, 1 << 16)
+            received = os.read(self._watch, 1 << 16)
         except BlockingIOError:
             return True
         at = all_masks = 0
-        while at < len(told):
-            all_masks |= int.from_bytes(told[at + 4 : at + 8], sys.byteorder)
-            at += _HEADER + int.from_bytes(told[at + 12 : at + 16], sys.byteorder)
+        while at < len(received):
+            all_masks |= int.from_bytes(received[at + 4 : at + 8], sys.byteorder)
+            at += _HEADER + int.from_bytes(received[at + 12 : at + 16], sys.byteorder)
         if all_masks & _GONE:
             self.close()
             self.open()

@@ -1,12 +1,12 @@
 """The event log: one line for every move, appended in one write.
 
-Files for each kernel and hour: on one kernel appends never tear or overlap. On a network filesystem each writer has
-its own, because appends from two clients overwrite one another without an error. A busy hour has several pages, so that
-what is old can go while the hour lasts: `<hour>.<log>.jsonl`, then `<hour>.<log>.1.jsonl` and so on.
+Each kernel and hour has files of its own: on one kernel appends never tear or overlap. On a network filesystem each
+writer has its own, because appends from two clients overwrite one another without an error. A busy hour has several
+pages, so that old ones can be pruned while the hour lasts: `<hour>.<log>.jsonl`, then `<hour>.<log>.1.jsonl` and so on.
 
-The first and the last page of an hour stay until it is over, so no name ever comes twice. Whoever goes to another page
-says so first, and looks whether it still is the last one then: whoever takes pages away looks at these notes after it
-has seen a later page, and leaves alone what somebody holds.
+The first and the last page of an hour stay until it is over, so no name ever comes twice. A writer notes a new page
+first, and then checks that it still is the last one. A janitor reads these notes after it has seen a later page, and
+leaves noted pages alone.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 PAGE = 1 << 20  # bytes, about 8,000 events
 PAGE_DIGITS = 6  # of a page's number: a terabyte an hour
-_SPELL = 10_000  # milliseconds after which somebody else may have filled the page
-_TRIES = 100  # pages that are tried where somebody has put something else in their places
+_PERIOD = 10_000  # milliseconds after which another process may have filled the page
+_TRIES = 100  # pages that are tried if something else has their names
 _HOUR = len("2026-01-31T12")
-_AHEAD = 7 * 86_400_000  # milliseconds: what is further ahead is no clock's, and must not hold the log for years
-_LEAST = 1 << 14  # bytes between two looks at how full it is
+_AHEAD = 7 * 86_400_000  # milliseconds: a page further ahead comes from no clock, and must not hold the log for years
+_LEAST = 1 << 14  # bytes between two looks at how full the page is
 SUFFIX = ".jsonl"
 
 
 def page_number(name: str) -> tuple[str, int]:
-    """The hour and log that a file belongs to, and which of its pages it is."""
+    """Return the hour and log that a file belongs to, and which of its pages it is."""
     stem = name.removesuffix(SUFFIX)
     log, _, number = stem.rpartition(".")
     legal = number.isascii() and number.isdigit() and len(number) <= PAGE_DIGITS and number[0] != "0"
@@ -49,7 +49,7 @@ def page_number(name: str) -> tuple[str, int]:
 
 
 def page_name(log: str, number: int) -> str:
-    """The file of this page."""
+    """Return the file name of this page."""
     return f"{log}.{number}{SUFFIX}" if number else f"{log}{SUFFIX}"
 
 
@@ -58,10 +58,10 @@ def _hour_of(at: int) -> str:
 
 
 class LogWriter:
-    """Appends events; a line that cannot be written does not undo the move that it tells of."""
+    """Appends events; a line that cannot be written does not undo its move."""
 
     def __init__(self, disk: Disk, root: str, name: Callable[[], str], writer: Writer) -> None:
-        """`name` is called at the first line: naming a log may make a writer's file, and looking at a yard writes nothing."""
+        """`name` is called at the first line: it may make a writer's file, and reading a yard must write nothing."""
         self._disk = disk
         self._folder = f"{root}/events"
         self._name = name
@@ -69,13 +69,13 @@ class LogWriter:
         self._descriptor = -1
         self._torn = False
         self.renew()
-        self._words: dict[tuple[str, str | None, str], str] = {}
+        self._encoded: dict[tuple[str, str | None, str], str] = {}
 
     def renew(self) -> None:
-        """Look where to write before the next line; a forked child holds no page yet."""
-        self._turning = threading.Lock()
+        """Choose a page before the next line; a forked child holds none yet."""
+        self._page_lock = threading.Lock()
         self._page = ""
-        self._spell = -1
+        self._period = -1
         self._left = 0  # bytes that may be written before the next look at how full the page is
         self._moment = (-1, "")
 
@@ -90,14 +90,14 @@ class LogWriter:
         by: str,
         more: dict[str, Any] | None = None,
     ) -> bytes:
-        """The event of a move that is about to be made; noted, so that it is not lost with this process."""
+        """Return the event of a move that is about to be made, noted so that it survives this process."""
         stamp = self._moment
         if stamp[0] != at:
             stamp = self._advance(at)
-        words = self._words.get((kind, worker, by)) or self._learn(kind, worker, by)
+        words = self._encoded.get((kind, worker, by)) or self._encode(kind, worker, by)
         rest = "," + json.dumps(more, ensure_ascii=False)[1:-1] if more else ""
         line = f'{{"at":"{stamp[1]}","event":"{event}","task":"{task}","fence":{fence},{words}{rest}}}\n'.encode()
-        # What `Writer.intend` does, without the call: this is the hottest line of the store.
+        # `Writer.intend` without the call: this is the hottest line of the store.
         writer = self._writer
         memory = writer.memory
         slot = None if memory is None or writer.forks != forks.count else writer.slots.get(get_ident())
@@ -108,7 +108,7 @@ class LogWriter:
         return line
 
     def forget(self) -> None:
-        """The move that this thread noted last was not made."""
+        """Withdraw this thread's last note: its move was not made."""
         self._writer.intend(b"\n")
 
     def append(self, line: bytes) -> None:
@@ -136,7 +136,7 @@ class LogWriter:
         self.append(self.line(at, event, task, kind, fence, worker, by, more))
 
     def log_again(self, event: dict[str, Any], now: int) -> None:
-        """Log an event for a process that died before it could: at its own time, but where those who follow are reading."""
+        """Log an event for a process that died before it could: with its own time, in the page that followers read."""
         text = {
             "at": event.get("at") or rfc3339(created(event["task"])),
             **{name: event[name] for name in event if name != "at"},
@@ -147,10 +147,10 @@ class LogWriter:
         self.append(json.dumps({**ordered, **rest}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
 
     def lines_added(self, tasks: list[tuple[str, str]], by: str, blocked: dict[str, set[str]] | None = None) -> bytes:
-        """The events of a batch of new tasks, each an id and a kind; noted by their ids alone, to fit in."""
+        """Return the events of new tasks, each an id and a kind; the note has their ids alone, so that it fits."""
         lines = []
         for task, kind in tasks:
-            words = self._words.get((kind, None, by)) or self._learn(kind, None, by)
+            words = self._encoded.get((kind, None, by)) or self._encode(kind, None, by)
             at = rfc3339(created(task))
             lines.append(f'{{"at":"{at}","event":"added","task":"{task}","fence":0,{words}}}\n')
             if blocked and blocked.get(task):
@@ -162,48 +162,48 @@ class LogWriter:
             self._writer.intend(json.dumps(note, separators=(",", ":")).encode() + b"\n")
         return "".join(lines).encode()
 
-    def _learn(self, kind: str, worker: str | None, by: str) -> str:
-        """The words of a line in their JSON form, kept because the same few come in every line."""
-        if len(self._words) > 1000:
-            self._words.clear()
+    def _encode(self, kind: str, worker: str | None, by: str) -> str:
+        """Return these three fields as JSON; cached, because the same few come in every line."""
+        if len(self._encoded) > 1000:
+            self._encoded.clear()
         words = json.dumps({"kind": kind, "worker": worker, "by": by}, ensure_ascii=False, separators=(",", ":"))[1:-1]
-        self._words[kind, worker, by] = words
+        self._encoded[kind, worker, by] = words
         return words
 
     def _advance(self, at: int) -> tuple[int, str]:
-        """The time as text, once a millisecond; and now and then a look whether it is time for another page."""
-        if at // _SPELL != self._spell or self._left < 0:
-            with self._turning:
+        """Return the time as text, once a millisecond; now and then, check whether a new page is due."""
+        if at // _PERIOD != self._period or self._left < 0:
+            with self._page_lock:
                 try:
-                    self._writer.stay(self._page)
+                    self._writer.remake(self._page)
                     self._find_page(at)
                 except OSError:
-                    self._left = _LEAST  # the page is as good as another
+                    self._left = _LEAST  # the current page will do
         self._moment = (at, rfc3339(at))
         return self._moment
 
     def _find_page(self, at: int) -> None:
-        """Go on in a page of this hour that has room."""
+        """Continue in a page of this hour that has space."""
         log = f"{self._hour(at)}.{self._name()}"
         number = page_number(self._page)[1] if page_number(self._page)[0] == log else 0
         for _ in range(_TRIES):
             size = self._enter(page_name(log, number))
             if size < PAGE:
                 self._left = max((PAGE - size) // 2, _LEAST)
-                self._spell = at // _SPELL
+                self._period = at // _PERIOD
                 return
             last = self._last(log)
             if last == number or self._fullness(page_name(log, last)) >= PAGE:
                 last += 1
-            self._writer.hold(self._page, page_name(log, last))
+            self._writer.note_pages(self._page, page_name(log, last))
             if self._last(log) <= last:
                 number = last
         raise OSError("no page of the log can be written to")
 
     def _hour(self, at: int) -> str:
-        """The hour to write in: that of the event, or the newest there is, where the clock was ahead and was set right.
+        """Return the hour to write in: that of the event, or of the newest page if the clock was set back.
 
-        Who follows the log has read up to there, and would never come back to an hour before it.
+        A follower has read up to there, and would never return to an earlier hour.
         """
         hour, held = _hour_of(at), self._page[:_HOUR]
         if held < hour:
@@ -212,10 +212,10 @@ class LogWriter:
         return held
 
     def _enter(self, page: str) -> int:
-        """How full the page is that is written to from now on; one that cannot be written to is as good as full."""
+        """Switch to this page and return its size; one that cannot be written counts as full."""
         if page != self._page:
             try:
-                self._go_to(page)
+                self._switch(page)
             except OSError as error:
                 if error.errno not in NO_FILE:
                     raise
@@ -226,9 +226,9 @@ class LogWriter:
         path = f"{self._folder}/{page}"
         return self._disk.size(path) if self._disk.is_file(path) else PAGE
 
-    def _go_to(self, page: str) -> None:
-        # Held together with the one before: another thread's write to that may be under way.
-        self._writer.hold(self._page, page)
+    def _switch(self, page: str) -> None:
+        # Noted together with the page before: another thread may still be writing to that.
+        self._writer.note_pages(self._page, page)
         self._descriptor = self._disk.open_append(f"{self._folder}/{page}", self._descriptor)
         self._page = page
 
@@ -239,7 +239,7 @@ class LogWriter:
         return max(numbers, default=0)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         descriptor, self._descriptor = self._descriptor, -1
         self.renew()
         if descriptor >= 0:

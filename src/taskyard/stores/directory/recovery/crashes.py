@@ -1,7 +1,7 @@
-"""Putting right what the dead have left: everything here may be done by anybody, at any time, any number of times.
+"""Puts right what dead processes have left: any process may do it, at any time, any number of times.
 
-Nothing is removed on the evidence of one look. What has an owner is left alone while the owner lives; what has none
-is first moved to dead/, where nobody else can reach it, and looked at once more there.
+Nothing is removed after a single look. What has an owner is left alone while the owner lives. What has none is first
+moved to dead/, out of reach of other processes, and looked at once more there.
 """
 
 from __future__ import annotations
@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.tasks.edges import Edges
     from taskyard.stores.directory.tasks.locate import Found
 
-DRAFT = re.compile(
-    r"(?:[0-9]+-[0-9a-hjkmnp-tv-z]{8}\.[0-9]+|(?:init|made)-[0-9a-hjkmnp-tv-z]{8})"
-)  # what we name files while they are written; others are not ours
-_LAST_LOOK = 10_000  # milliseconds in dead/ before a file is removed: whoever put it there may still look at it
-_SHARE = 500  # leftovers that one mend puts right
+# Our names for files that are being written; others are not ours.
+DRAFT = re.compile(r"(?:[0-9]+-[0-9a-hjkmnp-tv-z]{8}\.[0-9]+|(?:init|made)-[0-9a-hjkmnp-tv-z]{8})")
+_LAST_LOOK = 10_000  # milliseconds in dead/ before a file is removed: the process that moved it may still look at it
+_SHARE = 500  # leftovers that one round puts right
 _HOUR = len("2026-01-31T12")
 _PIECE = 1 << 20  # bytes of the log that are searched at once
 
@@ -49,15 +48,15 @@ class CrashRecovery:
     """Looks through the places where a killed process leaves things."""
 
     def __init__(
-        self, context: Context, adder: Adder, ingest: Intake, aside: Rejected, pruning: Pruner, edges: Edges
+        self, context: Context, adder: Adder, intake: Intake, rejected: Rejected, pruner: Pruner, edges: Edges
     ) -> None:
         self._context = context
         self._disk = context.disk
         self._root = context.root
         self._adder = adder
-        self._intake = ingest
-        self._rejected = aside
-        self._pruner = pruning
+        self._intake = intake
+        self._rejected = rejected
+        self._pruner = pruner
         self._missed = Missing(context)
         self._segment_recovery = SegmentRecovery(context, self._missed)
         self._edges = edges
@@ -65,11 +64,11 @@ class CrashRecovery:
         self._writers = context.writers()
 
     def mend(self, by: str) -> int:
-        """One bounded round; how many things were put right."""
+        """Do one bounded round; return how many things were put right."""
         now = self._context.clock.exact()
         mended = self._finish_adds(now, by)
-        mended += self._bury(now)
-        mended += self._log_for_the_dead(now, by)
+        mended += self._clear_dead_folder(now)
+        mended += self._log_for_dead_writers(now, by)
         mended += self._log_for_shells(now, by)
         mended += self._edge_recovery.walk(now, by)
         mended += self._segment_recovery.walk(now)
@@ -79,23 +78,23 @@ class CrashRecovery:
 
     # Events that a killed process could not log any more
 
-    def _log_for_the_dead(self, now: int, by: str) -> int:
+    def _log_for_dead_writers(self, now: int, by: str) -> int:
         logged = 0
         own = self._context.writer.open()
         for tag in self._writers.dead(own, now, PATIENCE)[:_SHARE]:
             hold = self._writers.take(tag)
             if hold is None:
-                continue  # another janitor is at it
+                continue  # another janitor does it
             try:
                 logged += self._log_for(tag, self._writers.intents(tag), now, by)
             except PermissionError:
-                continue  # whether the move was made is for those to tell who may look
+                continue  # a user who may look has to decide whether the move was made
             finally:
                 self._disk.close(hold)
         return logged
 
     def _log_for_shells(self, now: int, by: str) -> int:
-        """The same for shells. What they have noted is read before it is asked whether they live: one that lived has logged it."""
+        """The same for shells. Their notes are read before their liveness is checked: a shell that lived has logged its note."""
         logged = 0
         for tag in self._writers.shells()[:_SHARE]:
             intents = self._writers.intents(tag)
@@ -115,8 +114,8 @@ class CrashRecovery:
     def _log_for(self, tag: str, intents: list[dict[str, Any]], now: int, by: str) -> int:
         missing = self._missing(intents)
         if missing:
-            # The move may be that of another who had the same in mind, and is about to log it. Whoever is not is gone, or
-            # has logged it: so those are asked first, and then the log once more.
+            # Another process may have made the same move, and be about to log it. One that has no such note is dead or
+            # has logged it. So the living are checked first, and then the log again.
             living = self._writers.noted(_moves(missing), tag, now, PATIENCE)
             missing = self._unlogged(missing)
             if _moves(missing) & living:
@@ -124,30 +123,30 @@ class CrashRecovery:
         for event in missing:
             self._context.log.log_again(event, now)
         for intent in intents:
-            self._edge_recovery.after(intent, by)
+            self._edge_recovery.finish(intent, by)
         self._writers.forget(tag)
         return len(missing)
 
     def _forget_dead_workers(self) -> None:
-        """The lock of a dead worker is of use for as long as there are claims of its to be reaped."""
+        """Remove the locks of dead workers that have no claims left to be reaped."""
         claims = [
             token for token in map(Token.parse, self._disk.listdir(self._context.processing)) if token is not None
         ]
         incarnations = {(token.nonce or "")[:INCARNATION] for token in claims}
-        self._context.liveness.bury(incarnations.__contains__)
+        self._context.liveness.remove_dead(incarnations.__contains__)
 
     def _missing(self, intents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The events of these intents that took place and are not in the log; the log is read once for all."""
+        """Return the events of these intents that happened and are not in the log; the log is read once for all."""
         events: dict[tuple[str, str, int], dict[str, Any]] = {}
         for intent in intents:
             for event in self._added(intent) if "tasks" in intent else [intent] if self._happened(intent) else []:
                 for one in (event, *self._blocked(event)):
-                    # Two threads may have had the same move in mind, and one of them has made it.
+                    # Two threads may have noted the same move, and one of them has made it.
                     events.setdefault((_alike(one)[0], one["task"], one["fence"]), one)
         return self._unlogged(list(events.values())) if events else []
 
     def _added(self, intent: dict[str, Any]) -> list[dict[str, Any]]:
-        """The events of a batch of new tasks, as far as they are there."""
+        """Return the events of those new tasks of a batch that exist."""
         events = []
         for task in intent["tasks"]:
             found = self._found(task)
@@ -158,7 +157,7 @@ class CrashRecovery:
         return events
 
     def _blocked(self, event: dict[str, Any]) -> list[dict[str, Any]]:
-        """The second event of a move that has led into blocked/, if the task is still there."""
+        """Return the second event of a move into blocked/, if the task is still there."""
         found = self._found(event["task"]) if event.get("event") in ("added", "retried") else None
         if found is None or found.state is not State.BLOCKED or found.token.fence != event["fence"]:
             return []
@@ -171,7 +170,7 @@ class CrashRecovery:
             return None
 
     def _happened(self, event: dict[str, Any]) -> bool:
-        """Whether the move of this event was made, by the task's own name and by what its claims have left."""
+        """Whether the move of this event was made, by the task's own name and the records of its claims."""
         if event.get("event") in ("noted", "refused", "set_aside") or not ids.is_id(str(event.get("task"))):
             return False
         found = self._found(event["task"])
@@ -183,12 +182,12 @@ class CrashRecovery:
         if event["event"] == "claimed":
             return bool(token.worker == event["worker"])
         if (found.state is State.CANCELLED) != (event["event"] == "cancelled") and not is_ending(event):
-            return False  # another move to the same number was made
-        # A claim's own ending keeps the number that the claim has, so only the place tells whether it was made.
+            return False  # another move to the same fence was made
+        # A claim's own ending keeps the claim's fence, so only the place shows whether it was made.
         return not is_ending(event) or not self._is_processing(token)
 
     def _has_failed(self, found: Found, event: dict[str, Any]) -> bool:
-        """Whether a claim's own ending was made in spite of the moves after it: none follows a done, and a retry a failure."""
+        """Whether a claim's own ending was made before later moves: none follows a done, and only a retry a failure."""
         records = self._context.records
         history, _ = records.history(found.token, found.state, 0, records.all(found.token.id))
         return event["event"] == "failed" and any(
@@ -201,7 +200,7 @@ class CrashRecovery:
         )
 
     def _unlogged(self, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Those that the log does not tell of, by the fence that their move led to; the log is read once for all."""
+        """Return the events that the log does not have, by the fence of their move; the log is read once for all."""
         marks = {
             f'"event":"{name}","task":"{event["task"]}","fence":{event["fence"]},'.encode(): position
             for position, event in enumerate(events)
@@ -212,7 +211,7 @@ class CrashRecovery:
         return [event for position, event in enumerate(events) if position not in logged]
 
     def _logged(self, marks: dict[bytes, int], since: str) -> set[int]:
-        """The positions whose mark is in the log, from this hour on."""
+        """Return the positions whose mark is in the log, from this hour on."""
         folder = f"{self._root}/events"
         logged: set[int] = set()
         for name in self._disk.listdir(folder):
@@ -225,7 +224,7 @@ class CrashRecovery:
                 tail = piece[-200:]
         return logged
 
-    # Files on their way in
+    # Files that are being added
 
     def _finish_adds(self, now: int, by: str) -> int:
         finished = 0
@@ -243,15 +242,15 @@ class CrashRecovery:
                 elif DRAFT.fullmatch(name):
                     finished += self._discard(path, name.split(".", 1)[0], now)
             except (Invalid, Conflict):
-                continue  # nothing that we could finish
+                continue  # it cannot be finished
             except OSError as error:
                 if error.errno not in UNREADABLE:
                     raise
-                continue  # its owner, or another janitor, was quicker; or it is nothing of ours
+                continue  # its owner, or another janitor, was quicker; or it is not ours
         return finished
 
     def _finish_add(self, path: str, id: str, now: int) -> int:
-        """A file whose key is taken is as good as added; any other that nobody has touched for long was given up."""
+        """Finish an add whose key is taken; give up any other file that has not changed for long."""
         if self._disk.links(path) > 1:
             return int(self._adder.help_in(id, self._disk.read(path)))
         if now - self._disk.changed_at(path) < PATIENCE:
@@ -260,7 +259,7 @@ class CrashRecovery:
         return 1
 
     def _finish_drop(self, path: str, owner: str, now: int, by: str) -> int:
-        """A dropped file that was being added under its taskId by somebody who died."""
+        """Finish a dropped file that a dead process was adding under its taskId."""
         if not self._is_left(path, owner, now):
             return 0
         stem = stem_of(path)
@@ -278,14 +277,14 @@ class CrashRecovery:
                 self._disk.unlink(mine)  # its own task: the key, the kind and the data are the same
                 return 1
         except (Invalid, Conflict, NotFound, PermissionError):
-            pass  # whatever it is, it is looked at again where it came from
+            pass  # the drop box looks at it again
         while not self._rejected.renamed(mine, f"{self._root}/todo/{stem}{SUFFIX}"):
             stem += "~"
         self._intake.take(by, _SHARE)
         return 1
 
     def _discard(self, path: str, owner: str, now: int) -> int:
-        """A draft of a record or note that was never given its name; its writer was not told that it is kept."""
+        """Remove a draft of a record or note that was never given its name; its writer had no answer yet."""
         if not self._is_left(path, owner, now):
             return 0
         if self._disk.is_folder(path):
@@ -295,30 +294,30 @@ class CrashRecovery:
         return 1
 
     def _is_left(self, path: str, owner: str, now: int) -> bool:
-        """Whether the owner of this file is dead; of an owner that has left no sign of itself, whether it is long ago."""
+        """Whether the owner of this file is dead; if the owner has left no file, whether the last change is long ago."""
         if self._writers.is_known(owner):
             return not self._writers.is_alive(owner, now)
         return now - self._disk.changed_at(path) > PATIENCE
 
-    def _bury(self, now: int) -> int:
-        """The last look at what was given up: a file that has another name after all is put in its place."""
-        buried = 0
+    def _clear_dead_folder(self, now: int) -> int:
+        """Look once more at what was given up: a file that has another name after all is added."""
+        cleared = 0
         for name in self._disk.listdir(f"{self._root}/dead")[:_SHARE]:
             if name.startswith("."):
-                continue  # nothing of ours: a doctor tries whether files can be moved here
+                continue  # not ours: a doctor tries whether files can be moved here
             path = f"{self._root}/dead/{name}"
             try:
-                self._bury_one(path, name, now)
-                buried += 1
+                self._clear_dead_file(path, name, now)
+                cleared += 1
             except Invalid:
                 continue
             except OSError as error:
                 if error.errno not in UNREADABLE:
                     raise
-                continue  # another janitor was quicker; or it is nothing of ours
-        return buried
+                continue  # another janitor was quicker, or it is not ours
+        return cleared
 
-    def _bury_one(self, path: str, name: str, now: int) -> None:
+    def _clear_dead_file(self, path: str, name: str, now: int) -> None:
         id = name[: -len(SUFFIX)]
         if Token.parse(name) is not None:
             self._pruner.finish(name)
@@ -334,11 +333,11 @@ def _moves(events: list[dict[str, Any]]) -> set[Move]:
 
 
 def _alike(event: dict[str, Any]) -> tuple[str, ...]:
-    """The events that can stand for the same move."""
+    """Return the names of events that may be logged for the same move."""
     if event["event"] == "blocked":
         return ("blocked",)
     if is_ending(event):
         return ("done", "failed")
     others = ("added", "released", "reaped", "due", "unblocked", "cancelled", "retried", "edited", "set_aside")
-    # A claim's final failure has the claim's own number, so a failure says nothing of whether the claim was logged.
+    # A claim's final failure has the claim's own fence, so a failure does not show that the claim was logged.
     return (*others, "claimed") if event["event"] == "claimed" else (*others, "claimed", "failed")

@@ -1,4 +1,4 @@
-"""Edges that the dead have left: tasks that nothing blocks any more, needs that are met, edges without a task."""
+"""Repairs edges that dead processes have left: blocked tasks that nothing blocks, needs that are met, edges without a task."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.recovery.missing import Missing
     from taskyard.stores.directory.tasks.edges import Edges
 
-_PER_ROUND = 5_000  # milliseconds: the next segment's turn comes with the next sweep
-_EMPTY = 200  # folders that the end of a task with many followers has left, and that one round removes
-_LOOKUPS = 50  # tasks that one round looks up because a need for them may be left over
+_PER_ROUND = 5_000  # milliseconds: each sweep takes the next segment
+_EMPTY = 200  # empty folders of followers that one round removes
+_LOOKUPS = 50  # needed tasks that one round looks up, because they may be gone
 
 
 class EdgeRecovery:
-    """Goes after what a dead process meant to do, and through one segment at a time."""
+    """Finishes what dead processes began, and repairs one segment at a time."""
 
     def __init__(self, context: Context, edges: Edges, missing: Missing) -> None:
         self._context = context
@@ -34,7 +34,7 @@ class EdgeRecovery:
         self._edges = edges
         self._missing = missing
 
-    def after(self, intent: dict[str, Any], by: str) -> None:
+    def finish(self, intent: dict[str, Any], by: str) -> None:
         """Do what should have followed the move that a dead process was about to make, or had just made."""
         tasks = [*intent.get("tasks", [intent.get("task")]), intent.get("freed_by")]
         for id in tasks:
@@ -50,7 +50,7 @@ class EdgeRecovery:
                 self._edges.look_again(id, by)
 
     def walk(self, now: int, by: str) -> int:
-        """Put right what is wrong with the edges of one segment that has any, chosen by the clock; how many tasks went on."""
+        """Repair the edges of one segment that has any, chosen by the clock; return how many tasks were unblocked."""
         segments = sorted(
             {
                 name
@@ -66,13 +66,13 @@ class EdgeRecovery:
             freed = self._needs(segment, now, by)
             self._followers(segment, now, by)
         except PermissionError:
-            return 0  # another user's folder: what is in it cannot be told, so nobody is let go
+            return 0  # another user's folder: its content is unknown, so no task is unblocked
         for place in ("needs", "followers"):
             self._context.mover.drop(f"{self._root}/{place}/{segment}")
         return freed
 
     def _needs(self, segment: str, now: int, by: str) -> int:
-        """Let go whoever's needs are met, and forget the needs of tasks that never came."""
+        """Unblock tasks whose needs are met, and remove the needs of tasks that were never added."""
         folder = f"{self._root}/blocked/{segment}"
         blocked = {name[: ids.LENGTH]: name for name in self._names(folder)}
         listed = set(filter(ids.is_id, self._names(f"{self._root}/needs/{segment}")))
@@ -85,7 +85,7 @@ class EdgeRecovery:
                 if not some and next(empty) < _EMPTY:
                     self._context.mover.drop(f"{self._root}/needs/{segment}/{id}")
             for other in some & gone:
-                # What is needed is never pruned unless it is done.
+                # A needed task is never pruned unless it is done.
                 self._context.links.remove(f"{self._root}/needs/{segment}/{id}/{other}")
         free = {
             id: some - gone
@@ -95,17 +95,17 @@ class EdgeRecovery:
         return len(self._edges.look(free, by))
 
     def _is_free(self, place: tuple[str, str], now: int) -> bool:
-        """Whether one without needs had them met: if it has lost them, it must not run before what it comes after."""
+        """Whether a task without needs had them met: if they were lost, it must not run before its `after` tasks."""
         try:
             unmet = self._edges.unmet(self._edges.comes_after(place))
         except OSError as error:
             if error.errno not in UNREADABLE:
                 raise
-            return False  # moved on; or what it comes after cannot be told
+            return False  # moved on; or its `after` is unknown
         return not unmet - self._gone(unmet, now)
 
     def _gone(self, unmet: set[str], now: int) -> set[str]:
-        """Those of these tasks that are gone, a few at a time: a needed task that is gone was done."""
+        """Return those of these tasks that are gone, a few at a time: a needed task that is gone was done."""
         some = set(sorted(unmet, key=lambda _: ids.chance(16))[:_LOOKUPS])
         return {id for id in some - self._edges.done(some) if self._is_gone(id, now)}
 
@@ -114,17 +114,17 @@ class EdgeRecovery:
         try:
             return not self._context.locator.knows(id) and self._missing.is_gone(id, now, PATIENCE)
         except PermissionError:
-            return False  # it may be where we cannot look
+            return False  # it may be in a folder that is not readable
 
     def _forget(self, id: str, now: int) -> None:
-        """A task that was never published, or is gone: what it needed is nobody's business any more."""
+        """Remove the needs of a task that was never published, or is gone."""
         if not self._is_left(f"{self._root}/needs/{id[: ids.SEGMENT]}/{id}", now):
             return
         if not self._disk.exists(f"{self._root}/tmp/{id}.json") and self._is_gone(id, now):
             self._edges.withdraw(id)
 
     def _followers(self, segment: str, now: int, by: str) -> None:
-        """Followers of what is done or gone, edges that have no need at their other end, and marks of a prune that was not made."""
+        """Remove followers of tasks that are done or gone, edges without a need, and marks of an undone prune."""
         listed = set(filter(ids.is_id, self._names(f"{self._root}/followers/{segment}")))
         done = self._edges.done(listed)
         for id in listed:

@@ -1,8 +1,8 @@
-"""Which workers are dead, as the kernel tells: `workers/<worker>-<incarnation>`, locked for as long as the worker lives.
+"""Which workers are dead: a living worker holds a lock on its file, `workers/<worker>-<incarnation>`.
 
-A lock is believed only where it cannot lie: on the same boot of the same kernel, on one and the same file, on a
-filesystem that this kernel has to itself. Everywhere else, and where there is no such file, leases alone count; and a
-lock that is held keeps nobody's lease from ending.
+A lock is trusted only where it cannot be wrong: on the same boot of the same kernel, on one and the same file. The
+filesystem must be used by this kernel only. Everywhere else, and where there is no such file, leases alone count. A
+lock that is held does not extend a lease.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from taskyard.stores.directory.filesystem.disk import Disk
 
-INCARNATION = 8  # characters of a nonce that all claims of one process have in common
+INCARNATION = 8  # characters of a nonce that all claims of one process share
 BOOT = "/proc/sys/kernel/random/boot_id"
 
 
@@ -40,13 +40,13 @@ class Liveness:
         forks.renew_in_child(self)
 
     def renew(self) -> None:
-        """A forked child must not keep its parent's lock after the parent's death, nor free it: it lets go of its own copy."""
+        """Close the child's copy of the lock after a fork: it must not outlive its parent's death, nor be released."""
         own, self._own = self._own, None
         if own is not None:
             os.close(own[1])
 
     def vouch(self, worker: str, incarnation: str) -> int | None:
-        """Lock this process's own file, and give the descriptor; None where nobody would believe it."""
+        """Lock this process's own file, and return the descriptor; None where locks are not trusted."""
         kernel = self._kernel()
         if not kernel:
             return None
@@ -62,7 +62,7 @@ class Liveness:
         return self._own[1]
 
     def is_dead(self, worker: str | None, nonce: str | None) -> bool:
-        """Whether the process that made this claim is surely gone."""
+        """Whether the process that made this claim is certainly dead."""
         if worker is None or nonce is None:
             return False
         path = f"{self._folder}/{encoded(worker)}-{nonce[:INCARNATION]}"
@@ -74,8 +74,8 @@ class Liveness:
             return False  # no file, or none that can be read: the lease decides
         return not held and same and note.get("kernel") == self._kernel() != ""
 
-    def census(self) -> Callable[[str | None, str | None], bool]:
-        """The same question for many claims, with one look at each process."""
+    def cached_is_dead(self) -> Callable[[str | None, str | None], bool]:
+        """Return a cached `is_dead` for many claims, with one look at each process."""
         known: dict[tuple[str | None, str], bool] = {}
 
         def is_dead(worker: str | None, nonce: str | None) -> bool:
@@ -86,9 +86,9 @@ class Liveness:
 
         return is_dead
 
-    def bury(self, claimed: Callable[[str], bool]) -> int:
-        """Take away the files of the dead that no claim refers to any more; how many those were."""
-        buried = 0
+    def remove_dead(self, claimed: Callable[[str], bool]) -> int:
+        """Remove the files of dead workers that no claim refers to any more; return how many."""
+        removed = 0
         for name in self._disk.listdir(self._folder):
             worker, _, incarnation = name.rpartition("-")
             path = f"{self._folder}/{name}"
@@ -98,11 +98,11 @@ class Liveness:
                 continue
             if not held and self._kernel() and worker and not claimed(incarnation):
                 self._disk.remove(path)
-                buried += 1
-        return buried
+                removed += 1
+        return removed
 
     def _kernel(self) -> str:
-        """The name of this boot, or nothing where locks are not to be trusted."""
+        """Return the id of this boot, or "" where locks are not trusted."""
         if self._trusted is None:
             self._trusted = ""
             if self._local and safety.filesystem(os.path.realpath(self._folder)) in safety.LOCAL:
@@ -114,7 +114,7 @@ class Liveness:
         return self._trusted
 
     def close(self) -> None:
-        """Vouch for nothing any more: what this process still holds is judged by its lease alone."""
+        """Release the lock: claims that this process still holds are judged by their leases alone."""
         own, self._own = self._own, None
         if own is not None:
             try:

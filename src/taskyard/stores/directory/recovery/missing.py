@@ -1,8 +1,9 @@
-"""When a task that is not found is gone: after several sweeps in a row, over ten minutes, in which nobody has found it.
+"""Decides when a task that is not found is gone: when several sweeps in a row, over ten minutes, have missed it.
 
-One look proves nothing: a task that is claimed and handed back all the time slips past many in a row, and a client of a file
-server may remember for long that a name was missing. So the first sweep that misses a task only notes it, in
-`tmp/<id>.missing`: the time, and then a byte for each further sweep that misses it. Whichever sweep finds it removes the note.
+One look proves nothing. A task that is claimed and released all the time slips past many looks in a row. A client of a
+file server may remember for long that a name was missing. So the first sweep that misses a task only notes it, in
+`tmp/<id>.missing`: the time, and then a byte for each further sweep that misses it. A sweep that finds it removes the
+note.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.context import Context
 
 NOTE = ".missing"
-_SWEEPS = 3  # in which it was missed, at the least
-_LOOKS = 50  # at notes, in one sweep
-_KEPT = 86_400_000  # milliseconds: by then every segment was walked through, and what the note was for is dealt with
-_MOST = 1 << 15  # bytes of a note that are read: more than sweeps in that time
+_SWEEPS = 3  # sweeps that must have missed it
+_LOOKS = 50  # notes that one sweep checks
+_KEPT = 86_400_000  # milliseconds: by then every segment was walked through, and the note is no longer needed
+_MOST = 1 << 15  # bytes of a note that are read: more than there are sweeps in that time
 
 
 class Missing:
-    """Notes which tasks were not found, and tells when that is proof enough."""
+    """Notes which tasks were not found, and decides when that is proof enough."""
 
     def __init__(self, context: Context) -> None:
         self._disk = context.disk
@@ -39,10 +40,10 @@ class Missing:
                 else:
                     self._disk.append(path, b".", create=False)
             except (FileNotFoundError, PermissionError):
-                continue  # removed by another sweep; or nobody can tell
+                continue  # removed by another sweep, or not readable
 
     def is_gone(self, id: str, now: int, patience: int) -> bool:
-        """Whether a task that was not found just now is gone; not before it was missed often enough, and for long enough."""
+        """Whether a task that was just not found is gone: missed often enough, and for `patience` milliseconds."""
         path = f"{self._root}/tmp/{id}{NOTE}"
         since, sweeps = self._since(path)
         if not sweeps:
@@ -50,7 +51,7 @@ class Missing:
         return sweeps >= _SWEEPS and now - since > patience
 
     def _since(self, path: str) -> tuple[int, int]:
-        """When the task was first missed, and in how many sweeps; none, if it is not noted."""
+        """Return when the task was first missed, and by how many sweeps; zeros if there is no note."""
         since, end, more = self._disk.read_at(path, 0, _MOST).partition(b"\n")
         return (int(since), 1 + len(more)) if end and since.isdigit() else (0, 0)
 
@@ -58,4 +59,4 @@ class Missing:
         try:
             self._disk.create(path, b"%d\n" % now, sync=False)
         except FileExistsError:
-            return  # by another sweep at the same moment
+            return  # another sweep made it at the same moment

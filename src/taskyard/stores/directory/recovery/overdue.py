@@ -1,4 +1,4 @@
-"""What is overdue, and whose turn it is to look."""
+"""Finds what is overdue, and decides which process sweeps next."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.context import Context
     from taskyard.stores.directory.tasks.locate import Found
 
-_AFTER_SLEEP = 20.0  # seconds without reaping after this machine was suspended: its workers need a beat to wake up too
-_TRUSTED = 60.0  # seconds that the end of a lease, once seen, is believed
-_AGAIN = 0.1  # seconds until the next look, where this one found something overdue
+# seconds without reaping after this machine was suspended: its workers need a heartbeat to wake up too
+_AFTER_SLEEP = 20.0
+_TRUSTED = 60.0  # seconds for which an observed lease end is trusted
+_SOON = 0.1  # seconds until the next look, if this one found something overdue
 
 
 class Overdue:
@@ -30,11 +31,11 @@ class Overdue:
         self._swept: tuple[int, float] | None = None
         self._no_reaping_before = 0.0
         self._ends: dict[str, int] = {}
-        self._asked = 0.0
+        self._ends_since = 0.0
         self._alarm: float | None = None
 
     def overdue(self, limit: int) -> list[Standing]:
-        """Claims whose lease is over or whose worker is dead, and waiting tasks that are due."""
+        """Return claims whose lease is over or whose worker is dead, and waiting tasks that are due."""
         context = self._context
         now = context.clock.exact()
         late = self._abandoned(now, limit) + self._given_back(now)
@@ -49,9 +50,9 @@ class Overdue:
         context = self._context
         late: list[Standing] = []
         known, ends = self._known_ends(), {}
-        dead, may_reap = context.liveness.census(), self._may_reap(now)
+        dead, may_reap = context.liveness.cached_is_dead(), self._may_reap(now)
         for name in self._disk.listdir(context.processing):
-            # A heartbeat only ever moves the end away: until the end that was seen has come, only its lock need be asked.
+            # A heartbeat only ever postpones the end: until the observed end, only the lock has to be checked.
             end = known.get(name)
             if end is not None and end < now:
                 end = None
@@ -75,14 +76,14 @@ class Overdue:
         return late
 
     def _given_back(self, now: int) -> list[Standing]:
-        """Claims that other programs have put into todo/, and those in other programs' hands that were left for a lease."""
+        """Return claims that other programs have put into todo/, and those that they hold and left for a lease."""
         context, late = self._context, []
-        for found in context.locator.astray.given_back() if self._has_guests() else ():
+        for found in context.locator.moved.given_back() if self._has_guests() else ():
             standing = found.token.standing(found.state, found.place, context.policy)
             standing.dead = found.token.vouched and context.liveness.is_dead(standing.worker, standing.nonce)
             standing.returned = not standing.dead and self._was_early(found, now)
             late.append(standing)
-        for found in context.locator.astray.taken() if self._has_guests() else ():
+        for found in context.locator.moved.taken() if self._has_guests() else ():
             end = self._end(found)
             if end is not None and end < now:
                 late.append(found.token.standing(found.state, found.place, context.policy))
@@ -91,7 +92,7 @@ class Overdue:
         return late
 
     def _has_guests(self) -> bool:
-        """Whether a name in todo/ or processing/ is one that other programs make: few yards have any."""
+        """Whether a name in todo/ or processing/ was made by another program: few yards have any."""
         todo, processing = (
             self._disk.listdir(f"{self._context.root}/todo"),
             self._disk.listdir(self._context.processing),
@@ -112,31 +113,31 @@ class Overdue:
             return None
 
     def _known_ends(self) -> dict[str, int]:
-        """When the leases end that were looked at before; forgotten now and then, because a server's clock may be put back."""
+        """Return the lease ends that were observed; dropped now and then, because a server's clock may be set back."""
         ticks = time.monotonic()
-        if ticks - self._asked < _TRUSTED:
+        if ticks - self._ends_since < _TRUSTED:
             return self._ends
-        self._asked = ticks
+        self._ends_since = ticks
         return {}
 
     def _set_alarm(self, now: int, soonest: int | None, again: bool) -> None:
-        """Remember when the next look is worth its while; soon, where it is not known yet what becomes of this one's finds."""
+        """Compute when the next look is due; soon, if this one found something that others may not have moved yet."""
         ticks = time.monotonic()
         moments = [] if soonest is None else [ticks + (max(soonest, now) - now + 1) / 1000]
         if again:
-            moments.append(ticks + _AGAIN)
+            moments.append(ticks + _SOON)
         if ticks < self._no_reaping_before:
             moments.append(self._no_reaping_before)
         self._alarm = min(moments, default=None)
 
     def alarm(self) -> float | None:
-        """Seconds until the next lease ends or the next task is due, as far as the last look could see."""
+        """Return the seconds until the next lease ends or the next task is due, as of the last look."""
         return None if self._alarm is None else max(0.0, self._alarm - time.monotonic())
 
     def _may_reap(self, now: int) -> bool:
-        """Not right after this machine slept: its claims look dead, but their workers are only just waking up.
+        """Return False right after this machine slept: its claims look dead, but their workers are just waking up.
 
-        Only a process that was there before can notice; one that has just begun judges by the leases alone.
+        Only a process that ran before can notice; one that has just started judges by the leases alone.
         """
         ticks = time.monotonic()
         if self._swept is not None:
@@ -147,11 +148,11 @@ class Overdue:
         return ticks >= self._no_reaping_before
 
     def turn(self, every: float) -> bool:
-        """Whether it is the caller's turn to sweep; the turn is taken by a rename, so one caller gets it."""
+        """Whether it is the caller's turn to sweep; it is taken by a rename, so only one caller gets it."""
         folder = f"{self._context.root}/turns"
         last = max(map(int, filter(names.is_turn, self._context.locator.names(folder))), default=None)
         if last is None:
-            self._disk.append(f"{folder}/0", b"")  # somebody tidied too well: begin anew
+            self._disk.append(f"{folder}/0", b"")  # the file was deleted: make the first one again
             return False
         try:
             if self._context.clock.exact() - self._disk.stamp(f"{folder}/{last}") < every * 1000:

@@ -1,4 +1,4 @@
-"""A walk through one segment at a time: what belongs to no task any more, names that came back, folders that are empty."""
+"""Walks through one segment at a time: removes what belongs to no task, duplicate names, and empty folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.tasks.locate import Found
 
 PATIENCE = 600_000  # milliseconds that something must have been left alone before it counts as left behind
-_PER_ROUND = 5_000  # milliseconds: the next segment's turn comes with the next sweep
+_PER_ROUND = 5_000  # milliseconds: each sweep takes the next segment
 
 
 def retire(context: Context, segment: str, segments: list[str]) -> None:
@@ -28,21 +28,21 @@ def retire(context: Context, segment: str, segments: list[str]) -> None:
     path = f"{context.root}/segments/{segment}"
     if segment in there[newest : newest + RECENT] or context.disk.is_folder(path):
         return
-    # One above the newest is either nobody's, or was filled until a moment ago.
+    # One above the newest is unused, or was filled until a moment ago.
     if segment in there[:newest] and not is_left(context.disk, path, context.clock.now()):
         return
     try:
         if context.locator.matching(segment) or context.locator.matching(segment, closely=True):
             return
-        if any(context.locator.astray.tasks(segment)):
+        if any(context.locator.moved.tasks(segment)):
             return
     except PermissionError:
-        return  # there may be tasks where we cannot look
+        return  # there may be tasks in folders that are not readable
     Segments(context).remove(segment)
 
 
 def is_left(disk: Disk, path: str, now: int) -> bool:
-    """Whether this has been left alone for so long that nobody is at work on it."""
+    """Whether this has not changed for so long that no process works on it."""
     try:
         return now - disk.changed_at(path) > PATIENCE
     except OSError as error:
@@ -52,7 +52,7 @@ def is_left(disk: Disk, path: str, now: int) -> bool:
 
 
 class SegmentRecovery:
-    """Tidies one segment, chosen by the clock, so that all who sweep get around together."""
+    """Tidies one segment, chosen by the clock, so that all sweeping processes share the work."""
 
     def __init__(self, context: Context, missing: Missing) -> None:
         self._context = context
@@ -61,14 +61,14 @@ class SegmentRecovery:
         self._missing = missing
 
     def walk(self, now: int) -> int:
-        """How many things were put right in this round's segment."""
+        """Tidy this round's segment; return how many things were put right."""
         segments = sorted(filter(ids.is_segment, self._disk.listdir(f"{self._root}/segments")))
         if not segments:
             return 0
         try:
             return self._tidy(segments[now // _PER_ROUND % len(segments)], segments, now)
         except PermissionError:
-            return 0  # another user's folder: what is in it cannot be told, so nothing is left over
+            return 0  # another user's folder: its content is unknown, so nothing counts as left over
 
     def _tidy(self, segment: str, segments: list[str], now: int) -> int:
         tasks = self._context.locator.matching(segment)
@@ -79,21 +79,21 @@ class SegmentRecovery:
         return mended
 
     def _orphans(self, segment: str, tasks: dict[str, Found], now: int) -> int:
-        """Records, edits and folders of tasks that are gone, and edits that no name selects."""
+        """Remove records, edits and folders of tasks that are gone, and edits that no name selects."""
         removed = 0
         looked: dict[str, Found | bool] = {}
         for place in PLACES:
             folder = f"{self._root}/{place}/{segment}"
             for name in self._context.locator.names(folder):
                 if not ids.is_id(name[: ids.LENGTH]) or self._belongs(place, name, tasks):
-                    continue  # in use, or nothing of ours
+                    continue  # in use, or not ours
                 if is_left(self._disk, f"{folder}/{name}", now) and self._is_orphan(place, name, now, looked):
                     self._disk.remove_tree(f"{folder}/{name}")
                     removed += 1
         return removed
 
     def _is_orphan(self, place: str, name: str, now: int, looked: dict[str, Found | bool]) -> bool:
-        """Whether what the first look took for one is: its task says so itself, or is gone for good; one look for each task."""
+        """Whether this is an orphan: its task does not select it, or is gone for good; one look for each task."""
         id = name[: ids.LENGTH]
         if id not in looked:
             try:
@@ -110,10 +110,11 @@ class SegmentRecovery:
         return found is not None
 
     def twins(self, segment: str) -> int:
-        """Two names of one file, as a power cut may bring back: the older name goes.
+        """Remove the older of two names of one file, which a power cut may bring back.
 
-        Only if both are one inode at this moment, and always the one that a move leads away from: the lower fence, or of a
-        claim and its own ending the claim. Had the task just moved, the name that is removed would be gone already.
+        Only if both are one inode at this moment. It is always the name that a move leads away from: the lower fence;
+        or, of a claim and its own ending, the claim. Had the task just moved, the name that is removed would be gone
+        already.
         """
         removed = 0
         seen: dict[str, tuple[int, str]] = {}
@@ -137,13 +138,13 @@ class SegmentRecovery:
         return removed
 
     def _folders(self, segment: str) -> list[tuple[str, Lane | None]]:
-        lookup = self._context.locator
+        locator = self._context.locator
         folders: list[tuple[str, Lane | None]] = []
-        for text in lookup.names(f"{self._root}/todo"):
+        for text in locator.names(f"{self._root}/todo"):
             lane = Lane.of_folder(text)
             if lane is not None:
                 folders.append((f"{self._root}/todo/{text}/{segment}", lane))
-        folders += [(f"{self._root}/waiting/{name}/{segment}", None) for name in lookup.names(f"{self._root}/waiting")]
+        folders += [(f"{self._root}/waiting/{name}/{segment}", None) for name in locator.names(f"{self._root}/waiting")]
         folders.append((self._context.processing, None))
         folders += [
             (f"{self._root}/{state}/{segment}", None)
@@ -152,7 +153,7 @@ class SegmentRecovery:
         return folders
 
     def _drop_empty(self, segment: str, now: int) -> None:
-        """Folders of this segment that have been empty for a while, and lanes without a segment."""
+        """Remove folders of this segment that have been empty for a while, and lanes without a segment."""
         for folder, lane in self._folders(segment):
             if folder != self._context.processing and is_left(self._disk, folder, now):
                 self._context.mover.drop(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from taskyard.stores.directory.filesystem.errors import told
+from taskyard.stores.directory.filesystem.errors import explains_errors
 from taskyard.stores.directory.recovery.overdue import Overdue
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ class DirectoryUpkeep:
         store, box = self._store, self._store.dropbox
         return CrashRecovery(self._context, store.adder, box.files, box.rejected, self._pruner, store.shifts.edges)
 
-    @told
+    @explains_errors
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
         return self._overdue.overdue(limit)
@@ -50,12 +50,12 @@ class DirectoryUpkeep:
         """Seconds until the next lease ends or the next task is due, as far as the last look could see."""
         return self._overdue.alarm()
 
-    @told
+    @explains_errors
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep."""
         return self._overdue.turn(every)
 
-    @told
+    @explains_errors
     def mend(self, by: str) -> int:
         """Put right what processes that died in mid-move have left."""
         with self._context.adding:
@@ -63,12 +63,12 @@ class DirectoryUpkeep:
             guests = self._store.dropbox.guests.tidy(self._context.clock.exact(), by, deep=True)
             return guests + self._crashes.mend(by)
 
-    @told
+    @explains_errors
     def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:
         """Move ended tasks that are too old or too many to the archive, or count them."""
         return self._pruner.plan(age, count, apply, by)
 
-    @told
+    @explains_errors
     def audit(
         self,
         by: str,

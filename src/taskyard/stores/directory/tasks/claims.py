@@ -346,7 +346,7 @@ class Claims:
     def held(self, worker: str) -> list[Standing]:
         """Every claim that a worker of this name holds, oldest task first."""
         claims = []
-        dead = self._context.liveness.census()
+        dead = self._context.liveness.cached_is_dead()
         for name in self._disk.listdir(self._processing):
             token = Token.parse(name)
             if token is not None and token.worker == worker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from taskyard.stores.directory.filesystem.errors import told
+from taskyard.stores.directory.filesystem.errors import explains_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,19 +23,19 @@ class DirectoryFiles:
         """The folder for what this claim alone leaves behind, whether it is there or not."""
         return self._context.records.path(handle)
 
-    @told
+    @explains_errors
     def make_workdir(self, handle: Handle) -> str:
         """The same, made."""
         return self._context.records.folder(handle)
 
-    @told
+    @explains_errors
     def tidy(self, handle: Handle) -> None:
         """Remove the claim's folder if nothing was put there."""
         folder = self._context.records.path(handle)
         if self._context.mover.drop(folder):
             self._context.mover.drop(os.path.dirname(folder))
 
-    @told
+    @explains_errors
     def confirm(self, standing: Standing) -> None:
         """Have the move that led to this standing survive a power cut, whichever process made it."""
         self._context.sync_again(*standing.place)

@@ -76,7 +76,7 @@ class Listing:
             running.setdefault(name[: ids.SEGMENT], []).append(name)
         for segment, names in running.items():
             places.setdefault(segment, []).append((State.PROCESSING, folder, None, names))
-        for found in self._locator.astray.given_back():
+        for found in self._locator.moved.given_back():
             folder, name = found.place
             if begins_with_id(name):
                 places.setdefault(name[: ids.SEGMENT], []).append((State.PROCESSING, folder, None, [name]))
@@ -99,7 +99,7 @@ class Listing:
                 named = counted_lane(name)
                 if named:
                     lanes[state, named] = lanes.get((state, named), 0) + 1
-        for found in self._locator.astray.held():
+        for found in self._locator.moved.held():
             held = (State.PROCESSING, found.token.lane.text)
             lanes[held] = lanes.get(held, 0) + 1
         counts: dict[str, dict[str, int]] = {}

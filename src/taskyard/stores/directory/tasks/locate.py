@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from taskyard.stores.directory.dropbox.moved_away import Astray
+    from taskyard.stores.directory.dropbox.moved_away import MovedTasks
     from taskyard.stores.directory.filesystem.disk import Disk
     from taskyard.stores.directory.filesystem.links import Links
 
@@ -54,11 +54,11 @@ class Locator:
         self._lease = lease
 
     @functools.cached_property
-    def astray(self) -> Astray:
+    def moved(self) -> MovedTasks:
         """What other programs have moved; loaded where a task is not in its place."""
-        from taskyard.stores.directory.dropbox.moved_away import Astray
+        from taskyard.stores.directory.dropbox.moved_away import MovedTasks
 
-        return Astray(self._disk, self, self._root, self._lease)
+        return MovedTasks(self._disk, self, self._root, self._lease)
 
     def find(self, pattern: str) -> Found:
         """The one task that fits this pattern (`ids.pattern`)."""
@@ -67,7 +67,7 @@ class Locator:
                 time.sleep(
                     0.001
                 )  # an id that is nobody's is rare; a task that many hands move at once may slip by twice
-            found = self.matching(pattern, closely=attempt >= _CLOSE) or self._astray(pattern)
+            found = self.matching(pattern, closely=attempt >= _CLOSE) or self._moved_away(pattern)
             if len(found) > 1:
                 raise task_names.ambiguous(pattern, found)
             if found:
@@ -75,9 +75,9 @@ class Locator:
         self._disk.listdir(f"{self._root}/processing")  # a yard that is gone is not a yard without the task
         raise task_names.unknown(pattern)
 
-    def _astray(self, pattern: str) -> dict[str, Found]:
+    def _moved_away(self, pattern: str) -> dict[str, Found]:
         """The same among the tasks that other programs have moved out of their places."""
-        tasks = self.astray.tasks(pattern[: ids.SEGMENT])
+        tasks = self.moved.tasks(pattern[: ids.SEGMENT])
         return {found.token.id: found for found in tasks if ids.fits(pattern, found.token.id)}
 
     def knows(self, id: str) -> bool:

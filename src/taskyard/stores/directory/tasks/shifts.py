@@ -130,7 +130,7 @@ class Shifts:
     def _arrive(self, standing: Standing, state: State, by: str) -> None:
         """What follows from a move to another state than done, for this process and for other tasks."""
         if state is _TODO:
-            self._context.came_back(Lane.of(standing.priority, standing.kind, standing.assignee))
+            self._context.recheck_lane(Lane.of(standing.priority, standing.kind, standing.assignee))
         elif state is _BLOCKED:
             self._go_on(self.edges.look_again, standing.id, by)
 
@@ -235,7 +235,7 @@ class Shifts:
         if move.to is _BLOCKED:
             # Whoever did the last that it needs may have missed it while it had no name that stays.
             self._go_on(self.edges.look_again, standing.id, by)
-        context.came_back(lane)
+        context.recheck_lane(lane)
         return True
 
     def _selects(self, id: str, token: str) -> bool:

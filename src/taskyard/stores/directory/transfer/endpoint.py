@@ -5,7 +5,7 @@ from __future__ import annotations
 from taskyard.core.errors import Conflict
 from taskyard.stores.directory import layout
 from taskyard.stores.directory.filesystem.disk import Disk
-from taskyard.stores.directory.filesystem.errors import told, unavailable
+from taskyard.stores.directory.filesystem.errors import explains_errors, unavailable
 from taskyard.stores.directory.filesystem.sharing import SharedDisk
 from taskyard.stores.directory.transfer.read import Unloading
 from taskyard.stores.directory.transfer.write import Loading
@@ -60,7 +60,7 @@ class DirectoryPort:
         self._writing = Loading(self._reading, disk, is_new)
         self.identity = self._reading.identity()
 
-    @told
+    @explains_errors
     def facts(self) -> Facts:
         """What is true of the yard as a whole."""
         return self._reading.facts()
@@ -80,7 +80,7 @@ class DirectoryPort:
             said.append(f"{len(self._reading.oddities)} links, pipes or sockets are not copied: {some}")
         return said
 
-    @told
+    @explains_errors
     def segments(self) -> list[str]:
         """The segments that have tasks, in order."""
         return self._reading.segments()
@@ -107,32 +107,32 @@ class DirectoryPort:
         except OSError as error:
             raise unavailable(error, self.url) from error
 
-    @told
+    @explains_errors
     def begin(self, origin: str, facts: Facts) -> None:
         """Have nobody work here until `finish`."""
         self._writing.begin(origin, facts)
 
-    @told
+    @explains_errors
     def replace(self, segment: str, parcels: Iterator[Parcel], known: bool) -> int:
         """Make these the tasks of the segment."""
         return self._writing.replace(segment, parcels, known)
 
-    @told
+    @explains_errors
     def tell(self, events: list[dict[str, Any]]) -> None:
         """Add these to the end of the log."""
         self._writing.tell(events)
 
-    @told
+    @explains_errors
     def forget(self) -> None:
         """Make the log empty."""
         self._writing.forget()
 
-    @told
+    @explains_errors
     def put(self, path: str, pieces: Iterator[bytes]) -> None:
         """Keep a file under this path."""
         self._writing.put(path, pieces)
 
-    @told
+    @explains_errors
     def finish(self, facts: Facts) -> None:
         """Have everybody see the yard, paused as it is."""
         self._writing.finish(facts)
