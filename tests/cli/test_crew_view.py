@@ -10,7 +10,7 @@ import taskyard
 from taskyard.core.ids import short
 from taskyard.doors.cli import output
 from taskyard.doors.cli.crew import config
-from taskyard.doors.cli.crew.activity import Activity, Happening, moment
+from taskyard.doors.cli.crew.activity import Activity, CrewEvent, moment
 from taskyard.doors.cli.crew.process import CrewProcess
 from taskyard.doors.cli.crew.view import View, clock
 
@@ -36,24 +36,24 @@ class Crew:
         file = folder / "crew.toml"
         file.write_text("".join(f'[worker."{name}"]\ncommand = "true"\nhangs_after = 5\n' for name in NAMES))
         self.yard = yard
-        self.hands = [CrewProcess(member) for member in config.read(str(file)).members]
-        for number, hand in enumerate(self.hands, 1):
-            hand.pid, hand.again_at = number, None
-        self.ledger = Activity(yard, list(NAMES))
+        self.processes = [CrewProcess(member) for member in config.read(str(file)).members]
+        for number, process in enumerate(self.processes, 1):
+            process.pid, process.again_at = number, None
+        self.activity = Activity(yard, list(NAMES))
         self.now = 1000.0
-        self.view = View("taskyard crew crew.toml", "/yards/one", self.hands, self.ledger, self.now - 60)
-        self.latest: list[Happening] = []
+        self.view = View("taskyard crew crew.toml", "/yards/one", self.processes, self.activity, self.now - 60)
+        self.latest: list[CrewEvent] = []
 
     def happens(self, event: str, worker: str, task: str, **more: Any) -> None:
-        told = {"at": moment(), "event": event, "worker": worker, "task": task, "kind": "build", **more}
-        happening = self.ledger.take(told, self.now, look=False)
-        assert happening is not None
-        self.latest.append(happening)
-        self.view.keep(happening)
+        fields = {"at": moment(), "event": event, "worker": worker, "task": task, "kind": "build", **more}
+        crew_event = self.activity.take(fields, self.now, look=False)
+        assert crew_event is not None
+        self.latest.append(crew_event)
+        self.view.keep(crew_event)
 
     def frame(self, width: int = 120, height: int = 24) -> list[str]:
-        self.ledger.refresh(self.now)
-        self.ledger.count(self.now)
+        self.activity.refresh(self.now)
+        self.activity.count(self.now)
         return self.view.frame(self.latest, "Ctrl-C stops", (width, height), self.now)
 
     def row(self, worker: str) -> str:
@@ -107,15 +107,15 @@ def test_several_tasks_of_one_worker_have_a_row_each(crew: Crew) -> None:
 def test_what_shows_no_end_and_no_progress_hangs_until_it_does(crew: Crew) -> None:
     id = claimed(crew, "ada")
     crew.now += 6
-    assert [held.task for held in crew.ledger.hanging("ada", 5.0, crew.now)] == [id]
-    assert crew.ledger.hanging("ada", 5.0, crew.now) == [], "it is told once"
+    assert [held.task for held in crew.activity.hanging("ada", 5.0, crew.now)] == [id]
+    assert crew.activity.hanging("ada", 5.0, crew.now) == [], "it is told once"
     assert " hangs " in crew.row("ada")
     (claim,) = crew.yard.resume("ada")
     claim.heartbeat(progress=0.5)
     crew.now += 6
     assert " works " in crew.row("ada")
     assert " 50%" in crew.row("ada")
-    assert crew.ledger.hanging("ada", 7.0, crew.now) == []
+    assert crew.activity.hanging("ada", 7.0, crew.now) == []
 
 
 def test_counts_and_the_rate_of_the_last_minute(crew: Crew) -> None:
@@ -130,7 +130,7 @@ def test_counts_and_the_rate_of_the_last_minute(crew: Crew) -> None:
 
 
 def test_restarts_pauses_and_ends_are_told_with_their_reasons(crew: Crew) -> None:
-    ada, grace, *_ = crew.hands
+    ada, grace, *_ = crew.processes
     ada.restarts, ada.restarted, ada.restart_reason = 2, crew.now - 3, "killed by SIGKILL"
     grace.pid, grace.again_at, grace.reason = 0, crew.now + 4, "exit 1: no such thing"
     assert any(line == "ada was restarted 2 times, last 3s ago: killed by SIGKILL" for line in crew.frame())
@@ -167,7 +167,7 @@ def test_it_fits_every_screen_and_obeys_no_title(
     for number in range(12):
         claimed(crew, NAMES[number % 4], title="二" * 60 if number % 2 else "x" * 200)
     crew.happens("failed", "ada", "gone", final=True, reason="\x1b[2Jtricky\nlines\r")
-    crew.hands[0].restarts, crew.hands[0].restart_reason = 1, "\x1b]0;x"
+    crew.processes[0].restarts, crew.processes[0].restart_reason = 1, "\x1b]0;x"
     lines = crew.frame(*size)
     assert len(lines) == size[1]
     for line in lines:
@@ -188,7 +188,7 @@ def test_lengths_of_time_take_at_most_five_characters() -> None:
 
 def test_where_there_is_no_room_for_all_those_in_trouble_come_first(crew: Crew) -> None:
     claimed(crew, "ada")
-    crew.hands[3].stopped = True
+    crew.processes[3].stopped = True
     assert next(line.split()[0] for line in crew.frame(height=24)[4:8]) == "ada"
     small = crew.frame(height=7)
     assert "stopped" in small[4]
@@ -207,7 +207,7 @@ def test_a_task_that_failed_for_good_stays_on_the_screen_with_its_reason(crew: C
 def test_whoever_was_told_to_stop_is_ending_also_with_a_task_that_hangs(crew: Crew) -> None:
     claimed(crew, "ada")
     crew.now += 10
-    crew.ledger.hanging("ada", 5, crew.now)
+    crew.activity.hanging("ada", 5, crew.now)
     assert " hangs " in crew.row("ada")
-    crew.hands[0].told = 1
+    crew.processes[0].stop_requests = 1
     assert " ending " in crew.row("ada")

@@ -237,7 +237,7 @@ class Guard:
         """A worker that is stopped sends no heartbeats: before its lease ends, and others begin, its command has to end."""
         assert running.patience is not None  # or nobody would look
         running.look_at = now + _look_every(running.patience)
-        if not _is_stopped(os.getppid()):
+        if not is_stopped(os.getppid()):
             running.still_since = None
         elif running.still_since is None:
             running.still_since = now
@@ -370,7 +370,7 @@ def _look_every(patience: float) -> float:
     return min(1.0, patience / 4)
 
 
-def _is_stopped(pid: int) -> bool:
+def is_stopped(pid: int) -> bool:
     """Whether this process stands still, as by SIGSTOP; not where the system does not tell."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

@@ -22,13 +22,13 @@ _NAMES_MOST = 12
 
 
 def crew(call: Call) -> Reply | int:
-    """Run the crew of a file, or tell whether it could be run."""
+    """Run the crew of a file, or with --check print whether it could run."""
     from taskyard.doors.cli.crew import check, config
 
     read = config.read(call.given.words[0])
     named = call.given.text("yard")
-    for doubt in check.doubts(read):
-        replies.remark(f"taskyard: warning: {output.plain(doubt)}")
+    for warning in check.warnings(read):
+        replies.remark(f"taskyard: warning: {output.plain(warning)}")
     if call.given.flag("check"):
         return _verdict(read, check.complaints(read, named))
     with check.opened(read, named, call.worker) as yard, check.only_one(read) as alone:
@@ -70,24 +70,24 @@ def _run(call: Call, crew_config: Config, yard: YardPort) -> int:
         "seconds": round(time.monotonic() - began, 2),
     }
     over = {"at": moment(), "event": "over", "worker": None, **total}
-    replies.say(replies.encoded(over) if call.as_json else _sum(total, len(processes)))
+    replies.say(replies.encoded(over) if call.as_json else _summary(total, len(processes)))
     return 1 if total["failed_for_good"] else code
 
 
 def _has_a_screen() -> bool:
-    """Whether stdout is a terminal that can be drawn on, and is ours: a job in the background must not draw over others."""
+    """Whether stdout is a terminal to draw on, with this process in the foreground: a background job must not draw."""
     if not output.on_terminal() or os.environ.get("TERM") == "dumb":
         return False
     try:
         return os.tcgetpgrp(sys.stdout.fileno()) == os.getpgrp()
     except OSError:
-        return True  # nobody's in particular
+        return True  # no controlling terminal
 
 
-def _sum(total: dict[str, Any], workers: int) -> str:
+def _summary(total: dict[str, Any], workers: int) -> str:
     lost = f" ({total['failed_for_good']} for good)" if total["failed_for_good"] else ""
-    told = f"{total['done']} done, {total['failed']} failed attempts{lost}, {total['restarts']} restarts: {_workers(workers)} in {total['seconds']:.0f} s"
-    return told + (f"; gave up: {', '.join(map(output.plain, total['gave_up']))}" if total["gave_up"] else "")
+    line = f"{total['done']} done, {total['failed']} failed attempts{lost}, {total['restarts']} restarts: {_workers(workers)} in {total['seconds']:.0f} s"
+    return line + (f"; gave up: {', '.join(map(output.plain, total['gave_up']))}" if total["gave_up"] else "")
 
 
 def _workers(number: int) -> str:

@@ -1,4 +1,4 @@
-"""What a crew's supervisor knows of its workers' tasks: from the yard's events, and a look at what they hold now and then."""
+"""What a crew's supervisor knows of its workers' tasks: from the yard's events, and an occasional look at what they hold."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from taskyard.port import YardPort
 
 MINUTE = 60.0
-LINGER = 0.5  # seconds that an ended task stands there yet: between two tasks a worker is not idle
+ENDED_SHOWN = 0.5  # seconds that an ended task stays on the screen: between two tasks a worker is not idle
 LOOK_LEAST, LOOK_MOST = 1.0, 5.0  # seconds between two looks at a task that is held
-COUNT_LEAST = 1.0  # seconds between two counts of the yard where something happens,
-COUNT_MOST = 5.0  # and where nothing does: the yard may be away without a word
-COUNT_SHARE = 50  # and so many times what the last one took: 2 % of a core however large the yard is
-# What the log calls it, and what is told of it; all but the first are the end of a claim.
-TOLD = {
+COUNT_LEAST = 1.0  # seconds between two counts of the yard while it changes,
+COUNT_MOST = 5.0  # and while it does not: the yard may be unreachable without an event
+COUNT_SHARE = 50  # and this many times the duration of the last count: 2 % of a core however large the yard is
+# The log's event names, and the words that are shown; all but the first end a claim.
+EVENT_WORDS = {
     "claimed": "took",
     "done": "done",
     "failed": "failed",
@@ -40,7 +40,7 @@ class Held:
     kind: str
     since: float
     moved: float
-    """When it was begun, or told of its progress for the last time."""
+    """When it was begun, or last reported progress."""
     short: str
     title: str | None = None
     lease_until: float | None = None
@@ -57,15 +57,15 @@ class Record:
     done: int = 0
     failed: int = 0
     failed_for_good: int = 0
-    """The part of it after which the task is not tried again."""
+    """The failures after which the task is not tried again."""
     held: dict[str, Held] = field(default_factory=dict)
     ends: deque[float] = field(default_factory=deque)
     places: list[Held] = field(default_factory=list)
-    """What stands in which line of the screen: the next task takes the place of one that has ended."""
+    """Which task is on which line of the screen: the next task takes the line of one that has ended."""
 
     def begin(self, held: Held) -> None:
-        """It has taken this task."""
-        self.end(held.task, held.since)  # a claim that was taken again stands there once
+        """Note that the worker has claimed this task."""
+        self.end(held.task, held.since)  # a claim that was taken over is listed once
         self.held[held.task] = held
         for place, other in enumerate(self.places):
             if other.ended is not None:
@@ -74,27 +74,27 @@ class Record:
         self.places.append(held)
 
     def end(self, task: str, now: float) -> Held | None:
-        """It has this task no more."""
+        """Note that the worker no longer holds this task."""
         held = self.held.pop(task, None)
         if held is not None:
             held.ended = now
         return held
 
     def shown(self, now: float) -> list[Held]:
-        """What it works on; and what it has just ended, because it is about to have the next."""
-        self.places = [held for held in self.places if held.ended is None or now - held.ended < LINGER]
+        """Return what it works on; and what it has just ended, because the next task is about to come."""
+        self.places = [held for held in self.places if held.ended is None or now - held.ended < ENDED_SHOWN]
         return self.places
 
     def rate(self, now: float) -> int:
-        """Tasks done within the last minute."""
+        """Return the number of tasks done within the last minute."""
         while self.ends and self.ends[0] <= now - MINUTE:
             self.ends.popleft()
         return len(self.ends)
 
 
 @dataclass(slots=True)
-class Happening:
-    """Something that is told: of a worker, and often of a task."""
+class CrewEvent:
+    """Something that is shown: about a worker, and often about a task."""
 
     at: str
     event: str
@@ -104,17 +104,22 @@ class Happening:
     more: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """As one line of JSON has it."""
-        told: dict[str, Any] = {"at": self.at, "event": self.event, "worker": self.worker}
+        """Return the event as one line of JSON has it."""
+        fields: dict[str, Any] = {"at": self.at, "event": self.event, "worker": self.worker}
         if self.held is not None:
-            told |= {"task": self.held.task, "short": self.held.short, "kind": self.held.kind, "title": self.held.title}
+            fields |= {
+                "task": self.held.task,
+                "short": self.held.short,
+                "kind": self.held.kind,
+                "title": self.held.title,
+            }
         if self.reason is not None:
-            told["reason"] = self.reason
-        return told | self.more
+            fields["reason"] = self.reason
+        return fields | self.more
 
 
 def moment() -> str:
-    """Now, as events have it."""
+    """Return the time now, as events have it."""
     return times.rfc3339(int(time.time() * 1000))
 
 
@@ -127,19 +132,19 @@ class Activity:
         self.counts: dict[str, int] = {}
         self.paused: dict[str, Any] = {"yard": False, "kinds": []}
         self.trouble: str | None = None
-        """What keeps the yard from being read, while it does."""
+        """Why the yard cannot be read; None while it can."""
         self._count_at = 0.0
         self._stale = True
 
-    def take(self, event: dict[str, Any], now: float, *, look: bool) -> Happening | None:
-        """Put down an event; what is to be told of it, if it is about one of the crew."""
+    def take(self, event: dict[str, Any], now: float, *, look: bool) -> CrewEvent | None:
+        """Record an event; return what to show if it is about the crew."""
         self._stale = True
         record = self.records.get(event["worker"])
-        told = TOLD.get(event["event"])
-        if record is None or told is None:
+        word = EVENT_WORDS.get(event["event"])
+        if record is None or word is None:
             return None
         task = event["task"]
-        if told == "took":
+        if word == "took":
             held = Held(task, event["kind"], now, now, ids.short(task))
             record.begin(held)
             if look:
@@ -147,27 +152,27 @@ class Activity:
         else:
             known = record.end(task, now)
             held = Held(task, event["kind"], now, now, ids.short(task)) if known is None else known
-            self._ended(record, told, now, bool(event.get("final")))
+            self._ended(record, word, now, bool(event.get("final")))
         more: dict[str, Any] = {name: event[name] for name in ("fence", "final") if name in event}
-        return Happening(event["at"], told, event["worker"], held, event.get("reason"), more)
+        return CrewEvent(event["at"], word, event["worker"], held, event.get("reason"), more)
 
-    def _ended(self, record: Record, told: str, now: float, final: bool) -> None:
-        if told == "done":
+    def _ended(self, record: Record, word: str, now: float, final: bool) -> None:
+        if word == "done":
             record.done += 1
             record.ends.append(now)
-        elif told in ("failed", "lost"):
+        elif word in ("failed", "lost"):
             record.failed += 1
             record.failed_for_good += final
 
     def refresh(self, now: float) -> None:
-        """Look at what is held, where the last look is long ago."""
+        """Look at the held tasks whose last look is long ago."""
         for name, record in self.records.items():
             for held in list(record.held.values()):
                 if now >= held.look_at and self._look(held, now) not in (name, None):
-                    record.end(held.task, now)  # its end was not heard of, or is to be heard yet
+                    record.end(held.task, now)  # the event of its end was lost, or is still to come
 
     def _look(self, held: Held, now: float) -> str | None:
-        """See how it fares; who holds it (nobody: an empty text), or None where that cannot be told."""
+        """Update the task; return who holds it ("" if no worker does), or None if the yard cannot be read."""
         held.look_at = now + LOOK_MOST
         try:
             task = self._yard.get(held.task)
@@ -187,7 +192,7 @@ class Activity:
         return (task.worker or "") if task.state is State.PROCESSING else ""
 
     def count(self, now: float) -> None:
-        """Count the yard's tasks, if anything has happened or may have, and the last count is long enough ago."""
+        """Count the yard's tasks, if something may have happened and the last count is long enough ago."""
         if now < self._count_at + (0.0 if self._stale else COUNT_MOST):
             return
         began = time.monotonic()
@@ -200,11 +205,11 @@ class Activity:
         self._count_at = now + max(COUNT_LEAST, COUNT_SHARE * (time.monotonic() - began))
 
     def hanging(self, name: str, after: float, now: float) -> list[Held]:
-        """Tasks of this worker that have shown no end and no progress for so long, each told once."""
+        """Return tasks of this worker without an end or progress for `after` seconds, each once."""
         found = []
         for held in self.records[name].held.values():
             if not held.hangs and now - held.moved >= after:
-                self._look(held, now)  # it may have told of progress since
+                self._look(held, now)  # it may have reported progress since
                 held.hangs = now - held.moved >= after
                 if held.hangs:
                     found.append(held)

@@ -1,4 +1,4 @@
-"""What a crew's file says: which workers there are, and how each is run. Whatever cannot be meant is refused, by line and key."""
+"""Reads a crew's file: which workers there are, and how each is run. Errors name the line and the key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Value = TypeVar("Value")
 COUNT_MOST = 1000
 FILE_MOST = 1 << 20  # bytes: a device has no end
 RESTARTS = ("always", "on-failure", "never")
-_SET_BY_THE_CREW = frozenset(("AGENT_ID", "TASKYARD", "TASKYARD_WORKER"))
+_RESERVED = frozenset(("AGENT_ID", "TASKYARD", "TASKYARD_WORKER"))
 _OPERATORS = frozenset(("|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1", "&>"))
 _EXAMPLE = '[worker.ada]\ncommand = ["./agent", "{file}"]'
 
@@ -36,8 +36,8 @@ class Member:
     concurrency: int
     environment: dict[str, str]
     checks: dict[str, list[str]]
-    asks_for: list[str]
-    """Checks that it has to know, by name: its own, everybody's, or the yard's."""
+    required_checks: list[str]
+    """Checks that must be defined, by name: in the file or in the yard's settings."""
     timeout: float | None
     grace: float
     restart: str
@@ -45,7 +45,7 @@ class Member:
     longest_pause: float
     hangs_after: float
     key: str
-    """Where it stands in the file: `worker.ada`."""
+    """Its key in the file: `worker.ada`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Config:
     yard: str | None
     members: list[Member]
     place: Callable[[str], str]
-    """Where a key stands, for messages: `crew.toml, line 7: worker.ada.kinds`."""
+    """Returns where a key stands, for messages: `crew.toml, line 7: worker.ada.kinds`."""
 
 
 def read(path: str) -> Config:
-    """The crew of this file; `Invalid` says what is wrong with it, and what to write instead."""
+    """Read the crew of this file; raise `Invalid` with what is wrong, and what to write instead."""
     try:
         with open(path, "rb") as file:
             read = file.read(FILE_MOST + 1)
@@ -76,9 +76,9 @@ def read(path: str) -> Config:
         raise Invalid(f"{path} is not UTF-8", hint="save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{path} is not TOML: {error}", hint=_syntax_hint(str(error))) from None
-    except (ValueError, RecursionError) as error:  # a number of too many digits, lists in lists in lists
+    except (ValueError, RecursionError) as error:  # a number of too many digits, or too many nested lists
         raise Invalid(f"{path} cannot be read as TOML: {error}", hint="write it shorter") from None
-    return _Reading(path, content).roster(given)
+    return _Reader(path, content).config(given)
 
 
 def _syntax_hint(message: str) -> str:
@@ -88,7 +88,7 @@ def _syntax_hint(message: str) -> str:
 
 
 def place(path: str, content: str, key: str) -> str:
-    """Where this key stands in the file; the nearest table above it if the key itself is not found."""
+    """Return where this key stands in the file; the nearest table above it if the key itself is not found."""
     parts = key.split(".")
     line, table, best = 0, "", 0
     for number, text in enumerate(content.splitlines(), 1):
@@ -104,8 +104,8 @@ def place(path: str, content: str, key: str) -> str:
     return f"{path}, line {line}: {key}" if line else f"{path}: {key}"
 
 
-class _Reading:
-    """Reads one file, and knows where it stands."""
+class _Reader:
+    """Reads one file, and knows the place of each key."""
 
     def __init__(self, path: str, content: str) -> None:
         self._path = path
@@ -127,7 +127,7 @@ class _Reading:
             "checks": self._checks,
         }
 
-    def roster(self, given: dict[str, Any]) -> Config:
+    def config(self, given: dict[str, Any]) -> Config:
         self._known(given, ("yard", "defaults", "worker"), "")
         yard = None if "yard" not in given else self._yard(self._text(given["yard"], "yard"))
         defaults = self._settings(self._table(given.get("defaults", {}), "defaults"), "defaults", without=("count",))
@@ -150,7 +150,7 @@ class _Reading:
         asked = own.pop("checks", {})
         settings["checks"] = {**_named(defaults.get("checks")), **_named(asked)}
         settings["environment"] = {**defaults.get("environment", {}), **own.get("environment", {})}
-        asks_for = [name for some in (asked, defaults.get("checks")) if isinstance(some, list) for name in some]
+        required_checks = [name for some in (asked, defaults.get("checks")) if isinstance(some, list) for name in some]
         first = settings.get("first_pause", 1.0)
         longest = settings.get("longest_pause", max(60.0, first))
         if longest < first:
@@ -169,7 +169,7 @@ class _Reading:
                 settings.get("concurrency", 1),
                 settings["environment"],
                 settings["checks"],
-                asks_for,
+                required_checks,
                 settings.get("timeout"),
                 settings.get("grace", 10.0),
                 settings.get("restart", "always"),
@@ -215,7 +215,7 @@ class _Reading:
         elif isinstance(value, list) and all(isinstance(word, str) for word in value):
             found = value
         else:
-            self._refuse(key, f"it must be a text or a list of texts, not {_sort(value)}", f"write {example}")
+            self._refuse(key, f"it must be a text or a list of texts, not {_type_name(value)}", f"write {example}")
         if not found or not found[0]:
             self._refuse(key, "there is no word in it", f"write {example}")
         if any("\0" in word for word in found):
@@ -235,7 +235,7 @@ class _Reading:
         for name, text in table.items():
             if not name or "=" in name or "\0" in name:
                 self._refuse(f"{key}.{name}", "no variable can have this name", "use letters, digits and _")
-            if name in _SET_BY_THE_CREW:
+            if name in _RESERVED:
                 meant = (
                     "'yard' at the top of the file says which yard" if name == "TASKYARD" else "it is the worker's name"
                 )
@@ -243,12 +243,12 @@ class _Reading:
             if not isinstance(text, str) or "\0" in text:
                 written = str(text).lower() if isinstance(text, bool) else str(text)
                 self._refuse(
-                    f"{key}.{name}", f"it must be a text, not {_sort(text)}", f'write {name} = "{written[:40]}"'
+                    f"{key}.{name}", f"it must be a text, not {_type_name(text)}", f'write {name} = "{written[:40]}"'
                 )
         return dict(table)
 
     def _checks(self, value: Any, key: str) -> dict[str, list[str]] | list[str]:
-        """Commands by name; or a list of names, which somebody else has to know."""
+        """Read commands by name; or a list of names, which must be defined elsewhere."""
         if isinstance(value, list) and all(isinstance(name, str) for name in value):
             return list(value)
         table = self._table(value, key)
@@ -271,7 +271,7 @@ class _Reading:
 
     def _text(self, value: Any, key: str) -> str:
         if not isinstance(value, str) or not value or "\0" in value:
-            self._refuse(key, f"it must be a text, not {_sort(value)}", "put it in quotes")
+            self._refuse(key, f"it must be a text, not {_type_name(value)}", "put it in quotes")
         return str(value)
 
     def _table(self, value: Any, key: str) -> dict[str, Any]:
@@ -279,7 +279,7 @@ class _Reading:
             self._refuse(key, "each worker is a table of its own name", f"write\n{_EXAMPLE}\ninstead of [[worker]]")
         if not isinstance(value, dict):
             hint = f"write\n{_EXAMPLE}" if key == "worker" else f"write [{key}] on a line of its own"
-            self._refuse(key, f"it must be a table, not {_sort(value)}", hint)
+            self._refuse(key, f"it must be a table, not {_type_name(value)}", hint)
         return dict(value)
 
     def _yard(self, text: str) -> str:
@@ -288,7 +288,7 @@ class _Reading:
     def _located(self, text: str) -> str:
         return os.path.normpath(os.path.join(self._folder, os.path.expanduser(text)))
 
-    # What is wrong, and where
+    # Errors, and where
 
     def _known(self, table: Mapping[str, Any], known: Any, key: str) -> None:
         for name in table:
@@ -313,6 +313,6 @@ def _named(checks: Any) -> dict[str, list[str]]:
     return checks if isinstance(checks, dict) else {}
 
 
-def _sort(value: Any) -> str:
+def _type_name(value: Any) -> str:
     names = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a table", str: "a text"}
     return names.get(type(value), "a time") if value != "" else "an empty one"

@@ -1,4 +1,4 @@
-"""What happens in the yard, brought to the supervisor's loop by a thread that sleeps until something does."""
+"""Brings the yard's events to the supervisor's loop, by a thread that sleeps until something happens."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from taskyard.core.errors import TaskyardError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PAUSE = 1.0  # seconds before a yard that is away is tried again
+_PAUSE = 1.0  # seconds before an unreachable yard is tried again
 
 
 class EventFeed:
     """Events of the yard from now on."""
 
-    def __init__(self, url: str, ring: Callable[[], None]) -> None:
+    def __init__(self, url: str, wake: Callable[[], None]) -> None:
         self._yard = opening.open(url)
-        self._cursor = self._yard.log_end()  # now, and not when the thread has got going: no event is missed
-        self._ring = ring
+        self._cursor = self._yard.log_end()  # here, and not in the thread: no event is missed
+        self._wake = wake
         self._pages: SimpleQueue[list[dict[str, Any]]] = SimpleQueue()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="news", daemon=True)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="crew-events", daemon=True)
         self._thread.start()
 
     def _follow(self) -> None:
-        while not self._over.is_set():
+        while not self._stopping.is_set():
             try:
-                for page in self._yard.follow(cursor=self._cursor, until=self._over.is_set):
+                for page in self._yard.follow(cursor=self._cursor, until=self._stopping.is_set):
                     self._cursor = page.cursor
                     self._pages.put(list(page))
-                    self._ring()
+                    self._wake()
             except TaskyardError:
-                self._over.wait(_PAUSE)
+                self._stopping.wait(_PAUSE)
 
     def take(self) -> list[dict[str, Any]]:
-        """What has happened since it was last asked."""
+        """Return the events since the last call."""
         found: list[dict[str, Any]] = []
         while not self._pages.empty():
             found += self._pages.get()
         return found
 
     def finish(self) -> None:
-        """Listen no more; what has happened up to now can still be taken."""
-        self._over.set()
+        """Stop the thread; the events up to now can still be taken."""
+        self._stopping.set()
         self._yard.wake()
         self._thread.join()
         try:
@@ -54,5 +54,5 @@ class EventFeed:
                 self._cursor = page.cursor
                 self._pages.put(list(page))
         except TaskyardError:
-            pass  # a yard that is away has no last word
+            pass  # the yard is unreachable
         self._yard.close()

@@ -1,7 +1,7 @@
-"""Started as a program, this is the command line of the very Taskyard that it lies in.
+"""Started as a program, this runs the command line of the Taskyard that it belongs to.
 
-With -P whatever lies in a worker's folder is not taken for a module of ours; this tree comes last, for a supervisor that was
-itself found by its working directory.
+With -P, no file in a worker's folder is imported as a module of ours. This tree is appended last, for a supervisor that
+was itself found through its working directory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A crew that nobody watches on a screen: one line for everything that happens, for people or as JSON."""
+"""The display of a crew without a screen: one line for each event, for people or as JSON."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from taskyard.doors.cli.crew import view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from taskyard.doors.cli.crew.activity import Happening
+    from taskyard.doors.cli.crew.activity import CrewEvent
     from taskyard.doors.cli.crew.process import CrewProcess
 
 TICK = 1.0
 
 
 class Lines:
-    """Tells as it happens."""
+    """Prints each event as it happens."""
 
     looks_up_titles = True
 
@@ -25,20 +25,22 @@ class Lines:
         self._as_json = as_json
         self._names = max(len(process.name) for process in processes)
 
-    def tell(self, happening: Happening) -> None:
-        """Print it."""
-        replies.say(replies.encoded(happening.as_dict()) if self._as_json else view.line(happening, self._names, None))
+    def show(self, crew_event: CrewEvent) -> None:
+        """Print the event."""
+        replies.say(
+            replies.encoded(crew_event.as_dict()) if self._as_json else view.line(crew_event, self._names, None)
+        )
 
-    def is_due(self, now: float) -> bool:  # noqa: ARG002  a screen asks
-        """Nothing is drawn."""
+    def is_due(self, now: float) -> bool:  # noqa: ARG002  a screen needs it
+        """Return False: nothing is drawn."""
         return False
 
     def draw(self, footer: str, now: float) -> None:
-        """Nothing is drawn."""
+        """Do nothing: nothing is drawn."""
 
-    def delay(self, now: float) -> float:  # noqa: ARG002  a screen asks
-        """Seconds until somebody should look whether all are well."""
+    def delay(self, now: float) -> float:  # noqa: ARG002  a screen needs it
+        """Return the seconds until the next check of the workers."""
         return TICK
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: no terminal was taken."""

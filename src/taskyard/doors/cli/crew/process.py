@@ -1,4 +1,4 @@
-"""One worker of a crew as a process: how it is started, what it says, how it ended, and when it is started again."""
+"""One worker of a crew as a process: how it is started, what it prints, how it ended, and when it is restarted."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from taskyard.doors.cli.crew import launch
+from taskyard.worker import guard
 from taskyard.worker.supervisor_pipe import VARIABLE, wake_with_supervisor
 
 if TYPE_CHECKING:
     from taskyard.doors.cli.crew.config import Member
 
-YOUNG = 10.0  # seconds; whoever dies younger is started again after twice the pause
-REFUSED = 2  # exit code of a command line that cannot be meant: it would not be by starting it again
-LAST_RESORT = 8.0  # seconds after its grace that a worker has before it is killed; its own last steps take three
-_SAID_MOST = 1 << 14
-_STAT_BYTES = 512
+YOUNG = 10.0  # seconds; a process that dies younger is restarted after twice the pause
+REFUSED = 2  # exit code of a wrong command line: a restart would not help
+KILL_AFTER = 8.0  # seconds after its grace until a worker is killed; its own last steps take three
+_PARTIAL_MOST = 1 << 14
 
 
 class CrewProcess:
@@ -40,23 +40,23 @@ class CrewProcess:
         self.restarted = 0.0
         self.restart_reason: str | None = None
         self.stopped = False
-        """Whether its process stands still (SIGSTOP)."""
+        """Whether its process is stopped (SIGSTOP)."""
         self.stopped_at = 0.0
-        self.told = 0
-        """How often it was told to stop."""
+        self.stop_requests = 0
+        """How often it was asked to stop."""
         self.kill_at: float | None = None
         self.failed = False
-        """Whether it came to an end that nobody asked for, and is not started again."""
-        self._said = b""
-        self._last = ""
+        """Whether it ended unasked, and is not restarted."""
+        self._partial = b""
+        self._last_message = ""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to come of it."""
+        """Whether it does not run, and will not be restarted."""
         return not self.pid and self.again_at is None
 
     def command(self, drain: bool) -> list[str]:
-        """The command line of its process."""
+        """Return the command line of its process."""
         member = self.member
         words = [sys.executable, "-P", launch.__file__, "work", "--worker", self.name]
         for kind in member.kinds:
@@ -69,11 +69,11 @@ class CrewProcess:
         return [*words, *(["--drain"] if drain else []), "--", *member.command]
 
     def start(self, yard: str, drain: bool, lifeline: int, now: float) -> None:
-        """Start its process; `OSError` if that cannot be."""
-        self.started, self.again_at, self.stopped, self._said, self._last = now, None, False, b"", ""
-        heard, told = os.pipe()
-        os.set_blocking(heard, False)
-        # The yard is no argument, because all on this machine can read those: a password may be in its URL.
+        """Start its process; raise `OSError` if that fails."""
+        self.started, self.again_at, self.stopped, self._partial, self._last_message = now, None, False, b"", ""
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        # Not an argument, which every user of this machine can read: the URL may hold a password.
         own = {
             **self.member.environment,
             "AGENT_ID": self.name,
@@ -88,52 +88,52 @@ class CrewProcess:
                 env={**os.environ, **own},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=told,
+                stderr=writer,
                 pass_fds=[lifeline],
-                process_group=0,  # Ctrl-C is the supervisor's to hear, and to pass on once
-                # Before it is our program: a worker that was stopped while it started would stand still for ever.
+                process_group=0,  # Ctrl-C goes to the supervisor alone, which passes it on once
+                # Before exec: a worker that was stopped while it started would stay stopped for ever.
                 preexec_fn=wake_with_supervisor,  # noqa: PLW1509  one system call, whose library is loaded
             )
         except BaseException:
-            os.close(heard)
+            os.close(reader)
             raise
         finally:
-            os.close(told)
-        self.pid, self.stderr = process.pid, heard
-        process.returncode = 0  # whoever waits for all children waits for this one too
+            os.close(writer)
+        self.pid, self.stderr = process.pid, reader
+        process.returncode = 0  # the supervisor waits for all children, this one included
 
-    def listen(self) -> list[str]:
-        """What it has said on standard error since, in whole lines."""
+    def read_messages(self) -> list[str]:
+        """Return what it has printed on standard error since, in whole lines."""
         try:
-            chunk = os.read(self.stderr, _SAID_MOST)
+            chunk = os.read(self.stderr, _PARTIAL_MOST)
         except BlockingIOError:
             return []
         if not chunk:
             os.close(self.stderr)
             self.stderr = -1
-        *lines, self._said = (self._said + chunk).split(b"\n") if chunk else (self._said, b"")
-        self._said = self._said[-_SAID_MOST:]
-        told = [line.decode("utf-8", "replace").removeprefix("taskyard: ") for line in lines if line.strip()]
-        # What is indented is a hint, or the way that an error took; what it comes to is not.
-        self._last = next((line for line in reversed(told) if not line.startswith(" ")), self._last)
-        return told
+        *lines, self._partial = (self._partial + chunk).split(b"\n") if chunk else (self._partial, b"")
+        self._partial = self._partial[-_PARTIAL_MOST:]
+        messages = [line.decode("utf-8", "replace").removeprefix("taskyard: ") for line in lines if line.strip()]
+        # An indented line is a hint, or part of a traceback; the last other line is the cause.
+        self._last_message = next((line for line in reversed(messages) if not line.startswith(" ")), self._last_message)
+        return messages
 
     def ended(self, status: int, now: float, *, stopping: bool, drain: bool) -> None:
-        """Its process is gone: plan the next, if there is to be one."""
-        while self.stderr != -1 and self.listen():
+        """Note that its process has ended; plan the next one, if there is to be one."""
+        while self.stderr != -1 and self.read_messages():
             continue
         if self.stderr != -1:
             os.close(self.stderr)
             self.stderr = -1
         self.pid, self.kill_at, self.stopped = 0, None, False
         code = os.waitstatus_to_exitcode(status)
-        self.reason = _reason(code, self._last)
+        self.reason = _reason(code, self._last_message)
         if stopping or (code == 0 and (drain or self.member.restart != "always")):
             return
         self.plan(now, give_up=code == REFUSED or self.member.restart == "never")
 
     def plan(self, now: float, *, give_up: bool = False) -> None:
-        """Have it started again after a pause, which is longer each time that it has died young."""
+        """Plan a restart after a pause, which doubles each time that it has died young."""
         if give_up:
             self.failed = True
             return
@@ -143,24 +143,24 @@ class CrewProcess:
         self.again_at = now + self.pause
 
     def stop(self, now: float) -> None:
-        """Tell it to stop; the second time: at once. What stands still goes on to hear it."""
+        """Ask it to stop; the second time, at once. A stopped process is continued, to receive the signal."""
         self.again_at = None
-        self.told += 1
+        self.stop_requests += 1
         if self.pid:
-            patience = LAST_RESORT + (self.member.grace if self.told == 1 else 0.0)
+            patience = KILL_AFTER + (self.member.grace if self.stop_requests == 1 else 0.0)
             self.kill_at = now + patience
-            # Another one each time: two equal signals that nobody has heard yet are one.
-            self.signal(signal.SIGTERM if self.told % 2 else signal.SIGINT)
+            # Alternating: two equal signals that are pending are one.
+            self.signal(signal.SIGTERM if self.stop_requests % 2 else signal.SIGINT)
             self.signal(signal.SIGCONT)
 
     def signal(self, number: int) -> None:
-        """Send it a signal; it has not been waited for, so the number is still its own."""
+        """Send it a signal; it has not been waited for, so the pid is still its own."""
         if self.pid:
             os.kill(self.pid, number)
 
-    def look(self, now: float) -> bool:
-        """Whether it has come to stand still or to go on since the last look."""
-        before, self.stopped = self.stopped, bool(self.pid) and _stands_still(self.pid)
+    def check_stopped(self, now: float) -> bool:
+        """Update `stopped`; return whether it has changed since the last look."""
+        before, self.stopped = self.stopped, bool(self.pid) and guard.is_stopped(self.pid)
         if self.stopped and not before:
             self.stopped_at = now
         return before != self.stopped
@@ -173,11 +173,3 @@ def _reason(code: int, last: str) -> str:
         return f"killed by {signal.Signals(-code).name}"
     except ValueError:
         return f"killed by signal {-code}"
-
-
-def _stands_still(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read(_STAT_BYTES).rpartition(b")")[2].split()[0] in (b"T", b"t")
-    except (OSError, IndexError):
-        return False

@@ -1,4 +1,4 @@
-"""The terminal: a screen of its own, drawn in place where a line has changed, and given back as it was."""
+"""The terminal: draws on the alternate screen, only lines that have changed, and restores it at the end."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Any
 from taskyard.doors.cli import replies
 
 if TYPE_CHECKING:
-    from taskyard.doors.cli.crew.activity import Happening
+    from taskyard.doors.cli.crew.activity import CrewEvent
     from taskyard.doors.cli.crew.view import View
 
 FRAME = 0.25  # seconds between two frames, at the least
-TICK = 1.0  # and at the most, because times of day go on
+TICK = 1.0  # and at the most, because clocks advance
 _LATEST = 200
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[2J", "\x1b[?25h\x1b[?1049l"
 _SIZE = (80, 24)
-_LAST_WORD = 1.0  # seconds that a terminal has to take the last of it
+_FLUSH_SECONDS = 1.0  # seconds until the terminal must have taken the last output
 
 
 class Screen:
     """Shows a view until it is closed."""
 
-    looks_up_titles = False  # at every event: those that are on the screen are looked up when it is drawn
+    looks_up_titles = False  # not at every event: titles on the screen are looked up when it is drawn
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._latest: deque[Happening] = deque(maxlen=_LATEST)
+        self._latest: deque[CrewEvent] = deque(maxlen=_LATEST)
         self._shown: list[str] = []
         self._entered = 0
-        """How often the terminal was taken: what was drawn before is not there any more."""
+        """How often the terminal was taken: after each time, everything is drawn anew."""
         self._size = (0, 0)
         self._drawn = 0.0
         self._changed = True
@@ -44,12 +44,12 @@ class Screen:
         self._before = signal.signal(signal.SIGTSTP, self._on_suspend)
         self._enter()
 
-    def tell(self, happening: Happening) -> None:
-        """Something has happened."""
-        if happening.more.get("text", "").startswith(" "):
-            return  # the small print of a message
-        self._latest.append(happening)
-        self._view.keep(happening)
+    def show(self, crew_event: CrewEvent) -> None:
+        """Add an event to the screen."""
+        if crew_event.more.get("text", "").startswith(" "):
+            return  # the details of a message
+        self._latest.append(crew_event)
+        self._view.keep(crew_event)
         self._changed = True
 
     def is_due(self, now: float) -> bool:
@@ -78,11 +78,11 @@ class Screen:
             self._shown = lines
 
     def delay(self, now: float) -> float:
-        """Seconds until the next frame, if nothing else happens."""
+        """Return the seconds until the next frame, if nothing else happens."""
         return max(0.0, self._drawn + (FRAME if self._changed else TICK) - now)
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         signal.signal(signal.SIGTSTP, self._before)
         self._leave()
         os.close(self._terminal)
@@ -93,10 +93,10 @@ class Screen:
         try:
             self._modes = termios.tcgetattr(sys.stdin.fileno())
             quiet = termios.tcgetattr(sys.stdin.fileno())
-            quiet[3] &= ~(termios.ECHO | termios.ICANON)  # what is typed must not be written over the picture
+            quiet[3] &= ~(termios.ECHO | termios.ICANON)  # typed characters must not be echoed over the picture
             termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, quiet)
         except (termios.error, OSError, ValueError, AttributeError):
-            self._modes = None  # somebody else's input
+            self._modes = None  # standard input is no terminal of ours
         self._shown = []
         self._entered += 1
         self._write(_ENTER)
@@ -106,12 +106,12 @@ class Screen:
 
         try:
             self._write(_LEAVE)
-            end = time.monotonic() + _LAST_WORD
+            end = time.monotonic() + _FLUSH_SECONDS
             while self._unwritten and time.monotonic() < end:
                 select.select([], [self._terminal], [], 0.1)
                 self._write("")
         except replies.OutputLost:
-            pass  # there is no terminal any more
+            pass  # the terminal is gone
         if self._modes is not None:
             try:
                 termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, self._modes)
@@ -119,14 +119,14 @@ class Screen:
                 return
 
     def _on_suspend(self, *_: object) -> None:
-        """Ctrl-Z: the shell gets its terminal as it was, and we draw anew when we go on."""
+        """Handle Ctrl-Z: restore the terminal for the shell, and draw anew when continued."""
         self._leave()
         os.kill(os.getpid(), signal.SIGSTOP)
         self._enter()
         self._changed = True
 
     def _write(self, text: str) -> None:
-        """Write as much as the terminal takes now: one that is held (Ctrl-S) or hangs must hold up nobody else."""
+        """Write as much as the terminal takes now: one that is held (Ctrl-S) or hangs must not block the supervisor."""
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         self._unwritten += text.encode(encoding, "backslashreplace")
         try:
@@ -140,7 +140,7 @@ class Screen:
 
 
 def _opened() -> int:
-    """The terminal once more, for us alone: others who have it open must not find it changed to never block."""
+    """Open the terminal again: the non-blocking mode must not affect other programs that have it open."""
     try:
         return os.open(os.ttyname(sys.stdout.fileno()), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

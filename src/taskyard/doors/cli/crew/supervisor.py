@@ -1,7 +1,7 @@
-"""The supervisor of a crew: starts its workers, sees how they fare, starts again who dies, and brings all to their end.
+"""The supervisor of a crew: starts its workers, watches them, restarts those that die, and stops all at the end.
 
 It does no task itself and decides nothing about one: whatever becomes of it, the yard stays right. Its workers hold the
-reading end of a pipe that ends with it, so that they come to their end too when it is killed.
+reading end of a pipe that ends with it, so that they end too when it is killed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from taskyard.doors.cli import replies
-from taskyard.doors.cli.crew.activity import Activity, Happening, moment
+from taskyard.doors.cli.crew.activity import Activity, CrewEvent, moment
 from taskyard.doors.cli.crew.events import EventFeed
 from taskyard.worker import guard
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from taskyard.doors.cli.crew.process import CrewProcess
     from taskyard.port import YardPort
 
-LOOK = 1.0  # seconds between two looks at whether a worker stands still or hangs
-LEFT_MOST = 10.0  # seconds that guards of killed workers have to stop what they guard; they need two
+CHECK_EVERY = 1.0  # seconds between two checks whether a worker is stopped or hangs
+LEFT_MOST = 10.0  # seconds that guards of killed workers have to stop their commands; they need two
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Display(Protocol):
-    """Where it is told: a screen, or lines."""
+    """Where events are shown: a screen, or lines."""
 
     looks_up_titles: bool
 
-    def tell(self, happening: Happening) -> None:
-        """Something has happened."""
+    def show(self, crew_event: CrewEvent) -> None:
+        """Show an event."""
 
     def is_due(self, now: float) -> bool:
         """Whether to draw now."""
@@ -43,91 +43,92 @@ class Display(Protocol):
         """Draw what has changed."""
 
     def delay(self, now: float) -> float:
-        """Seconds until something is to be done, if nothing happens."""
+        """Return the seconds until the next frame or check, if nothing happens."""
 
     def close(self) -> None:
-        """Give back what was taken."""
+        """Restore what was taken."""
 
 
-class Silence:
+class NoDisplay:
     """The display of a crew whose reader has gone."""
 
     looks_up_titles = False
 
-    def tell(self, happening: Happening) -> None:
-        """Nobody is there."""
+    def show(self, crew_event: CrewEvent) -> None:
+        """Do nothing: there is no reader."""
 
     def is_due(self, now: float) -> bool:  # noqa: ARG002
-        """Never."""
+        """Return False: there is no reader."""
         return False
 
     def draw(self, footer: str, now: float) -> None:
-        """Nobody is there."""
+        """Do nothing: there is no reader."""
 
     def delay(self, now: float) -> float:  # noqa: ARG002
-        """Seconds until the next look at the workers."""
-        return LOOK
+        """Return the seconds until the next check of the workers."""
+        return CHECK_EVERY
 
     def close(self) -> None:
-        """Nothing was taken."""
+        """Do nothing: no terminal was taken."""
 
 
 class Supervisor:
-    """Looks after all workers of one crew."""
+    """Supervises all workers of one crew."""
 
     def __init__(self, yard: YardPort, processes: list[CrewProcess], activity: Activity, *, drain: bool) -> None:
         self._url = yard.url
         self._processes = processes
         self._activity = activity
         self._drain = drain
-        self._display: Display = Silence()
-        self._lost: replies.OutputLost | None = None
+        self._display: Display = NoDisplay()
+        self._output_lost: replies.OutputLost | None = None
         self._stops = 0
         self._passed_on = 0
-        self._look_at = 0.0
-        self._heard, self._told = os.pipe()
-        for descriptor in (self._heard, self._told):
+        self._check_at = 0.0
+        self._wake_reader, self._wake_writer = os.pipe()
+        for descriptor in (self._wake_reader, self._wake_writer):
             os.set_blocking(descriptor, False)
         self._held, self._lifeline = os.pipe()
 
     def run(self, display: Callable[[], Display]) -> int:
-        """Keep the crew going until it is done or told to stop; the exit code: 1 if a worker has given up."""
-        guard.adopt_orphans()  # a killed worker's guard is ours to wait for
+        """Run the crew until it is done or asked to stop; return the exit code: 1 if a worker has given up."""
+        guard.adopt_orphans()  # a killed worker's guard becomes our child, to be waited for
         before: dict[int, Any] = {number: signal.signal(number, self._on_stop) for number in _STOPS}
         for other in (signal.SIGCHLD, signal.SIGWINCH):
-            before[other] = signal.signal(other, lambda *_: self._ring())
+            before[other] = signal.signal(other, lambda *_: self._wake())
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
             before[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: self._end())
-        woken = signal.set_wakeup_fd(self._told, warn_on_full_buffer=False)  # whichever thread the kernel gives it to
-        news = EventFeed(self._url, self._ring)
+        # whichever thread the kernel delivers the signal to
+        woken = signal.set_wakeup_fd(self._wake_writer, warn_on_full_buffer=False)
+        feed = EventFeed(self._url, self._wake)
         try:
             self._display = display()
             while not all(process.is_over for process in self._processes):
-                self._turn(news)
+                self._step(feed)
             self._wait_for_all()
-            news.finish()
-            self._take(news, time.monotonic())
+            feed.finish()
+            self._take(feed, time.monotonic())
         finally:
             self._display.close()
-            os.close(self._lifeline)  # whoever is left by an error of ours comes to its end
+            os.close(self._lifeline)  # ends the workers that an error of ours has left
             self._wait_for_all()
             signal.set_wakeup_fd(woken)
             for number, handler in before.items():
                 signal.signal(number, handler)
-            for descriptor in (self._heard, self._told, self._held):
+            for descriptor in (self._wake_reader, self._wake_writer, self._held):
                 os.close(descriptor)
-        if self._lost is not None:
-            raise self._lost
+        if self._output_lost is not None:
+            raise self._output_lost
         return 1 if any(process.failed for process in self._processes) else 0
 
-    def _turn(self, news: EventFeed) -> None:
+    def _step(self, feed: EventFeed) -> None:
         now = time.monotonic()
         self._pass_on_stops(now)
         self._start_due(now)
-        self._bury(now)
+        self._reap(now)
         self._kill_overdue(now)
-        self._take(news, now)
-        self._look(now)
+        self._take(feed, now)
+        self._check(now)
         if self._display.is_due(now):
             self._draw(now)
         if not all(process.is_over for process in self._processes):
@@ -137,18 +138,18 @@ class Supervisor:
 
     def _on_stop(self, *_: object) -> None:
         self._stops += 1
-        self._ring()
+        self._wake()
 
     def _end(self) -> None:
-        """Come to an end in order, if that was not said already: a terminal that goes away is heard of more than once."""
+        """Begin an orderly end, unless it has begun: a terminal that goes away sends several signals."""
         self._stops = max(self._stops, 1)
-        self._ring()
+        self._wake()
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         try:
-            os.write(self._told, b"!")
+            os.write(self._wake_writer, b"!")
         except OSError:
-            return  # full of the same, or the very end
+            return  # full, or closed at the very end
 
     def _pass_on_stops(self, now: float) -> None:
         while self._passed_on < self._stops:
@@ -168,15 +169,15 @@ class Supervisor:
                 process.start(self._url, self._drain, self._held, now)
             except OSError as error:
                 process.reason = f"it cannot be started: {error.strerror or error}"
-                self._tell("exited", process, process.reason)
+                self._report("exited", process, process.reason)
                 process.plan(now, give_up=process.member.restart == "never")
                 continue
             if again:
                 process.restarts += 1
                 process.restarted, process.restart_reason = now, process.reason
-            self._tell("restarted" if again else "started", process, process.reason, pid=process.pid)
+            self._report("restarted" if again else "started", process, process.reason, pid=process.pid)
 
-    def _bury(self, now: float) -> None:
+    def _reap(self, now: float) -> None:
         by_pid = {process.pid: process for process in self._processes if process.pid}
         while True:
             try:
@@ -191,9 +192,9 @@ class Supervisor:
     def _ended(self, process: CrewProcess, status: int, now: float) -> None:
         process.ended(status, now, stopping=bool(self._stops), drain=self._drain)
         if process.again_at is not None:
-            self._tell("exited", process, process.reason, again_in=round(process.pause, 2))
+            self._report("exited", process, process.reason, again_in=round(process.pause, 2))
         else:
-            self._tell("gave_up" if process.failed else "ended", process, process.reason)
+            self._report("gave_up" if process.failed else "ended", process, process.reason)
 
     def _kill_overdue(self, now: float) -> None:
         for process in self._processes:
@@ -202,7 +203,7 @@ class Supervisor:
                 process.signal(signal.SIGKILL)
 
     def _wait_for_all(self) -> None:
-        """Wait for every process that is ours by now; what does not end is killed."""
+        """Wait for every child process; kill those that do not end."""
         end = time.monotonic() + LEFT_MOST
         while True:
             try:
@@ -219,25 +220,25 @@ class Supervisor:
                         continue
             time.sleep(0.01)
 
-    # What is known, and told
+    # What is known, and shown
 
-    def _take(self, news: EventFeed, now: float) -> None:
-        for event in news.take():
-            happening = self._activity.take(event, now, look=self._display.looks_up_titles)
-            if happening is not None:
-                self._say(happening)
+    def _take(self, feed: EventFeed, now: float) -> None:
+        for event in feed.take():
+            crew_event = self._activity.take(event, now, look=self._display.looks_up_titles)
+            if crew_event is not None:
+                self._show(crew_event)
 
-    def _look(self, now: float) -> None:
-        if now < self._look_at:
+    def _check(self, now: float) -> None:
+        if now < self._check_at:
             return
-        self._look_at = now + LOOK
+        self._check_at = now + CHECK_EVERY
         for process in self._processes:
-            if process.look(now):
-                self._tell("stopped" if process.stopped else "continued", process, None, pid=process.pid)
+            if process.check_stopped(now):
+                self._report("stopped" if process.stopped else "continued", process, None, pid=process.pid)
             if process.stopped or not process.pid:
                 continue
             for held in self._activity.hanging(process.name, process.member.hangs_after, now):
-                self._say(Happening(moment(), "hangs", process.name, held))
+                self._show(CrewEvent(moment(), "hangs", process.name, held))
 
     def _draw(self, now: float) -> None:
         self._activity.refresh(now)
@@ -245,7 +246,7 @@ class Supervisor:
         try:
             self._display.draw(self._footer(), now)
         except replies.OutputLost as lost:
-            self._lose(lost)
+            self._lose_output(lost)
 
     def _footer(self) -> str:
         if not self._stops:
@@ -254,32 +255,32 @@ class Supervisor:
         left = sum(bool(process.pid) for process in self._processes)
         return f"stopping: {left} still there" + ("; Ctrl-C again stops at once" if self._stops == 1 else "")
 
-    def _tell(self, event: str, process: CrewProcess, reason: str | None, **more: Any) -> None:
-        self._say(Happening(moment(), event, process.name, None, reason, more))
+    def _report(self, event: str, process: CrewProcess, reason: str | None, **more: Any) -> None:
+        self._show(CrewEvent(moment(), event, process.name, None, reason, more))
 
-    def _say(self, happening: Happening) -> None:
+    def _show(self, crew_event: CrewEvent) -> None:
         try:
-            self._display.tell(happening)
+            self._display.show(crew_event)
         except replies.OutputLost as lost:
-            self._lose(lost)
+            self._lose_output(lost)
 
-    def _lose(self, lost: replies.OutputLost) -> None:
-        """Nobody reads any more: come to an end, as other programs do in a pipe."""
-        self._lost = self._lost or lost
+    def _lose_output(self, lost: replies.OutputLost) -> None:
+        """End the crew when its reader has gone, as other programs do in a pipe."""
+        self._output_lost = self._output_lost or lost
         self._display.close()
-        self._display = Silence()
+        self._display = NoDisplay()
         self._end()
 
     def _sleep(self, now: float) -> None:
         ats = [at for process in self._processes for at in (process.again_at, process.kill_at) if at is not None]
-        ats += [self._look_at, now + self._display.delay(now)]
+        ats += [self._check_at, now + self._display.delay(now)]
         streams = {process.stderr: process for process in self._processes if process.stderr != -1}
         poll = select.poll()
-        for descriptor in (self._heard, *streams):
+        for descriptor in (self._wake_reader, *streams):
             poll.register(descriptor, select.POLLIN)
         for descriptor, _ in poll.poll(max(0.0, min(ats) - time.monotonic()) * 1000 + 1):
-            if descriptor == self._heard:
-                os.read(self._heard, 4096)
+            if descriptor == self._wake_reader:
+                os.read(self._wake_reader, 4096)
             else:
-                for text in streams[descriptor].listen():
-                    self._tell("says", streams[descriptor], None, text=text)
+                for text in streams[descriptor].read_messages():
+                    self._report("says", streams[descriptor], None, text=text)

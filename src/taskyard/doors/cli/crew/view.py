@@ -1,4 +1,4 @@
-"""The crew as it is seen on a screen: lines of text from what is known, for a width and a height."""
+"""The crew as text for a screen: makes lines of what is known, for a width and a height."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taskyard.doors.cli import output, pause
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from taskyard.doors.cli.crew.activity import Activity, Happening, Held
+    from taskyard.doors.cli.crew.activity import Activity, CrewEvent, Held
     from taskyard.doors.cli.crew.process import CrewProcess
 
 COUNTED = ("todo", "waiting", "blocked", "processing", "done", "failed")
@@ -26,7 +26,7 @@ COLOURS = {
     "ending": "error",
     "ended": "noted",
     "gave up": "failed",
-    # happenings
+    # events
     "took": "claimed",
     "lost": "failed",
     "restarted": "error",
@@ -39,17 +39,17 @@ COLOURS = {
 _HEADS = ("WORKER", "STATE", "FOR", "LEASE", "DONE", "FAIL", "/MIN", "TASK")
 _WIDTHS = (0, 7, 5, 5, 5, 4, 4, 0)
 _RIGHT = frozenset((2, 3, 4, 5, 6))
-_FIRST_TO_GO = (6, 3, 5, 4, 2)  # columns that a narrow screen has no room for
+_DROPPED_FIRST = (6, 3, 5, 4, 2)  # columns that a narrow screen drops, in this order
 _TASK_LEAST = 12
 _NAME_MOST = 14
-_WIDE = 96  # columns that have room for a short name, kind and title beside all else; on fewer the title comes first
-_LOST = 3  # tasks that failed for good, of which the last are kept on the screen
-_BELOW = 7  # lines for what happened last, without which no task gets a line of its own
+_WIDE = 96  # columns that hold a short name, kind and title beside all else; on fewer the title comes first
+_FAILURES_MOST = 3  # tasks that failed for good: the last ones stay on the screen
+_BELOW = 7  # lines for the latest events, without which no task gets a line of its own
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def clock(seconds: float) -> str:
-    """A length of time in at most five characters: `45s`, `3m05`, `2h10`, `5d`."""
+    """Format a duration in at most five characters: `45s`, `3m05`, `2h10`, `5d`."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole}s"
@@ -59,18 +59,18 @@ def clock(seconds: float) -> str:
 
 
 def state(process: CrewProcess, held: Held | None) -> str:
-    """What a worker is at, in one word."""
+    """Return what a worker does, in one word."""
     if not process.pid:
         return "pauses" if process.again_at is not None else "gave up" if process.failed else "ended"
     if process.stopped:
         return "stopped"
-    if process.told:
+    if process.stop_requests:
         return "ending"
     return "idle" if held is None else "hangs" if held.hangs else "works"
 
 
 class View:
-    """What there is to see."""
+    """Everything on the screen."""
 
     def __init__(
         self, title: str, yard: str, processes: Sequence[CrewProcess], activity: Activity, began: float
@@ -80,24 +80,24 @@ class View:
         self._processes = processes
         self._activity = activity
         self._began = began
-        self._lost: deque[Happening] = deque(maxlen=_LOST)
+        self._failures: deque[CrewEvent] = deque(maxlen=_FAILURES_MOST)
         self._rows_most = sum(process.member.concurrency for process in processes)
         self._names = max(len(_HEADS[0]), *(min(output.width(process.name), _NAME_MOST) for process in processes))
 
-    def keep(self, happening: Happening) -> None:
-        """Remember what must not scroll away: a task that has failed for good, and why."""
-        if happening.event == "failed" and happening.more.get("final"):
-            self._lost.append(happening)
+    def keep(self, crew_event: CrewEvent) -> None:
+        """Keep an event that must not scroll away: a task that has failed for good, and why."""
+        if crew_event.event == "failed" and crew_event.more.get("final"):
+            self._failures.append(crew_event)
 
-    def frame(self, latest: Iterable[Happening], footer: str, size: tuple[int, int], now: float) -> list[str]:
-        """The whole screen, exactly as many lines as it has, none of them too wide for it."""
-        width, height = size[0] - 1, size[1]  # the last column is left alone: writing there may begin a new line
+    def frame(self, latest: Iterable[CrewEvent], footer: str, size: tuple[int, int], now: float) -> list[str]:
+        """Return the whole screen, exactly as many lines as it has, none of them too wide for it."""
+        width, height = size[0] - 1, size[1]  # the last column stays empty: writing there may begin a new line
         top = [*self._head(width, now), *self._pause(width), ""]
-        room = height - len(top) - 1
-        table = self._table(width, room, now)
+        height_left = height - len(top) - 1
+        table = self._table(width, height_left, now)
         notes = self._notes(width, now)
-        if len(table) > room:
-            table = [*table[: room - 1], output.cut(f"... and {len(table) - room + 1} more lines", width)]
+        if len(table) > height_left:
+            table = [*table[: height_left - 1], output.cut(f"... and {len(table) - height_left + 1} more lines", width)]
         lines = [*top, *table]
         spare = height - len(lines) - 2
         if notes and spare > 0:
@@ -126,29 +126,29 @@ class View:
         return [first, painted + " " * (width - len(text) - len(rate)) + rate]
 
     def _pause(self, width: int) -> list[str]:
-        told = pause.told(self._activity.paused)
-        return [output.paint(output.cut(output.plain(told), width), "error")] if told else []
+        text = pause.told(self._activity.paused)
+        return [output.paint(output.cut(output.plain(text), width), "error")] if text else []
 
-    def _table(self, width: int, room: int, now: float) -> list[str]:
-        """A line for each task; on a narrow screen two, the second for the task itself, where there is room for all."""
-        if width < _WIDE and 1 + 2 * self._rows_most + _BELOW <= room:
+    def _table(self, width: int, height_left: int, now: float) -> list[str]:
+        """Return a line for each task; on a narrow screen two, the second for the task itself, if all fit."""
+        if width < _WIDE and 1 + 2 * self._rows_most + _BELOW <= height_left:
             return self._tall_table(width, now)
         shown = {column: wide for column, wide in enumerate(_WIDTHS) if wide}
         shown[0] = self._names + 1
-        for column in (*_FIRST_TO_GO, None):
+        for column in (*_DROPPED_FIRST, None):
             shown[7] = width - sum(shown[one] + 1 for one in shown if one != 7) - 1
             if shown[7] >= _TASK_LEAST or column is None:
                 break
             del shown[column]
         lines = [output.paint(_row(_HEADS, shown), "heading")]
-        for process in self._in_order(room, now):
+        for process in self._in_order(height_left, now):
             lines += [_row(cells, shown, word) for word, cells in self._rows(process, now, width >= _WIDE)]
         return lines
 
-    def _in_order(self, room: int, now: float) -> list[CrewProcess]:
-        """As the file has them; where there is no room for all, those first that somebody should look at."""
+    def _in_order(self, height_left: int, now: float) -> list[CrewProcess]:
+        """Return the processes as the file has them; if not all fit, those in trouble first."""
         processes = list(self._processes)
-        if 1 + sum(max(1, len(self._activity.records[process.name].shown(now))) for process in processes) > room:
+        if 1 + sum(max(1, len(self._activity.records[process.name].shown(now))) for process in processes) > height_left:
             processes.sort(key=lambda process: not self._in_trouble(process))
         return processes
 
@@ -173,7 +173,7 @@ class View:
         word = state(process, held[0] if held else None)
         if not held:
             since = clock(now - process.stopped_at) if process.stopped else ""
-            return [(word, (process.name, word, since, "", *counts, self._aside(process, now)))]
+            return [(word, (process.name, word, since, "", *counts, self._status(process, now)))]
         rows: list[tuple[str, tuple[str, ...]]] = []
         for number, one in enumerate(held):
             word = state(process, one)
@@ -183,7 +183,7 @@ class View:
             rows.append((word, (first[0], word, clock(now - one.since), left, *first[1], _task(one, wide))))
         return rows
 
-    def _aside(self, process: CrewProcess, now: float) -> str:
+    def _status(self, process: CrewProcess, now: float) -> str:
         if process.again_at is not None:
             return f"again in {clock(process.again_at - now + 0.99)}: {process.reason}" if process.reason else "starts"
         return (
@@ -199,12 +199,12 @@ class View:
         for process in self._processes:
             if process.restarts:
                 times = "once" if process.restarts == 1 else f"{process.restarts} times"
-                told = f"{process.name} was restarted {times}, last {clock(now - process.restarted)} ago: {process.restart_reason}"
-                notes.append(output.paint(output.cut(output.plain(told), width), "error"))
-        return notes + [line(happening, self._names, width) for happening in self._lost]
+                text = f"{process.name} was restarted {times}, last {clock(now - process.restarted)} ago: {process.restart_reason}"
+                notes.append(output.paint(output.cut(output.plain(text), width), "error"))
+        return notes + [line(crew_event, self._names, width) for crew_event in self._failures]
 
-    def _latest(self, latest: Iterable[Happening], most: int, width: int) -> list[str]:
-        return [line(happening, self._names, width) for happening in list(latest)[-most:]]
+    def _latest(self, latest: Iterable[CrewEvent], most: int, width: int) -> list[str]:
+        return [line(crew_event, self._names, width) for crew_event in list(latest)[-most:]]
 
 
 def _row(cells: Sequence[str], shown: dict[int, int], word: str | None = None) -> str:
@@ -218,7 +218,7 @@ def _row(cells: Sequence[str], shown: dict[int, int], word: str | None = None) -
 
 
 def _fitted(line: str, width: int) -> str:
-    """The line as it is, if it is not too wide for a very small screen."""
+    """Cut the line if it is too wide for a very small screen."""
     plain = _PAINT.sub("", line)
     return line if output.width(plain) <= width else output.cut(plain, width)
 
@@ -230,24 +230,24 @@ def _task(held: Held, wide: bool) -> str:
     return "  ".join(filter(None, (share, held.title, f"{held.kind} {held.short}")))
 
 
-def line(happening: Happening, names: int, width: int | None) -> str:
-    """What happened, on one line: `12:03:04  ada  took  0000... build Fix it`."""
-    held = happening.held
-    told = "" if held is None else _task(replace(held, progress=None), width is None or width >= _WIDE)
-    reason = f"for good: {happening.reason}" if happening.more.get("final") else happening.reason
-    again = f"again in {happening.more['again_in']:g} s" if "again_in" in happening.more else None
-    text = "  ".join(filter(None, (told, reason, again, happening.more.get("text"))))
-    name = output.cut(output.plain(happening.worker), max(names, 1))
-    start = f"{_local(happening.at)}  {name}{' ' * (names - output.width(name))}  "
-    event = happening.event.replace("_", " ").ljust(9)
+def line(crew_event: CrewEvent, names: int, width: int | None) -> str:
+    """Format an event as one line: `12:03:04  ada  took  0000... build Fix it`."""
+    held = crew_event.held
+    task = "" if held is None else _task(replace(held, progress=None), width is None or width >= _WIDE)
+    reason = f"for good: {crew_event.reason}" if crew_event.more.get("final") else crew_event.reason
+    again = f"again in {crew_event.more['again_in']:g} s" if "again_in" in crew_event.more else None
+    text = "  ".join(filter(None, (task, reason, again, crew_event.more.get("text"))))
+    name = output.cut(output.plain(crew_event.worker), max(names, 1))
+    start = f"{_local(crew_event.at)}  {name}{' ' * (names - output.width(name))}  "
+    word = crew_event.event.replace("_", " ").ljust(9)
     rest = output.plain(text).replace("\n", " ")
     if width is not None:
-        rest = output.cut(rest, max(width - output.width(start) - len(event) - 2, 3))
-    return f"{start}{output.paint(event, COLOURS.get(happening.event, happening.event))}  {rest}".rstrip()
+        rest = output.cut(rest, max(width - output.width(start) - len(word) - 2, 3))
+    return f"{start}{output.paint(word, COLOURS.get(crew_event.event, crew_event.event))}  {rest}".rstrip()
 
 
 def _local(at: str) -> str:
-    """The time of day where the reader is."""
+    """Return the local time of day."""
     from taskyard.doors.cli import ages
 
     return time.strftime("%H:%M:%S", time.localtime(ages.milliseconds(at) / 1000))

@@ -19,17 +19,17 @@ NEXT = """Next:
 
 
 def demo(call: Call) -> Reply:
-    """Play the scene, in a folder that is left, or in one that vanishes with it."""
+    """Play the scene, in a folder that stays, or in a temporary one."""
     from taskyard.doors.cli.demo.scene import Scene
 
     folder = call.given.word(0)
-    tell = (lambda _: None) if call.as_json else replies.say
+    write_line = (lambda _: None) if call.as_json else replies.say
     if folder is not None:
-        return _reply(Scene(_made(folder), tell).play(), folder)
+        return _reply(Scene(_made(folder), write_line).play(), folder)
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="taskyard-demo-") as temporary:
-        return _reply(Scene(temporary, tell).play(), None)
+        return _reply(Scene(temporary, write_line).play(), None)
 
 
 def _made(folder: str) -> str:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 CREW = ("ada", "grace", "linus", "margaret")
 PICTURES = 16
 SECONDS = 0.5  # that each picture takes
-LEASE = 2.0  # seconds; short, so that the stopped worker's task comes back while you watch
+LEASE = 2.0  # seconds; short, so that the stopped worker's task is claimed again while you watch
 PATIENCE = 60.0
-ATTEMPTS = 9  # on a machine that is very busy the scene must not fail for lack of attempts
-_TOLD = {
+ATTEMPTS = 9  # on a very busy machine the scene must not fail for lack of attempts
+_VERBS = {
     "claimed": "takes",
     "done": "has done",
     "reaped": "loses",
@@ -37,12 +37,12 @@ _TOLD = {
 
 
 class Worker:
-    """One process of the crew, as everybody would start it."""
+    """One process of the crew, started as a user would start it."""
 
     def __init__(self, yard: YardPort, name: str, root: str) -> None:
         self.name = name
         code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.doors.cli import main; sys.exit(main())"
-        # -I: whatever lies in the user's folder must not be taken for a module of ours.
+        # -I: no file in the user's folder must be imported as a module of ours.
         job = [sys.executable, "-I", "-S", sharpen.__file__]
         self.process = subprocess.Popen(  # noqa: S603  our own code
             [
@@ -66,22 +66,22 @@ class Worker:
         )
 
     def signal(self, number: int) -> None:
-        """What the scene does to it."""
+        """Send a signal to the worker."""
         self.process.send_signal(number)
 
 
 class Scene:
-    """What happens, told as it happens."""
+    """Plays the scene, and prints it as it happens."""
 
-    def __init__(self, folder: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, folder: str, write_line: Callable[[str], None]) -> None:
         self.folder = folder
-        self._line = tell
+        self._write_line = write_line
         self.yard = opening.init(os.path.join(folder, "yard"), "tour")
         self.numbers: dict[str, int] = {}
         self.began = time.monotonic()
 
     def play(self) -> dict[str, Any]:
-        """The whole scene, and what the yard says of it afterwards."""
+        """Play the whole scene; return what the yard holds afterwards."""
         self._fill()
         root = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4))
         start = self.yard.events(limit=10_000).cursor
@@ -109,19 +109,19 @@ class Scene:
             }
             tasks.append({"kind": "sharpen", "data": data, "lease": LEASE, "max_attempts": ATTEMPTS})
         self.numbers = {id: number for number, id in enumerate(self.yard.add_many(tasks), 1)}
-        self._say("yard", f"{PICTURES} pictures to sharpen, in {self.yard.url}")
-        self._say("yard", f"{len(CREW)} workers: taskyard work --worker NAME --drain -- sharpen.py")
+        self._write("yard", f"{PICTURES} pictures to sharpen, in {self.yard.url}")
+        self._write("yard", f"{len(CREW)} workers: taskyard work --worker NAME --drain -- sharpen.py")
 
     def _watch(self, crew: dict[str, Worker], cursor: str) -> None:
-        """Tell what happens, and interfere twice once the crew has got going."""
+        """Print what happens, and interfere twice once the crew is at work."""
         killed = stopped = sleeper = ""
         done: set[str] = set()  # by the log, and not by the yard: a task may be done a moment before its event is read
         for event in self._events(cursor):
-            self._tell(event)
+            self._write_event(event)
             if event["event"] == "done":
                 done.add(event["task"])
             if event["event"] == "claimed" and not stopped and len(done) >= len(CREW):
-                worker, task = self._caught(crew, killed)
+                worker, task = self._stop_busy_worker(crew, killed)
                 if task and not killed:
                     killed = worker
                     self._interfere(crew[worker], signal.SIGKILL, f"kill -9 {worker}, in the middle of", task)
@@ -134,8 +134,8 @@ class Scene:
             if len(done) == PICTURES:
                 return
 
-    def _caught(self, crew: dict[str, Worker], but: str) -> tuple[str, str]:
-        """A worker that is in the middle of a task, held still, and the task; nothing if none could be caught."""
+    def _stop_busy_worker(self, crew: dict[str, Worker], but: str) -> tuple[str, str]:
+        """Stop a worker in the middle of a task; return its name and the task, or two empty strings."""
         for held in reversed(self.yard.find(state="processing")):
             name = held.worker or ""
             if name == but or name not in crew:
@@ -143,31 +143,31 @@ class Scene:
             crew[name].signal(signal.SIGSTOP)
             if any(still.id == held.id for still in self.yard.find(state="processing", worker=name)):
                 return name, held.id
-            crew[name].signal(signal.SIGCONT)  # it was finished just then
+            crew[name].signal(signal.SIGCONT)  # it has just finished
         return "", ""
 
     def _interfere(self, worker: Worker, number: int, what: str, task: str) -> None:
         worker.signal(number)
-        self._say("you", f"{what} picture {self.numbers[task]}", "failed")
+        self._write("you", f"{what} picture {self.numbers[task]}", "failed")
 
     def _events(self, cursor: str) -> Iterator[dict[str, Any]]:
         for page in self.yard.follow(cursor=cursor, timeout=PATIENCE):
             yield from page
 
-    def _tell(self, event: dict[str, Any]) -> None:
-        if event["event"] not in _TOLD or event["task"] not in self.numbers:
+    def _write_event(self, event: dict[str, Any]) -> None:
+        if event["event"] not in _VERBS or event["task"] not in self.numbers:
             return
         more = f" (fence {event['fence']})" if event["event"] == "claimed" and event["fence"] > 1 else ""
         reason = f": {event['reason']}" if event.get("reason") else ""
-        what = f"{_TOLD[event['event']]} picture {self.numbers[event['task']]}{more}{reason}"
-        self._say(event["worker"], what, event["event"])
+        what = f"{_VERBS[event['event']]} picture {self.numbers[event['task']]}{more}{reason}"
+        self._write(event["worker"], what, event["event"])
 
-    def _say(self, who: str, what: str, colour: str = "") -> None:
+    def _write(self, who: str, what: str, colour: str = "") -> None:
         seconds = time.monotonic() - self.began
-        self._line(f"{seconds:6.2f} s  {who:>8}  {output.paint(what, colour)}")
+        self._write_line(f"{seconds:6.2f} s  {who:>8}  {output.paint(what, colour)}")
 
     def _verdict(self) -> dict[str, Any]:
-        """From what the yard has kept, and from the pictures themselves."""
+        """Judge by what the yard has kept, and by the pictures themselves."""
         tasks = [self.yard.get(id) for id in self.numbers]
         endings = {task.id: [entry["outcome"] for entry in self.yard.report(task.id).history] for task in tasks}
         return {
@@ -182,7 +182,7 @@ class Scene:
 
 
 def _is_right(task: Task) -> bool:
-    """Whether the picture is there, and is the sharpened one: worked out anew here."""
+    """Whether the picture exists, and is the sharpened one: computed again here."""
     try:
         made = sharpen.read(task.data["outputFile"])
     except (OSError, ValueError, IndexError):

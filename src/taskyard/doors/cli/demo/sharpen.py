@@ -1,4 +1,4 @@
-"""The little job of the tour: sharpen one picture. The task is on standard input, as of any command that `work` runs."""
+"""The small job of the tour: sharpens one picture. The task is on standard input, as for any command that `work` runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEPS = 8
 
 
 def read(path: str) -> list[list[int]]:
-    """A picture from a plain PGM file: a text of grey values."""
+    """Read a picture from a plain PGM file: a text of grey values."""
     with open(path, encoding="ascii") as file:
         words = file.read().split()
     width, height, values = int(words[1]), int(words[2]), [int(word) for word in words[4:]]
@@ -21,7 +21,7 @@ def read(path: str) -> list[list[int]]:
 
 
 def write(path: str, picture: list[list[int]]) -> None:
-    """The same, written so that nobody sees half a picture."""
+    """Write a picture so that no reader sees half of it."""
     rows = "\n".join(" ".join(map(str, row)) for row in picture)
     draft = f"{path}.{os.getpid()}"
     with open(draft, "w", encoding="ascii") as file:
@@ -30,7 +30,7 @@ def write(path: str, picture: list[list[int]]) -> None:
 
 
 def blurred(seed: int) -> list[list[int]]:
-    """A picture to begin with: soft rings, others for every seed."""
+    """Make a picture to begin with: soft rings, different for every seed."""
     centre = SIZE / 2 + seed % 5
     return [
         [
@@ -42,7 +42,7 @@ def blurred(seed: int) -> list[list[int]]:
 
 
 def sharpened(picture: list[list[int]]) -> list[list[int]]:
-    """Every pixel against its neighbours; the edge stays as it is."""
+    """Sharpen every pixel against its neighbours; the edge stays as it is."""
     height, width = len(picture), len(picture[0])
     result = [row[:] for row in picture]
     for y in range(1, height - 1):
