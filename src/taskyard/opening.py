@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from taskyard.core.diagnosis import Diagnosis
     from taskyard.core.store_records import Scratch
-    from taskyard.core.transfer import Port
+    from taskyard.core.transfer import Endpoint
     from taskyard.stores.backend import Backend
     from taskyard.yard.copy_yard import Copied, Progress
 
@@ -83,7 +83,7 @@ def copy(
             return copy_yard.copy(origin, end, with_claims, progress)
 
 
-def endpoint(url: str | os.PathLike[str], *, target: bool) -> Port:
+def endpoint(url: str | os.PathLike[str], *, target: bool) -> Endpoint:
     """A yard as the source or the target of a copy."""
     backend, place = _served(_text(url))
     return backend.endpoint(place, target=target)

@@ -17,17 +17,17 @@ import taskyard
 from taskyard import Unavailable, opening
 from taskyard.core import transfer
 from taskyard.stores.directory.filesystem.disk import Disk
-from taskyard.stores.directory.transfer.endpoint import DirectoryPort
+from taskyard.stores.directory.transfer.endpoint import DirectoryEndpoint
 from taskyard.yard import copy_yard
 from tests.conftest import taken
 from tests.copying.comparing import assert_same
-from tests.copying.test_same import parcels
+from tests.copying.test_same import task_copies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from taskyard import Yard
-    from taskyard.core.transfer import Parcel
+    from taskyard.core.transfer import TaskCopy
 
 pytestmark = pytest.mark.proof
 
@@ -66,7 +66,7 @@ def test_kill_9_at_random_moments(
         break
     assert killed, "it was never killed"
     assert time.monotonic() - begun < 300
-    assert parcels(origin) == parcels(other)
+    assert task_copies(origin) == task_copies(other)
     assert_same(origin, other, sample=30)
     copied = opening.copy(origin, other)
     assert copied.was_complete, "said once more, it finds all done"
@@ -92,7 +92,7 @@ def test_killed_between_any_two_steps(
             continue
         break
     assert steps > 15
-    assert parcels(origin) == parcels(other)
+    assert task_copies(origin) == task_copies(other)
     assert_same(origin, other)
 
 
@@ -107,9 +107,9 @@ def _dies_after(source: str, target: str, steps: int) -> bool:
         if not left:
             raise Killed
 
-    def tasks(segment: str) -> Iterator[Parcel]:
-        for parcel in plain(segment):
-            yield parcel
+    def tasks(segment: str) -> Iterator[TaskCopy]:
+        for task in plain(segment):
+            yield task
             step()
 
     def stepping(verb: Callable[..., None]) -> Callable[..., None]:
@@ -121,8 +121,8 @@ def _dies_after(source: str, target: str, steps: int) -> bool:
 
     plain = origin.tasks
     origin.tasks = tasks  # type: ignore[method-assign]
-    other.tell = stepping(other.tell)  # type: ignore[method-assign]
-    other.put = stepping(other.put)  # type: ignore[method-assign]
+    other.append_events = stepping(other.append_events)  # type: ignore[method-assign]
+    other.write_file = stepping(other.write_file)  # type: ignore[method-assign]
     try:
         copy_yard.copy(origin, other)
     except Killed:
@@ -183,7 +183,7 @@ def test_killed_at_any_call_that_changes_a_directory(paused: Callable[..., str],
     while _dies_at(origin, other := new("directory"), calls):
         calls += 1
         opening.copy(origin, other)
-        assert parcels(origin) == parcels(other), calls
+        assert task_copies(origin) == task_copies(other), calls
         with taskyard.open(other, worker="ada") as yard:
             assert yard.audit()["findings"] == [], calls
             yard.unpause()
@@ -196,8 +196,8 @@ def test_killed_at_any_call_that_changes_a_directory(paused: Callable[..., str],
 
 def _dies_at(origin: str, other: str, calls: int) -> bool:
     """Whether a copy is killed if it may make so many calls."""
-    source, target = DirectoryPort(origin), DirectoryPort(other, target=True)
-    target._writing._disk = MortalDisk(calls)
+    source, target = DirectoryEndpoint(origin), DirectoryEndpoint(other, target=True)
+    target._writer._disk = MortalDisk(calls)
     try:
         copy_yard.copy(source, target)
     except Killed:
@@ -209,13 +209,13 @@ def _dies_at(origin: str, other: str, calls: int) -> bool:
 
 def test_a_source_that_goes_on_is_caught_up_with(made: Callable[..., str], new: Callable[[str], str]) -> None:
     origin, other = made("directory", 60), new("postgresql")
-    port, target = opening.endpoint(origin, target=False), opening.endpoint(other, target=True)
+    source, target = opening.endpoint(origin, target=False), opening.endpoint(other, target=True)
     changed = False
-    tell = target.tell
+    append_events = target.append_events
 
     def meanwhile(events: list[dict[str, object]]) -> None:
         nonlocal changed
-        tell(events)
+        append_events(events)
         if not changed:
             changed = True
             with taskyard.open(origin) as yard:
@@ -223,9 +223,9 @@ def test_a_source_that_goes_on_is_caught_up_with(made: Callable[..., str], new: 
                 [first, *_] = yard.find("todo")
                 yard.cancel(first.id)
 
-    target.tell = meanwhile  # type: ignore[method-assign]
-    copied = copy_yard.copy(port, target)
-    port.close()
+    target.append_events = meanwhile  # type: ignore[method-assign]
+    copied = copy_yard.copy(source, target)
+    source.close()
     target.close()
     assert copied.passes == 3
-    assert parcels(origin) == parcels(other)
+    assert task_copies(origin) == task_copies(other)

@@ -165,9 +165,9 @@ def test_one_copy_at_a_time_is_made_into_a_directory(new: Callable[[str], str]) 
 def test_what_another_copy_has_just_written_is_told_as_that(
     paused: Callable[..., str], new: Callable[[str], str]
 ) -> None:
-    port: Any = opening.endpoint(paused("postgresql", lambda yard: yard.add("build")), target=True)
-    with closing(port), pytest.raises(Conflict, match="at the same time") as caught, port._told():
-        port._connection.execute("INSERT INTO taskyard.project (name) SELECT name FROM taskyard.project")
+    endpoint: Any = opening.endpoint(paused("postgresql", lambda yard: yard.add("build")), target=True)
+    with closing(endpoint), pytest.raises(Conflict, match="at the same time") as caught, endpoint._told():
+        endpoint._connection.execute("INSERT INTO taskyard.project (name) SELECT name FROM taskyard.project")
     assert "once more" in str(caught.value.hint)
 
 

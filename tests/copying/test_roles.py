@@ -10,7 +10,7 @@ import taskyard
 from taskyard import Unavailable, opening
 from taskyard.stores.postgres import driver
 from taskyard.stores.postgres.address import Address
-from tests.copying.test_same import parcels
+from tests.copying.test_same import task_copies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ def test_a_role_copies_from_its_project_and_is_told_that_it_cannot_copy_into_it(
 ) -> None:
     origin, back, other = made("postgresql", 30), new("directory"), new("postgresql")
     opening.copy(given(origin), back)
-    assert parcels(origin) == parcels(back)
+    assert task_copies(origin) == task_copies(back)
     taskyard.init(other).close()
     with pytest.raises(Unavailable, match="refuses") as caught:
         opening.copy(back, given(other))

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 STORES = ("directory", "postgresql")
 
 
-def parcels(url: str) -> list[bytes]:
+def task_copies(url: str) -> list[bytes]:
     """All that must be the same of a yard, as digests."""
-    port = opening.endpoint(url, target=False)
+    endpoint = opening.endpoint(url, target=False)
     try:
-        told = [parcel.digest() for segment in port.segments() for parcel in port.tasks(segment)]
-        told += [repr(window).encode() for window in transfer.windows(port.events())]
-        return [*told, repr(port.facts().same()).encode()]
+        seen = [task.digest() for segment in endpoint.segments() for task in endpoint.tasks(segment)]
+        seen += [repr(window).encode() for window in transfer.windows(endpoint.events())]
+        return [*seen, repr(endpoint.facts().compared()).encode()]
     finally:
-        port.close()
+        endpoint.close()
 
 
 def tree(root: str) -> dict[str, tuple[int, bytes]]:
@@ -53,7 +53,7 @@ def test_two_thousand_mixed_tasks_go_to_a_database_and_come_back(
     assert tree(origin) == before, "the source was changed"
     assert there.tasks == again.tasks == 2005
     assert there.events == again.events > 4000
-    assert parcels(origin) == parcels(database) == parcels(back)
+    assert task_copies(origin) == task_copies(database) == task_copies(back)
     assert_same(origin, back, sample=150)
     assert_same(origin, database, sample=50)
 
@@ -65,7 +65,7 @@ def test_every_way_gives_the_same(
 ) -> None:
     origin, other = made(source, 150), new(target)
     opening.copy(origin, other)
-    assert parcels(origin) == parcels(other)
+    assert task_copies(origin) == task_copies(other)
     assert_same(origin, other)
     with taskyard.open(other) as yard:
         assert yard.paused() == {"yard": True, "kinds": [mix.KINDS[1]]}
@@ -73,7 +73,7 @@ def test_every_way_gives_the_same(
         assert yard.policy.backoff == 90_000
         assert yard.audit()["findings"] == []
         yard.sweep()
-    assert parcels(origin) == parcels(other), "the janitor had something to put right"
+    assert task_copies(origin) == task_copies(other), "the janitor had something to put right"
 
 
 def test_files_go_from_directory_to_directory_and_are_told_of_where_they_stay(
@@ -91,10 +91,10 @@ def test_files_go_from_directory_to_directory_and_are_told_of_where_they_stay(
         assert kept.items() <= copied.items()
     first, second = ({**say("stats", "--yard", url)} for url in (origin, other))
     assert first["set_aside"] == second["set_aside"] == 2
-    told = opening.copy(origin, database)
-    assert told.left_behind.keys() == {"attempts", "failed", "archive"}
-    assert told.left_behind["failed"] == 4
-    assert "4 set aside (failed/)" in told.warnings[0]
+    seen = opening.copy(origin, database)
+    assert seen.left_behind.keys() == {"attempts", "failed", "archive"}
+    assert seen.left_behind["failed"] == 4
+    assert "4 set aside (failed/)" in seen.warnings[0]
 
 
 def test_a_copy_keeps_the_durability_of_its_origin_unless_it_has_its_own(
@@ -124,7 +124,7 @@ def test_events_out_of_order_and_of_several_kernels_are_copied_in_the_order_they
     database, back = new("postgresql"), new("directory")
     opening.copy(origin, database)
     opening.copy(database, back)
-    assert parcels(origin) == parcels(database) == parcels(back)
+    assert task_copies(origin) == task_copies(database) == task_copies(back)
     assert_same(origin, back, sample=3)
 
 
@@ -139,7 +139,7 @@ def test_any_mix_is_the_same_after_any_way(
     for store in ways[1:] or ["directory"]:
         url, before = new(store), url
         opening.copy(before, url)
-    assert parcels(origin) == parcels(url)
+    assert task_copies(origin) == task_copies(url)
     assert_same(origin, url, sample=8)
 
 

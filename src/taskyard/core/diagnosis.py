@@ -1,4 +1,4 @@
-"""What an examination of a place finds: one finding for each check, and the verdict over all. No I/O."""
+"""The result of `doctor`: one finding for each check, and the verdict over all of them. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(StrEnum):
-    """How good something is; the worst of its checks decides about a place."""
+    """The result of one check; the worst of all checks is the verdict on the yard."""
 
     GREEN = "green"
     WARN = "warn"
@@ -21,7 +21,7 @@ _SEVERITY = {verdict: number for number, verdict in enumerate(Verdict)}
 
 
 class Finding:
-    """What one check found: how good it is, why, what to do about it, and what was measured."""
+    """The result of one check: verdict, reason, a hint what to do about it, and what was measured."""
 
     __slots__ = ("check", "hint", "measured", "reason", "verdict")
 
@@ -33,28 +33,28 @@ class Finding:
         self.measured = measured
 
     def as_dict(self) -> dict[str, Any]:
-        """As it is written in JSON."""
-        told = {"check": self.check, "verdict": str(self.verdict), "reason": self.reason, "hint": self.hint}
-        return {**told, **self.measured}
+        """Return the finding as a JSON object."""
+        fields = {"check": self.check, "verdict": str(self.verdict), "reason": self.reason, "hint": self.hint}
+        return {**fields, **self.measured}
 
 
 def green(check: str, reason: str, **measured: Any) -> Finding:
-    """All is well."""
+    """Make a finding that nothing is wrong."""
     return Finding(check, Verdict.GREEN, reason, None, measured)
 
 
 def warn(check: str, reason: str, hint: str, **measured: Any) -> Finding:
-    """Tasks are safe, with something to mind."""
+    """Make a finding that tasks are safe, but that a person should read."""
     return Finding(check, Verdict.WARN, reason, hint, measured)
 
 
 def refuse(check: str, reason: str, hint: str, **measured: Any) -> Finding:
-    """Tasks would not be safe, or nothing would work at all."""
+    """Make a finding that tasks would not be safe here, or that nothing would work."""
     return Finding(check, Verdict.REFUSE, reason, hint, measured)
 
 
 class Diagnosis:
-    """All findings about one place."""
+    """All findings about one directory or database; `place` names it."""
 
     __slots__ = ("findings", "place")
 
@@ -64,10 +64,10 @@ class Diagnosis:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of them."""
+        """The worst verdict of all findings."""
         return max((finding.verdict for finding in self.findings), key=_SEVERITY.__getitem__, default=Verdict.GREEN)
 
     def as_dict(self) -> dict[str, Any]:
-        """As it is written in JSON."""
+        """Return the diagnosis as a JSON object."""
         checks = [finding.as_dict() for finding in self.findings]
         return {"verdict": str(self.verdict), "place": self.place, "checks": checks}

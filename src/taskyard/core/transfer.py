@@ -1,7 +1,7 @@
-"""What travels when a yard is copied: one parcel for each task, events, and files; the same whichever store they come from.
+"""The data of a copy: one `TaskCopy` for each task, events and files, in a form that is independent of the store.
 
-A parcel says all that a yard tells of a task, and nothing of how a store keeps it. Two yards are the same if their parcels,
-their events and their files are. Moments are milliseconds since 1970, JSON values are texts in one form (`plain`).
+A `TaskCopy` has everything that a yard reports about a task, and nothing about how a store keeps it. Two yards are equal if
+their task copies, events and files are equal. Times are milliseconds since 1970; JSON values are text in one form (`plain`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 else:
     Protocol = object
 
-WINDOW = 10_000  # events that are put in order, compared and kept together
-PLACE = ("durability", "shared", "copy_of")  # settings that are about the place, and not about the work
+WINDOW = 10_000  # events that are sorted, compared and written together
+LOCAL_SETTINGS = ("durability", "shared", "copy_of")  # describe where a yard is kept, so a copy may differ in them
 _RANK = {"claimed": 0, "noted": 1}  # within one fence a claim comes first and its ending last
 _seconds: dict[str, int] = {}
 
 
 class Entry:
-    """How one claim ended, or what it brought too late, or a note that it left."""
+    """The ending of one claim, a result that came too late, or a note."""
 
     __slots__ = ("at", "fence", "nonce", "outcome", "result", "text", "worker")
 
@@ -44,25 +44,25 @@ class Entry:
         self.worker = worker
         self.at = at
         self.outcome = outcome
-        """None of a note."""
+        """None if this is a note."""
         self.text = text
-        """The reason, or the note."""
+        """The reason of an ending, or the text of a note."""
         self.result = result
 
     def fields(self) -> list[Any]:
-        """All of it, for JSON."""
+        """Return all values as a list for JSON."""
         return [self.fence, self.nonce, self.worker, self.at, self.outcome, self.text, self.result]
 
 
-class Parcel:
-    """One task with all about it."""
+class TaskCopy:
+    """One task with its history, notes and late results."""
 
-    SAME = (
+    COMPARED = (
         "id", "kind", "state", "priority", "assignee", "fence", "errors", "crashes", "max_attempts", "lease", "uses", "due",
         "title", "mission", "key", "added", "after", "verify", "not_before", "data", "needs", "worker", "nonce", "held_for",
         "progress", "result", "dropped_as",
     )  # fmt: skip
-    __slots__ = (*SAME, "claim_lease", "ended_at", "history", "notes", "stale")
+    __slots__ = (*COMPARED, "claim_lease", "ended_at", "history", "notes", "stale")
 
     id: str
     kind: str
@@ -73,38 +73,38 @@ class Parcel:
     errors: int
     crashes: int
     max_attempts: int | None
-    """Its own limit, if it has one."""
+    """The task's own limit; None if the yard's setting applies."""
     lease: int | None
-    """Its own lease in milliseconds, if it has one."""
+    """The task's own lease in milliseconds; None if the yard's setting applies."""
     uses: list[str]
     due: int | None
-    """When it is due, while it is waiting or blocked."""
+    """When the task is due, while it is waiting or blocked."""
     title: str | None
     mission: str | None
     key: str | None
     added: str | None
-    """What its key stands for: the digest of the data that was added (`draft.digest`); None without a key."""
+    """The digest of the data that was first added under the key (`draft.digest`); None without a key."""
     after: list[str]
     verify: str | None
     not_before: int | None
     data: str
     needs: list[str]
-    """What must be done before it and is not."""
+    """Ids of the tasks in `after` that are not done yet."""
     worker: str | None
     nonce: str | None
     held_for: int | None
-    """The lease, in milliseconds, of the claim that holds it."""
+    """The lease, in milliseconds, of the claim that holds the task."""
     progress: float | None
     result: str | None
     dropped_as: str | None
-    """The name under which its file was dropped."""
+    """The file name under which the task was dropped."""
     history: list[Entry]
     notes: list[Entry]
     stale: list[Entry]
     ended_at: int | None
-    """When it ended, as far as the store knows; not every store can keep it."""
+    """When the task ended, if the store knows. It is not compared, because not every store can keep it."""
     claim_lease: int | None
-    """The lease of the claim that ended it; the same."""
+    """The lease of the claim that ended the task. It is not compared either."""
 
     def __init__(self, **fields: Any) -> None:
         for name in self.__slots__:
@@ -112,25 +112,25 @@ class Parcel:
         assert not fields, fields
 
     def fields(self) -> dict[str, Any]:
-        """All that must be the same wherever the task is kept, for JSON."""
-        told = {name: getattr(self, name) for name in self.SAME}
+        """Return the values that must be equal in every store, for JSON."""
+        fields = {name: getattr(self, name) for name in self.COMPARED}
         for name in ("history", "notes", "stale"):
-            told[name] = [entry.fields() for entry in getattr(self, name)]
-        return told
+            fields[name] = [entry.fields() for entry in getattr(self, name)]
+        return fields
 
     def digest(self) -> bytes:
-        """Stands for all that must be the same."""
+        """Return a hash of `fields()`."""
         from hashlib import sha256
 
         return sha256(compact(self.fields()).encode("utf-8", "surrogatepass")).digest()
 
     def reason(self) -> str | None:
-        """Why it failed last."""
+        """Return the reason of the last error or crash."""
         return next((entry.text for entry in reversed(self.history) if entry.outcome in ("error", "crash")), None)
 
 
 class Facts:
-    """What is true of a yard as a whole."""
+    """The settings and state of a whole yard that decide whether it can be copied."""
 
     __slots__ = ("copy_of", "dropped", "held", "highest", "is_empty", "kinds", "paused", "settings", "warnings")
 
@@ -139,90 +139,93 @@ class Facts:
         self.kinds = sorted(kinds)
         self.settings = {name: value for name, value in settings.items() if name != "copy_of"}
         self.copy_of: str | None = settings.get("copy_of")
-        """The yard that this is an unfinished copy of."""
+        """The label of the source, if this yard is an unfinished copy."""
         self.held: list[str] = []
-        """Handles of claims that hold a task, a few of them."""
+        """Handles of the claims that hold a task."""
         self.dropped = 0
-        """Files that lie in the drop box."""
+        """The number of files in the drop box."""
         self.highest = -1
-        """The number of the highest segment that was ever used."""
+        """The number of the highest segment that was ever used; -1 if there is none."""
         self.is_empty = True
         self.warnings: list[str] = []
 
-    def same(self) -> dict[str, Any]:
-        """What must be the same in a copy."""
-        own = {name: value for name, value in self.settings.items() if name not in PLACE}
-        return {"paused": self.paused, "kinds": self.kinds, "settings": own}
+    def compared(self) -> dict[str, Any]:
+        """Return the values that must be equal in a copy."""
+        settings = {name: value for name, value in self.settings.items() if name not in LOCAL_SETTINGS}
+        return {"paused": self.paused, "kinds": self.kinds, "settings": settings}
 
 
-class Port(Protocol):
-    """One yard, to be copied from or to be copied to."""
+class Endpoint(Protocol):
+    """The source or the target of a copy."""
 
     label: str
     identity: object
-    """Equal for two URLs of one yard."""
+    """Equal for two URLs of the same yard."""
     keeps_files: bool
 
     def facts(self) -> Facts:
-        """What is true of the yard as a whole, at this moment."""
+        """Read the settings and state of the whole yard, as they are now."""
 
     def segments(self) -> list[str]:
-        """The segments that have tasks, in order; what is read after this is at least as new."""
+        """List the segments that have tasks, in order. Later reads return at least this state, or a newer one."""
 
-    def tasks(self, segment: str) -> Iterator[Parcel]:
-        """The tasks of one segment, by their ids."""
+    def tasks(self, segment: str) -> Iterator[TaskCopy]:
+        """Read the tasks of one segment, in the order of their ids."""
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """The log, in the order in which it was written."""
+        """Read the log, in the order in which it was written."""
 
-    def files(self, whole: bool) -> Iterator[str]:
-        """The paths of files beside the tasks: what attempts left, what was set aside, the archive.
+    def files(self, with_progress: bool) -> Iterator[str]:
+        """List the paths of the files of attempts, of refused drops, and of the archive.
 
-        With `whole` also those that mean something to a directory alone.
+        `with_progress` adds the progress files of ended attempts, which only a directory keeps.
         """
 
-    def pieces(self, path: str) -> Iterator[bytes]:
-        """The content of such a file in at least one piece; nothing at all if it is not there."""
+    def chunks(self, path: str) -> Iterator[bytes]:
+        """Read such a file in chunks: at least one if the file exists, none if it does not."""
 
     def warnings(self) -> list[str]:
-        """What was met on the way, and could not be told as it is."""
+        """Return what was read and could not be copied as it is."""
 
-    # Only of a yard that is copied to
+    # Methods of a target only
 
     def begin(self, origin: str, facts: Facts) -> None:
-        """Have nobody work here until `finish`; `Conflict` if somebody does already."""
+        """Mark the yard as an unfinished copy of `origin`, which no client opens; raise `Conflict` if it has content."""
 
-    def replace(self, segment: str, parcels: Iterator[Parcel], known: bool) -> int:
-        """Make these the tasks of the segment, and give their number; `known` says whether it may have others."""
+    def replace(self, segment: str, tasks: Iterator[TaskCopy], known: bool) -> int:
+        """Write `tasks` as the only tasks of the segment and return their number.
 
-    def tell(self, events: list[dict[str, Any]]) -> None:
-        """Add these to the end of the log."""
+        `known` says that the segment may have tasks already, which are removed first.
+        """
 
-    def forget(self) -> None:
-        """Make the log empty."""
+    def append_events(self, events: list[dict[str, Any]]) -> None:
+        """Append `events` to the log."""
 
-    def put(self, path: str, pieces: Iterator[bytes]) -> None:
-        """Keep a file under this path, in the place of what was there."""
+    def clear_events(self) -> None:
+        """Remove all events from the log."""
+
+    def write_file(self, path: str, chunks: Iterator[bytes]) -> None:
+        """Write a file, and replace the one that exists under this path."""
 
     def finish(self, facts: Facts) -> None:
-        """Give the yard the settings and pauses of its origin, and have everybody see it, paused as it is."""
+        """Write the settings and pauses of the source, and remove the mark, so that clients can open the yard."""
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Release locks and connections."""
 
 
 def plain(value: Any) -> str:
-    """A JSON value as text, in the one form that is compared."""
+    """Return a JSON value as text, in the one form that is compared."""
     return compact(value)
 
 
 def ordered(entries: list[Entry]) -> list[Entry]:
-    """Entries by their claims, and those of one claim by their time."""
+    """Sort entries by claim, and those of one claim by time."""
     return sorted(entries, key=lambda entry: (entry.fence, entry.nonce, entry.at))
 
 
 def moment(text: str) -> int:
-    """Milliseconds since 1970 of a moment as `times.rfc3339` writes it."""
+    """Return milliseconds since 1970 for a time that `times.rfc3339` has written."""
     second = _seconds.get(text[:19])
     if second is None:
         from calendar import timegm
@@ -233,14 +236,14 @@ def moment(text: str) -> int:
         try:
             second = timegm(tuple(map(int, parts)))
         except ValueError:
-            second = 0  # a year that no calendar has: somebody's who wrote into the file
+            second = 0  # a year that no calendar has: another program wrote into the file
         _seconds[text[:19]] = second
     return second * 1000 + int(text[20:23])
 
 
-def told(event: dict[str, Any]) -> dict[str, Any]:
-    """An event in the form that is compared: its seven fields, then what it tells beyond them."""
-    whole = {
+def _normalized(event: dict[str, Any]) -> dict[str, Any]:
+    """Return an event in the form that is compared: its seven common fields, then its others."""
+    fields = {
         "at": rfc3339(moment(event["at"])),
         "event": event["event"],
         "task": event["task"],
@@ -250,15 +253,15 @@ def told(event: dict[str, Any]) -> dict[str, Any]:
         "by": event.get("by") or "taskyard",
     }
     for name, value in event.items():
-        whole.setdefault(name, value)
-    return whole
+        fields.setdefault(name, value)
+    return fields
 
 
 def windows(events: Iterable[dict[str, Any]]) -> Generator[list[dict[str, Any]], None, None]:
-    """The log in parts of one length, each in order."""
+    """Yield the log in lists of `WINDOW` events, each sorted by `in_order`."""
     window = []
     for event in events:
-        window.append(told(event))
+        window.append(_normalized(event))
         if len(window) == WINDOW:
             yield in_order(window)
             window = []
@@ -267,24 +270,25 @@ def windows(events: Iterable[dict[str, Any]]) -> Generator[list[dict[str, Any]],
 
 
 def in_order(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each task's own events by their fence: a move is logged after it is made, and the next may be quicker.
+    """Sort the events of each task by fence: a move is logged after it is made, so two may be logged in the wrong order.
 
-    A task's events trade places among themselves only, so nothing else moves.
+    The events of a task only change positions among themselves, so the events of other tasks stay where they are.
     """
-    places: dict[str, list[int]] = {}
-    for place, event in enumerate(events):
+    positions: dict[str, list[int]] = {}
+    for position, event in enumerate(events):
         if event["event"] == "refused":
-            continue  # a late word on an old fence belongs where it was said
-        places.setdefault(str(event.get("task")), []).append(place)
-    for mine in places.values():
-        story = sorted(
-            (events[place] for place in mine), key=lambda event: (event.get("fence", 0), _RANK.get(event["event"], 2))
+            continue  # a refused late verb has an old fence, and belongs where it was logged
+        positions.setdefault(str(event.get("task")), []).append(position)
+    for own in positions.values():
+        events_of_task = sorted(
+            (events[position] for position in own),
+            key=lambda event: (event.get("fence", 0), _RANK.get(event["event"], 2)),
         )
-        for place, event in zip(mine, story, strict=True):
-            events[place] = event
+        for position, event in zip(own, events_of_task, strict=True):
+            events[position] = event
     return events
 
 
 def value(text: str | None) -> Any:
-    """What a JSON text says."""
+    """Parse JSON text; None stays None."""
     return None if text is None else json.loads(text)

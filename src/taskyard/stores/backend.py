@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from taskyard.core.diagnosis import Diagnosis
     from taskyard.core.store_records import Scratch
-    from taskyard.core.transfer import Port
+    from taskyard.core.transfer import Endpoint
     from taskyard.store import Store
 
 
@@ -38,7 +38,7 @@ class Backend(Protocol):
     def adopt(self, place: str) -> bool:
         """Whether a yard was made of what somebody has prepared by hand."""
 
-    def endpoint(self, place: str, *, target: bool) -> Port:
+    def endpoint(self, place: str, *, target: bool) -> Endpoint:
         """A yard as the source or the target of a copy."""
 
     def contains(self, place: str, other: str) -> bool:

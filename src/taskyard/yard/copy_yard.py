@@ -1,8 +1,8 @@
-"""Copying a yard: everything that a paused yard tells, into another store, and compared at the end.
+"""Copy a paused yard into another store, and compare the two at the end.
 
-One pass goes over all of both yards and carries what differs. The first pass into an empty yard carries everything; a pass
-that finds nothing to carry is the proof that both are the same, and only then is the copy let out of its quarantine. So
-a copy that was killed is finished by saying it again, and nothing comes twice.
+One pass compares all of both yards and writes what differs. The first pass into an empty yard writes everything. A pass
+that finds no difference proves that both are equal; only then can clients open the target. So the same command, run
+again, finishes a copy that was killed, and copies nothing twice.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from taskyard.core.transfer import Facts, Port
+    from taskyard.core.transfer import Endpoint, Facts
 
     Progress = Callable[[str, int, int], None]
-    """Is told what is under way, how much of it is done, and how much there is (0: not known)."""
+    """Called with the name of the current step, how much of it is done, and the total (0: not known)."""
 
 _PASSES = 4
-_SOME = 5
+_EXAMPLES = 5  # names that a message lists at most
 _FILES = {
     "attempts": "left by attempts (attempts/)",
     "failed": "set aside (failed/)",
@@ -33,7 +33,7 @@ _FILES = {
 
 
 class Copied:
-    """What a copy has brought over."""
+    """The result of a copy: counts and warnings."""
 
     __slots__ = (
         "events", "files", "left_behind", "passes", "segments", "source", "target", "tasks", "warnings", "was_complete",
@@ -44,47 +44,47 @@ class Copied:
         self.target = target
         self.tasks = self.segments = self.events = self.files = self.passes = 0
         self.left_behind: dict[str, int] = {}
-        """Files that the target has no place for, by the folder that they stay in."""
+        """The number of files that the target cannot keep, by the source's folder."""
         self.was_complete = False
-        """Whether all was there already."""
+        """Whether the target was equal to the source before the copy."""
         self.warnings: list[str] = []
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts by name."""
+        """Return all values by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def copy(source: Port, target: Port, with_claims: bool = False, progress: Progress | None = None) -> Copied:
-    """Make the target the same as the source, which is not changed; both are paused in the end."""
+def copy(source: Endpoint, target: Endpoint, with_claims: bool = False, progress: Progress | None = None) -> Copied:
+    """Make the target equal to the source, which is not changed; both are paused at the end."""
     if source.identity == target.identity:
         raise Invalid(f"{source.label} and {target.label} are one yard", hint="name another yard to copy to")
     facts = ready(source, with_claims)
-    there = target.facts()
-    if there.copy_of is None and not there.is_empty:
+    before = target.facts()
+    if before.copy_of is None and not before.is_empty:
         return _compared(source, target, progress)
-    if there.copy_of not in (None, source.label):
+    if before.copy_of not in (None, source.label):
         raise Conflict(
-            f"{target.label} is an unfinished copy of another yard, {there.copy_of}",
-            hint=f"finish that one (taskyard copy {quoted(there.copy_of or '')} ...), or name an empty yard",
+            f"{target.label} is an unfinished copy of another yard, {before.copy_of}",
+            hint=f"finish that one (taskyard copy {quoted(before.copy_of or '')} ...), or name an empty yard",
         )
     target.begin(source.label, facts)
-    resumed = there.copy_of is not None
+    resumed = before.copy_of is not None
     for number in range(1, _PASSES + 1):
         run = _Pass(source, target, resumed or number > 1, progress)
         run.copied.passes = number
-        if not run.carry():
+        if not run.run():
             break
     else:
         raise run.still_differs()
     facts = ready(source, with_claims)
     target.finish(facts)
-    if target.facts().same() != facts.same():
+    if target.facts().compared() != facts.compared():
         raise TaskyardError(f"{target.label} has not kept the settings of {source.label}", hint="compare them by hand")
-    return _warned(run.copied, source, target, facts)
+    return _with_warnings(run.copied, source, target, facts)
 
 
-def ready(source: Port, with_claims: bool = False) -> Facts:
-    """What is true of the source, if it can be copied as it is; else `Conflict`."""
+def ready(source: Endpoint, with_claims: bool = False) -> Facts:
+    """Return the facts about the source; raise `Conflict` if it cannot be copied in its current state."""
     facts = source.facts()
     if not facts.paused:
         raise Conflict(
@@ -92,7 +92,7 @@ def ready(source: Port, with_claims: bool = False) -> Facts:
             hint=f"pause it first: taskyard pause --yard {quoted(source.label)}",
         )
     if facts.held and not with_claims:
-        some = ", ".join(facts.held[:_SOME]) + (", ..." if len(facts.held) > _SOME else "")
+        some = ", ".join(facts.held[:_EXAMPLES]) + (", ..." if len(facts.held) > _EXAMPLES else "")
         raise Conflict(
             f"{len(facts.held)} tasks of {source.label} are still being worked on: {some}",
             hint="wait until they have ended (a paused yard hands out no more); --with-claims copies them as they are held",
@@ -105,20 +105,20 @@ def ready(source: Port, with_claims: bool = False) -> Facts:
     return facts
 
 
-def _compared(source: Port, target: Port, progress: Progress | None) -> Copied:
-    """The counts, if a yard that is no unfinished copy is the same as the source; nothing is written."""
-    run = _Pass(source, target, True, progress, carries=False)
-    if run.carry() or source.facts().same() != target.facts().same():
+def _compared(source: Endpoint, target: Endpoint, progress: Progress | None) -> Copied:
+    """Compare a target that has content with the source, write nothing, and raise `Conflict` if they differ."""
+    run = _Pass(source, target, True, progress, writes=False)
+    if run.run() or source.facts().compared() != target.facts().compared():
         raise Conflict(
             f"{target.label} is not empty, and not the same as {source.label}",
             hint="name an empty yard, or a new one; what is in this one was not touched",
         )
     run.copied.passes, run.copied.was_complete = 1, True
-    return _warned(run.copied, source, target, source.facts())
+    return _with_warnings(run.copied, source, target, source.facts())
 
 
-def _warned(copied: Copied, source: Port, target: Port, facts: Facts) -> Copied:
-    """The same, with all that somebody should know who is about to give the source up."""
+def _with_warnings(copied: Copied, source: Endpoint, target: Endpoint, facts: Facts) -> Copied:
+    """Add what a user should know before deleting the source."""
     copied.warnings = [*facts.warnings, *source.warnings(), *target.warnings()]
     if copied.left_behind:
         counts = ", ".join(f"{number} {_FILES[folder]}" for folder, number in sorted(copied.left_behind.items()))
@@ -129,31 +129,32 @@ def _warned(copied: Copied, source: Port, target: Port, facts: Facts) -> Copied:
 
 
 class _Pass:
-    """One look at all of both yards."""
+    """One comparison of both yards, which writes what differs, or with `writes=False` stops at the first difference."""
 
     def __init__(
-        self, source: Port, target: Port, known: bool, progress: Progress | None, carries: bool = True
+        self, source: Endpoint, target: Endpoint, known: bool, progress: Progress | None, writes: bool = True
     ) -> None:
         self._source = source
         self._target = target
         self._known = known
-        self._carries = carries
+        """Whether the target may have tasks already."""
+        self._writes = writes
         self._progress = progress or (lambda *_: None)
-        self._word = "comparing" if known else "copying"
+        self._step = "comparing" if known else "copying"
         self.copied = Copied(source.label, target.label)
         self._differing: list[str] = []
 
-    def carry(self) -> bool:
-        """Whether anything differed; it was carried over."""
+    def run(self) -> bool:
+        """Compare and write; return whether anything differed."""
         differed = self._tasks()
-        if differed and not self._carries:
+        if differed and not self._writes:
             return True
         differed |= self._events()
-        return (differed and not self._carries) or self._files() or differed
+        return (differed and not self._writes) or self._files() or differed
 
     def still_differs(self) -> TaskyardError:
-        """What to say when passes don't come to an end."""
-        some = ", ".join(self._differing[:_SOME]) or "its log or its files"
+        """Make the error for yards that still differ after the last pass."""
+        some = ", ".join(self._differing[:_EXAMPLES]) or "its log or its files"
         return TaskyardError(
             f"{self._target.label} is not the same as {self._source.label} after {_PASSES} passes: {some}",
             hint="see that nobody adds to, edits or sweeps the source meanwhile, and say it again; the source was not touched",
@@ -163,113 +164,114 @@ class _Pass:
 
     def _tasks(self) -> bool:
         segments = self._source.segments()
-        theirs = set(self._target.segments())
-        strange = sorted(theirs.difference(segments))
-        if strange and not self._carries:
+        in_target = set(self._target.segments())
+        extra = sorted(in_target.difference(segments))
+        if extra and not self._writes:
             return True
-        if strange:
-            raise self._stranger("tasks", [parcel.id for parcel in islice(self._target.tasks(strange[0]), _SOME)])
+        if extra:
+            raise self._only_in_target("tasks", [task.id for task in islice(self._target.tasks(extra[0]), _EXAMPLES)])
         differed = False
-        for place, segment in enumerate(segments):
-            self._progress(f"{self._word} tasks", place, len(segments))
-            if segment not in theirs or not self._is_same(segment):
+        for number, segment in enumerate(segments):
+            self._progress(f"{self._step} tasks", number, len(segments))
+            if segment not in in_target or not self._is_equal(segment):
                 differed = True
-                if not self._carries:
+                if not self._writes:
                     return True
                 self.copied.tasks += self._target.replace(segment, self._source.tasks(segment), self._known)
             self.copied.segments += 1
         return differed
 
-    def _is_same(self, segment: str) -> bool:
-        ours = {parcel.id: parcel.digest() for parcel in self._source.tasks(segment)}
-        theirs = {parcel.id: parcel.digest() for parcel in self._target.tasks(segment)}
-        if self._carries and not theirs.keys() <= ours.keys():
-            raise self._stranger("tasks", sorted(theirs.keys() - ours.keys()))
-        if ours == theirs:
-            self.copied.tasks += len(ours)
+    def _is_equal(self, segment: str) -> bool:
+        in_source = {task.id: task.digest() for task in self._source.tasks(segment)}
+        in_target = {task.id: task.digest() for task in self._target.tasks(segment)}
+        if self._writes and not in_target.keys() <= in_source.keys():
+            raise self._only_in_target("tasks", sorted(in_target.keys() - in_source.keys()))
+        if in_source == in_target:
+            self.copied.tasks += len(in_source)
             return True
-        self._differing += [id for id in ours if ours[id] != theirs.get(id)][:_SOME]
+        self._differing += [id for id in in_source if in_source[id] != in_target.get(id)][:_EXAMPLES]
         return False
 
-    def _stranger(self, what: str, some: list[str]) -> TaskyardError:
-        """What did not come from the source is somebody's, and is never removed."""
+    def _only_in_target(self, what: str, some: list[str]) -> TaskyardError:
+        """Make the error for content that did not come from the source: another program wrote it, so it is never removed."""
+        examples = ", ".join(map(shown, some[:_EXAMPLES]))
         return Conflict(
-            f"{self._target.label} has {what} that {self._source.label} has not: {', '.join(map(shown, some[:_SOME]))}",
+            f"{self._target.label} has {what} that {self._source.label} has not: {examples}",
             hint="they were added there by somebody, or pruned from the source meanwhile; name an empty yard, or a new one",
         )
 
     # Events
 
     def _events(self) -> bool:
-        same, told, is_prefix = self._compare_logs()
-        self.copied.events = told
-        if same or not self._carries:
-            return not same
+        equal, copied, is_prefix = self._compare_logs()
+        self.copied.events = copied
+        if equal or not self._writes:
+            return not equal
         if not is_prefix:
-            self._target.forget()
-            told = 0
-        skip = told
+            self._target.clear_events()
+            copied = 0
+        skip = copied
         for window in transfer.windows(self._source.events()):
             rest = window[skip:] if skip < len(window) else []
             skip = max(0, skip - len(window))
             if rest:
-                self._target.tell(rest)
-                told += len(rest)
-                self._progress("copying events", told, 0)
-        self.copied.events = told
+                self._target.append_events(rest)
+                copied += len(rest)
+                self._progress("copying events", copied, 0)
+        self.copied.events = copied
         return True
 
     def _compare_logs(self) -> tuple[bool, int, bool]:
-        """Whether both logs are the same; how many events the target has; whether they are the first of the source's."""
-        ours, theirs = transfer.windows(self._source.events()), transfer.windows(self._target.events())
-        told = 0
+        """Return whether both logs are equal, how many events are, and whether the target's log begins the source's."""
+        in_source, in_target = transfer.windows(self._source.events()), transfer.windows(self._target.events())
+        count = 0
         try:
-            for window in ours:
-                other = next(theirs, [])
+            for window in in_source:
+                other = next(in_target, [])
                 if window != other:
-                    is_prefix = window[: len(other)] == other and next(theirs, None) is None
-                    return False, told + len(other) if is_prefix else told, is_prefix
-                told += len(window)
-                self._progress(f"{self._word} events", told, 0)
-            same = next(theirs, None) is None
-            return same, told, same
+                    is_prefix = window[: len(other)] == other and next(in_target, None) is None
+                    return False, count + len(other) if is_prefix else count, is_prefix
+                count += len(window)
+                self._progress(f"{self._step} events", count, 0)
+            equal = next(in_target, None) is None
+            return equal, count, equal
         finally:
-            ours.close()
-            theirs.close()
+            in_source.close()
+            in_target.close()
 
     # Files
 
     def _files(self) -> bool:
         if not self._target.keeps_files:
-            for path in self._source.files(whole=False):
+            for path in self._source.files(with_progress=False):
                 folder = path.partition("/")[0]
                 self.copied.left_behind[folder] = self.copied.left_behind.get(folder, 0) + 1
             return False
         differed = False
-        theirs = set(self._target.files(whole=True))
-        for path in self._source.files(whole=True):
+        extra = set(self._target.files(with_progress=True))
+        for path in self._source.files(with_progress=True):
             self.copied.files += 1
-            theirs.discard(path)
-            if _same(self._source.pieces(path), self._target.pieces(path)):
+            extra.discard(path)
+            if _are_equal(self._source.chunks(path), self._target.chunks(path)):
                 continue
             differed = True
-            if not self._carries:
+            if not self._writes:
                 return True
-            self._target.put(path, self._source.pieces(path))
+            self._target.write_file(path, self._source.chunks(path))
             self._progress("copying files", self.copied.files, 0)
-        if theirs and self._carries:
-            raise self._stranger("files", sorted(theirs))
-        return differed or bool(theirs)
+        if extra and self._writes:
+            raise self._only_in_target("files", sorted(extra))
+        return differed or bool(extra)
 
 
 def quoted(label: str) -> str:
-    """A yard's label as a word for a shell."""
+    """Quote a yard's label for a shell."""
     from shlex import quote
 
     return quote(label)
 
 
-def _same(ours: Iterator[bytes], theirs: Iterator[bytes]) -> bool:
+def _are_equal(chunks: Iterator[bytes], others: Iterator[bytes]) -> bool:
     from itertools import zip_longest
 
-    return all(one == other for one, other in zip_longest(ours, theirs))
+    return all(chunk == other for chunk, other in zip_longest(chunks, others))

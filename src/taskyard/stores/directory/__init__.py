@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from taskyard.core.diagnosis import Diagnosis
     from taskyard.core.store_records import Scratch
-    from taskyard.core.transfer import Port
+    from taskyard.core.transfer import Endpoint
     from taskyard.stores.directory.store import DirectoryStore
 
 
@@ -75,11 +75,11 @@ def contains(place: str, other: str) -> bool:
     return os.path.realpath(other).startswith(os.path.realpath(place) + os.sep)
 
 
-def endpoint(place: str, *, target: bool) -> Port:
+def endpoint(place: str, *, target: bool) -> Endpoint:
     """The directory as the source or the target of a copy."""
-    from taskyard.stores.directory.transfer.endpoint import DirectoryPort
+    from taskyard.stores.directory.transfer.endpoint import DirectoryEndpoint
 
-    return DirectoryPort(place, target)
+    return DirectoryEndpoint(place, target)
 
 
 def examine(place: str, processes: int, wait: float | None, tell: Callable[[str], None]) -> Diagnosis:

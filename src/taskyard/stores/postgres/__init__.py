@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from taskyard.core.diagnosis import Diagnosis
     from taskyard.core.store_records import Scratch
-    from taskyard.core.transfer import Port
+    from taskyard.core.transfer import Endpoint
     from taskyard.stores.postgres.store import PostgresStore
 
 
@@ -54,11 +54,11 @@ def contains(place: str, other: str) -> bool:  # noqa: ARG001
     return False
 
 
-def endpoint(place: str, *, target: bool) -> Port:
+def endpoint(place: str, *, target: bool) -> Endpoint:
     """The project as the source or the target of a copy."""
-    from taskyard.stores.postgres.transfer import PostgresPort
+    from taskyard.stores.postgres.transfer import PostgresEndpoint
 
-    return PostgresPort(place, target)
+    return PostgresEndpoint(place, target)
 
 
 def examine(place: str, processes: int, wait: float | None, tell: Callable[[str], None]) -> Diagnosis:  # noqa: ARG001

@@ -1,4 +1,4 @@
-"""A project as a port: read in one snapshot, and written one segment in one transaction."""
+"""A project as an endpoint of a copy: read in one snapshot, and written one segment in one transaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from taskyard.core.draft import compact
 from taskyard.core.errors import Conflict, TaskyardError, Unavailable
 from taskyard.core.settings import refuse_unfinished
 from taskyard.core.times import rfc3339
-from taskyard.core.transfer import Entry, Facts, Parcel, moment, ordered, plain, value
+from taskyard.core.transfer import Entry, Facts, TaskCopy, moment, ordered, plain, value
 from taskyard.stores.postgres import driver, queries, schema
 from taskyard.stores.postgres.address import Address
 
@@ -27,7 +27,7 @@ _PUT = ("needs", "tasks", "bodies", "ended", "records", "followed", "followed_en
 _TOLD = ("at", "event", "task", "kind", "fence", "worker", "by")
 
 
-class PostgresPort:
+class PostgresEndpoint:
     """One project in one database, to be copied from or to."""
 
     keeps_files = False
@@ -84,7 +84,7 @@ class PostgresPort:
 
     def _stream(self, name: str, values: dict[str, Any] | None = None) -> Iterator[Row]:
         """Rows as they come, however many there are."""
-        with self._told(), self._connection.transaction(), self._connection.cursor(name="port") as cursor:
+        with self._told(), self._connection.transaction(), self._connection.cursor(name="endpoint") as cursor:
             cursor.itersize = _AT_ONCE
             cursor.execute(queries.load("transfer")[name], {"project": self._project, **(values or {})})
             yield from cursor
@@ -117,9 +117,9 @@ class PostgresPort:
             self._renew()
             return [row[0] for row in self._run("segments")]
 
-    def tasks(self, segment: str) -> Iterator[Parcel]:
+    def tasks(self, segment: str) -> Iterator[TaskCopy]:
         """The tasks of one segment, by their ids."""
-        return map(_parcel, self._stream("parcels", {"segment": segment}))
+        return map(_task_copy, self._stream("task_copies", {"segment": segment}))
 
     def events(self) -> Iterator[dict[str, Any]]:
         """The log, in the order in which it was written."""
@@ -128,11 +128,11 @@ class PostgresPort:
             told["at"] = rfc3339(row[0])
             yield told if row[-1] is None else {**told, **json.loads(row[-1])}
 
-    def files(self, whole: bool) -> Iterator[str]:  # noqa: ARG002  no file is kept here
+    def files(self, with_progress: bool) -> Iterator[str]:  # noqa: ARG002  no file is kept here
         """There are none here."""
         return iter(())
 
-    def pieces(self, path: str) -> Iterator[bytes]:  # noqa: ARG002  no file has content here
+    def chunks(self, path: str) -> Iterator[bytes]:  # noqa: ARG002  no file has content here
         """There are none here."""
         return iter(())
 
@@ -150,40 +150,40 @@ class PostgresPort:
                 )
             self._run("mark", {"settings": json.dumps({**settings, "copy_of": origin}), "kinds": facts.kinds})
 
-    def replace(self, segment: str, parcels: Iterator[Parcel], known: bool) -> int:
+    def replace(self, segment: str, tasks: Iterator[TaskCopy], known: bool) -> int:
         """Make these the tasks of the segment, all at once."""
         number = 0
         with self._told(), self._connection.transaction():
             if known:
                 for name in _CLEAR:
                     self._run(f"clear_{name}", {"segment": segment})
-            self._run("make_parcels")
-            with self._connection.cursor().copy(queries.load("transfer")["copy_parcels"]) as copy:
-                for parcel in parcels:
-                    copy.write_row(_row(parcel))
+            self._run("make_task_copies")
+            with self._connection.cursor().copy(queries.load("transfer")["copy_task_copies"]) as copy:
+                for task in tasks:
+                    copy.write_row(_row(task))
                     number += 1
             for name in _PUT:
                 self._run(f"put_{name}")
         return number
 
-    def tell(self, events: list[dict[str, Any]]) -> None:
+    def append_events(self, events: list[dict[str, Any]]) -> None:
         """Add these to the end of the log."""
         with self._told(), self._connection.transaction():
-            self._run("make_telling")
-            with self._connection.cursor().copy(queries.load("transfer")["copy_telling"]) as copy:
+            self._run("make_event_copies")
+            with self._connection.cursor().copy(queries.load("transfer")["copy_event_copies"]) as copy:
                 for place, event in enumerate(events):
                     more = {name: said for name, said in event.items() if name not in _TOLD}
                     row = [event[name] for name in _TOLD]
                     row[0] = moment(event["at"])
                     copy.write_row((place, *row, _json(more) if more else None))
-            self._run("tell")
+            self._run("append_events")
 
-    def forget(self) -> None:
+    def clear_events(self) -> None:
         """Make the log empty."""
         with self._told():
-            self._run("forget")
+            self._run("clear_events")
 
-    def put(self, path: str, pieces: Iterator[bytes]) -> None:
+    def write_file(self, path: str, chunks: Iterator[bytes]) -> None:
         """Nobody asks for it where no files are kept."""
         raise NotImplementedError(path)
 
@@ -205,7 +205,7 @@ class PostgresPort:
         self._connection.close()
 
 
-def _parcel(row: Row) -> Parcel:
+def _task_copy(row: Row) -> TaskCopy:
     (
         id, kind, state, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, due, worker, nonce, lease,
         progress, ended_at, title, mission, key, after, verify, not_before, data, result, digest, needs, records,
@@ -216,7 +216,7 @@ def _parcel(row: Row) -> Parcel:
     if state == "done":
         entries["outcome"].append(Entry(fence, nonce, worker, ended_at, "done", None))
     is_held = state == "processing"
-    return Parcel(
+    return TaskCopy(
         id=id,
         kind=kind,
         state=state,
@@ -252,31 +252,31 @@ def _parcel(row: Row) -> Parcel:
     )
 
 
-def _row(parcel: Parcel) -> Row:
-    """A parcel's values, in the order of the temporary table's columns."""
-    is_over = parcel.state in ("done", "failed", "cancelled")
+def _row(task: TaskCopy) -> Row:
+    """A task's values, in the order of the temporary table's columns."""
+    is_over = task.state in ("done", "failed", "cancelled")
     ended_at = None
     if is_over:
-        ended_at = parcel.ended_at or (parcel.history[-1].at if parcel.history else ids.created(parcel.id))
-        if parcel.state == "done":
-            ended_at = parcel.history[-1].at
-    reason = parcel.reason()
-    result = (parcel.result or "null") if parcel.state == "done" else None
+        ended_at = task.ended_at or (task.history[-1].at if task.history else ids.created(task.id))
+        if task.state == "done":
+            ended_at = task.history[-1].at
+    reason = task.reason()
+    result = (task.result or "null") if task.state == "done" else None
     return (
-        parcel.id, parcel.kind, parcel.state, parcel.priority, parcel.assignee, parcel.fence, parcel.errors, parcel.crashes,
-        parcel.max_attempts, _seconds(parcel.lease), _list(parcel.uses), parcel.due, parcel.worker, parcel.nonce,
-        _seconds(parcel.held_for), parcel.progress, ended_at, parcel.title, parcel.mission, parcel.key, _list(parcel.after),
-        parcel.verify, parcel.not_before, parcel.data, result, None if reason is None else compact(reason), parcel.added,
-        _list(parcel.needs), _records(parcel),
+        task.id, task.kind, task.state, task.priority, task.assignee, task.fence, task.errors, task.crashes,
+        task.max_attempts, _seconds(task.lease), _list(task.uses), task.due, task.worker, task.nonce,
+        _seconds(task.held_for), task.progress, ended_at, task.title, task.mission, task.key, _list(task.after),
+        task.verify, task.not_before, task.data, result, None if reason is None else compact(reason), task.added,
+        _list(task.needs), _records(task),
     )  # fmt: skip
 
 
-def _records(parcel: Parcel) -> str | None:
+def _records(task: TaskCopy) -> str | None:
     """What claims left, and a dropped file's name, as rows of the record table, in the order of time; the task's own row tells a done."""
     rows: list[list[Any]] = []
-    if parcel.dropped_as is not None:
-        rows.append(["name", 0, "", None, ids.created(parcel.id), None, compact(parcel.dropped_as), None])
-    for sort, entries in (("outcome", parcel.history), ("note", parcel.notes), ("stale", parcel.stale)):
+    if task.dropped_as is not None:
+        rows.append(["name", 0, "", None, ids.created(task.id), None, compact(task.dropped_as), None])
+    for sort, entries in (("outcome", task.history), ("note", task.notes), ("stale", task.stale)):
         for entry in entries:
             if sort == "outcome" and entry.outcome == "done":
                 continue

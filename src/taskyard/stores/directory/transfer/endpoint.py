@@ -1,4 +1,4 @@
-"""A directory yard as a port: what is read goes through `unloading`, what is written through `loading`."""
+"""A directory as source or target of a copy: `read` does the reading, `write` the writing."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from taskyard.stores.directory import layout
 from taskyard.stores.directory.filesystem.disk import Disk
 from taskyard.stores.directory.filesystem.errors import explains_errors, unavailable
 from taskyard.stores.directory.filesystem.sharing import SharedDisk
-from taskyard.stores.directory.transfer.read import Unloading
-from taskyard.stores.directory.transfer.write import Loading
+from taskyard.stores.directory.transfer.read import YardReader
+from taskyard.stores.directory.transfer.write import YardWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TypeVar
 
-    from taskyard.core.transfer import Facts, Parcel
+    from taskyard.core.transfer import Facts, TaskCopy
 
     T = TypeVar("T")
 
 
-def _alone(root: str) -> int | None:
-    """A lock that one copy into this yard holds at a time, and that ends with its process; None where there are no locks."""
+def _locked(root: str) -> int | None:
+    """Lock the yard, so that one copy at a time writes to it; return the descriptor, or None where there are no locks.
+
+    The kernel releases the lock when the process ends.
+    """
     try:
         descriptor = Disk().lock(f"{root}/.")
     except OSError:
@@ -34,17 +37,17 @@ def _alone(root: str) -> int | None:
     return descriptor
 
 
-class DirectoryPort:
-    """One yard in one directory, to be copied from or to."""
+class DirectoryEndpoint:
+    """One directory yard as source or target of a copy."""
 
     keeps_files = True
 
     def __init__(self, root: str, target: bool = False) -> None:
         self.url = self.label = root
         made = layout.make(root) if target else None
-        self._doubts = [] if made is None else made.warnings
+        self._target_warnings = [] if made is None else made.warnings
         self._is_target = target
-        self._lock = _alone(root) if target else None
+        self._lock = _locked(root) if target else None
         try:
             self._open(root, made is not None and made.created)
         except BaseException:
@@ -52,54 +55,53 @@ class DirectoryPort:
             raise
 
     def _open(self, root: str, is_new: bool) -> None:
-        self._reading = Unloading(root, unfinished=self._is_target)
+        self._reader = YardReader(root, unfinished=self._is_target)
         if not self._is_target:
-            self._reading.finished()
-        disk = SharedDisk(root) if self._reading.settings.shared else Disk()
-        # A yard that was made for the copy has no wishes of its own.
-        self._writing = Loading(self._reading, disk, is_new)
-        self.identity = self._reading.identity()
+            self._reader.refuse_unfinished()
+        disk = SharedDisk(root) if self._reader.settings.shared else Disk()
+        self._writer = YardWriter(self._reader, disk, is_new)
+        self.identity = self._reader.identity()
 
     @explains_errors
     def facts(self) -> Facts:
-        """What is true of the yard as a whole."""
-        return self._reading.facts()
+        """Read the settings and state of the whole yard."""
+        return self._reader.facts()
 
     def warnings(self) -> list[str]:
-        """What was met on the way and is not copied as it is; of a target what is doubtful about its place."""
+        """Return what was not copied as it is; of a target, the warnings about its file system."""
         if self._is_target:
-            return self._doubts
-        said = []
-        if self._reading.broken:
-            some = ", ".join(self._reading.broken[:5])
-            said.append(
-                f"{len(self._reading.broken)} ended tasks whose file is broken were copied without data: {some}"
+            return self._target_warnings
+        warnings = []
+        if self._reader.broken:
+            some = ", ".join(self._reader.broken[:5])
+            warnings.append(
+                f"{len(self._reader.broken)} ended tasks whose file is broken were copied without data: {some}"
             )
-        if self._reading.oddities:
-            some = ", ".join(map(ascii, self._reading.oddities[:5]))
-            said.append(f"{len(self._reading.oddities)} links, pipes or sockets are not copied: {some}")
-        return said
+        if self._reader.irregular:
+            some = ", ".join(map(ascii, self._reader.irregular[:5]))
+            warnings.append(f"{len(self._reader.irregular)} links, pipes or sockets are not copied: {some}")
+        return warnings
 
     @explains_errors
     def segments(self) -> list[str]:
-        """The segments that have tasks, in order."""
-        return self._reading.segments()
+        """List the segments that have tasks, in order."""
+        return self._reader.segments()
 
-    def tasks(self, segment: str) -> Iterator[Parcel]:
-        """The tasks of one segment, by their ids."""
-        return self._streamed(self._reading.tasks(segment))
+    def tasks(self, segment: str) -> Iterator[TaskCopy]:
+        """Read the tasks of one segment, in the order of their ids."""
+        return self._streamed(self._reader.tasks(segment))
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """The log, in the order in which it was written."""
-        return self._streamed(self._reading.events())
+        """Read the log, in the order in which it was written."""
+        return self._streamed(self._reader.events())
 
-    def files(self, whole: bool) -> Iterator[str]:
-        """What attempts left, what was set aside, and the archive; with `whole` also how far attempts were."""
-        return self._streamed(self._reading.files(whole))
+    def files(self, with_progress: bool) -> Iterator[str]:
+        """List the files of attempts, of refused drops, and of the archive."""
+        return self._streamed(self._reader.files(with_progress))
 
-    def pieces(self, path: str) -> Iterator[bytes]:
-        """The content of such a file."""
-        return self._streamed(self._reading.pieces(path))
+    def chunks(self, path: str) -> Iterator[bytes]:
+        """Read such a file in chunks."""
+        return self._streamed(self._reader.chunks(path))
 
     def _streamed(self, stream: Iterator[T]) -> Iterator[T]:
         try:
@@ -109,36 +111,36 @@ class DirectoryPort:
 
     @explains_errors
     def begin(self, origin: str, facts: Facts) -> None:
-        """Have nobody work here until `finish`."""
-        self._writing.begin(origin, facts)
+        """Mark the yard as an unfinished copy, which no client opens."""
+        self._writer.begin(origin, facts)
 
     @explains_errors
-    def replace(self, segment: str, parcels: Iterator[Parcel], known: bool) -> int:
-        """Make these the tasks of the segment."""
-        return self._writing.replace(segment, parcels, known)
+    def replace(self, segment: str, tasks: Iterator[TaskCopy], known: bool) -> int:
+        """Write `tasks` as the only tasks of the segment and return their number."""
+        return self._writer.replace(segment, tasks, known)
 
     @explains_errors
-    def tell(self, events: list[dict[str, Any]]) -> None:
-        """Add these to the end of the log."""
-        self._writing.tell(events)
+    def append_events(self, events: list[dict[str, Any]]) -> None:
+        """Append `events` to the log."""
+        self._writer.append_events(events)
 
     @explains_errors
-    def forget(self) -> None:
-        """Make the log empty."""
-        self._writing.forget()
+    def clear_events(self) -> None:
+        """Remove all events from the log."""
+        self._writer.clear_events()
 
     @explains_errors
-    def put(self, path: str, pieces: Iterator[bytes]) -> None:
-        """Keep a file under this path."""
-        self._writing.put(path, pieces)
+    def write_file(self, path: str, chunks: Iterator[bytes]) -> None:
+        """Write a file, and replace the one that exists under this path."""
+        self._writer.write_file(path, chunks)
 
     @explains_errors
     def finish(self, facts: Facts) -> None:
-        """Have everybody see the yard, paused as it is."""
-        self._writing.finish(facts)
+        """Write the settings of the source and let clients open the yard, paused as the source is."""
+        self._writer.finish(facts)
 
     def close(self) -> None:
-        """Let another copy come."""
+        """Release the lock."""
         if self._lock is not None:
             Disk().close(self._lock)
             self._lock = None

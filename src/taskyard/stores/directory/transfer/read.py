@@ -1,7 +1,7 @@
-"""Reading a whole yard, to be copied: nothing is written here, and no lock is taken.
+"""Read a whole yard for a copy, without writing anything and without a lock.
 
-What a killed process has left half done is refused, and not copied: the janitor of this yard can put it right, that of
-another store cannot.
+What a killed process has left half done is refused: the janitor of this yard can repair it, the janitor of another store
+cannot.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from taskyard.core.draft import digest
 from taskyard.core.errors import Conflict, Invalid, Unavailable
 from taskyard.core.settings import refuse_unfinished
 from taskyard.core.task import Handle, State
-from taskyard.core.transfer import Entry, Facts, Parcel, moment, ordered, plain
+from taskyard.core.transfer import Entry, Facts, TaskCopy, moment, ordered, plain
 from taskyard.stores.directory import layout, names
 from taskyard.stores.directory.dropbox import dropped_names
 from taskyard.stores.directory.filesystem.disk import Disk
@@ -31,42 +31,44 @@ if TYPE_CHECKING:
 
     from taskyard.core.settings import Settings
 
-    Place = tuple[State, str, Lane | None, list[str] | None]
+    Folder = tuple[State, str, Lane | None, list[str] | None]
+    """State, path, lane and the names to read; None means all names in the folder."""
 
-_PIECE = 1 << 20
-_SOME = 5
+_CHUNK = 1 << 20
 _BY_SEGMENT = (State.BLOCKED, State.DONE, State.FAILED, State.CANCELLED)
 
 
-class Unloading:
-    """Reads one yard."""
+class YardReader:
+    """Reads the tasks, the log and the files of one yard."""
 
     def __init__(self, root: str, unfinished: bool = False) -> None:
         self.root = root
         self._unfinished = unfinished
-        """Whether this may be a copy that was killed: then what is broken is only not the same, and is written anew."""
+        """Whether this may be a copy that was killed: then a broken task is no error, and the copy writes it anew."""
         self.disk = Disk()
         self.settings: Settings = layout.load(root)
         bounds = Links(self.disk, root)
         self._locator = Locator(self.disk, bounds, root, self.settings.policy.lease)
-        self._records = Records(self.disk, bounds, root, _nothing, _nothing_at)
-        self._edits = Edits(self.disk, bounds, root, _nothing, _nothing_at)
+        self._records = Records(self.disk, bounds, root, _refuse_to_write, _refuse_to_write_to)
+        self._edits = Edits(self.disk, bounds, root, _refuse_to_write, _refuse_to_write_to)
         self._log_reader = LogReader(self.disk, f"{root}/events")
-        self._places: dict[str, list[Place]] = {}
+        self._folders: dict[str, list[Folder]] = {}
+        """The folders that hold tasks, by segment."""
         self._done: dict[str, set[str]] = {}
+        """The ids of done tasks, by segment."""
         self.broken: list[str] = []
-        """Ended tasks whose content nobody can read."""
-        self.oddities: list[str] = []
-        """What is no ordinary file, and is not copied."""
+        """Ids of ended tasks whose file cannot be read."""
+        self.irregular: list[str] = []
+        """Paths that are no regular files, and are not copied."""
 
-    def finished(self) -> None:
-        """Refuse to read a yard that is itself being copied."""
+    def refuse_unfinished(self) -> None:
+        """Raise an error if this yard is an unfinished copy."""
         refuse_unfinished(self.settings.copy_of, self.root)
 
     # The yard as a whole
 
     def facts(self) -> Facts:
-        """What is true of the yard as a whole, at this moment."""
+        """Read the settings and state of the whole yard, as they are now."""
         given, untrusted = layout.settings(self.root)
         paused, kinds = names.paused(self._locator.names(f"{self.root}/paused"))
         facts = Facts(paused, kinds, given)
@@ -79,12 +81,12 @@ class Unloading:
         marked = filter(ids.is_segment, self._locator.names(f"{self.root}/segments"))
         facts.highest = max(map(ids.number, marked), default=-1)
         logged = any(name.endswith(".jsonl") for name in self._locator.names(f"{self.root}/events"))
-        facts.is_empty = not (logged or facts.dropped or self.segments() or any(self.files(whole=True)))
+        facts.is_empty = not (logged or facts.dropped or self.segments() or any(self.files(with_progress=True)))
         return facts
 
     def segments(self) -> list[str]:
-        """The segments that have tasks, in order."""
-        self._places, self._done = {}, {}
+        """List the segments that have tasks, in order."""
+        self._folders, self._done = {}, {}
         for text in self._locator.names(f"{self.root}/todo"):
             lane = Lane.of_folder(text)
             if lane is not None:
@@ -96,15 +98,15 @@ class Unloading:
             if Token.parse(name) is not None:
                 running.setdefault(name[: ids.SEGMENT], []).append(name)
         for segment, some in running.items():
-            place = (State.PROCESSING, f"{self.root}/processing", None, some)
-            self._places.setdefault(segment, []).append(place)
+            folder = (State.PROCESSING, f"{self.root}/processing", None, some)
+            self._folders.setdefault(segment, []).append(folder)
         for state in _BY_SEGMENT:
             self._gather(state, f"{self.root}/{state}", None)
-        return sorted(filter(self._has_tasks, self._places))
+        return sorted(filter(self._has_tasks, self._folders))
 
     def _has_tasks(self, segment: str) -> bool:
-        """Whether there is any; emptied folders stay for a while."""
-        for _, folder, _, some in self._places[segment]:
+        """Return whether the segment has tasks; its folders stay for a while after the last task has left."""
+        for _, folder, _, some in self._folders[segment]:
             if any(
                 names.counted_lane(name) is not None for name in (self._locator.names(folder) if some is None else some)
             ):
@@ -114,12 +116,12 @@ class Unloading:
     def _gather(self, state: State, folder: str, lane: Lane | None) -> None:
         for segment in self._locator.names(folder):
             if ids.is_segment(segment):
-                self._places.setdefault(segment, []).append((state, f"{folder}/{segment}", lane, None))
+                self._folders.setdefault(segment, []).append((state, f"{folder}/{segment}", lane, None))
 
     def _found(self, segment: str) -> dict[str, Found]:
-        """The tasks of the segment by their ids; of two names of one task the one with the higher fence."""
+        """Find the tasks of the segment, by id; of two files of one task, the one with the higher fence."""
         seen: dict[str, Found] = {}
-        for state, folder, lane, some in self._places.get(segment, ()):
+        for state, folder, lane, some in self._folders.get(segment, ()):
             for name in self._locator.names(folder) if some is None else some:
                 token = Token.parse(name, lane)
                 if token is None or not token.id.startswith(segment):
@@ -128,35 +130,35 @@ class Unloading:
                     seen[token.id] = Found(state, (folder, name), token)
         return seen
 
-    def names(self, segment: str) -> list[Token]:
-        """What the names of the segment's tasks say."""
+    def tokens(self, segment: str) -> list[Token]:
+        """Return the parsed file names of the segment's tasks."""
         return [found.token for found in self._found(segment).values()]
 
     # Tasks
 
-    def tasks(self, segment: str) -> Iterator[Parcel]:
-        """The tasks of one segment, by their ids."""
-        papers = SegmentIndex(self._locator, self.root, segment)
+    def tasks(self, segment: str) -> Iterator[TaskCopy]:
+        """Read the tasks of one segment, in the order of their ids."""
+        index = SegmentIndex(self._locator, self.root, segment)
         waiting = set(self._locator.names(f"{self.root}/needs/{segment}"))
         found = self._found(segment)
         for id in sorted(found):
             try:
-                yield self._parcel(found[id], papers, id in waiting)
+                yield self._task_copy(found[id], index, id in waiting)
             except FileNotFoundError:
-                continue  # moved on since: what it is now, the next look tells
+                continue  # the task has moved since it was listed; the next pass reads it
 
-    def _parcel(self, found: Found, papers: SegmentIndex, has_needs: bool) -> Parcel:
+    def _task_copy(self, found: Found, index: SegmentIndex, has_needs: bool) -> TaskCopy:
         token, state = found.token, found.state
-        fields, own = self._said(found)
+        fields, own = self._content(found)
         is_held, is_over = state is State.PROCESSING, state.ended
         stamp = self.disk.changed_at(found.path) if is_held or is_over else 0
-        records = self._records.all(token.id, papers.of("results", token.id))
-        history, stale = self._records.history(token, state, stamp, records, papers)
-        notes = self._records.notes(token.id) if papers.of("attempts", token.id) else []
+        records = self._records.all(token.id, index.of("results", token.id))
+        history, stale = self._records.history(token, state, stamp, records, index)
+        notes = self._records.notes(token.id) if index.of("attempts", token.id) else []
         key = fields.get("key")
         not_before = fields.get("not_before")
         result = self._records.result(token, records) if state is State.DONE else None
-        return Parcel(
+        return TaskCopy(
             id=token.id,
             kind=token.lane.kind,
             state=str(state),
@@ -172,7 +174,7 @@ class Unloading:
             title=fields.get("title"),
             mission=fields.get("mission"),
             key=key,
-            added=None if key is None else self._stands_for(found, key, own),
+            added=None if key is None else self._added_digest(found, key, own),
             after=list(fields.get("after") or ()),
             verify=fields.get("verify"),
             not_before=None if not_before is None else moment(not_before),
@@ -183,7 +185,7 @@ class Unloading:
             held_for=token.lease if is_held else None,
             progress=self._records.progress_of(token) if is_held else None,
             result=None if result is None else plain(result),
-            dropped_as=next(map(dropped_names.read, papers.of("names", token.id)), None),
+            dropped_as=next(map(dropped_names.read, index.of("names", token.id)), None),
             history=ordered(_entries(history, token.id)),
             notes=ordered(_entries(notes, token.id)),
             stale=ordered(_entries(stale, token.id)),
@@ -191,8 +193,8 @@ class Unloading:
             claim_lease=token.lease,
         )
 
-    def _said(self, found: Found) -> tuple[dict[str, Any], bytes]:
-        """What the task says now, and its own file as it was added."""
+    def _content(self, found: Found) -> tuple[dict[str, Any], bytes]:
+        """Return the task's current fields, with its edits, and the bytes of its file as it was added."""
         token = found.token
         try:
             own = self.disk.read(found.path)
@@ -213,8 +215,8 @@ class Unloading:
                 self.broken.append(token.id)
             return {}, b""
 
-    def _stands_for(self, found: Found, key: str, own: bytes) -> str | None:
-        """What the task's key stands for; None if the key is not this task's after all."""
+    def _added_digest(self, found: Found, key: str, own: bytes) -> str | None:
+        """Return the digest of the data that was added under the key; None if the key belongs to another task."""
         from taskyard.stores.directory.tasks.keys import path_of
 
         if not own or not self.disk.same_file(found.path, path_of(self.root, key)):
@@ -222,7 +224,10 @@ class Unloading:
         return task_file.added(own) or digest(plain(task_file.decode(own)["data"]))
 
     def _needs(self, id: str, state: State, has_needs: bool) -> list[str]:
-        """What must be done before the task, and is not; refused where somebody was killed before he could let it go."""
+        """Return the ids of the tasks that must be done before this one and are not.
+
+        Raise `Conflict` if a process was killed before it could unblock the task.
+        """
         if state not in (State.BLOCKED, State.CANCELLED):
             return []
         listed = self._locator.names(f"{self.root}/needs/{id[: ids.SEGMENT]}/{id}") if has_needs else []
@@ -248,68 +253,69 @@ class Unloading:
     # The rest
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """The log, in the order in which it was written."""
+        """Read the log, in the order in which it was written."""
         return self._log_reader.all()
 
-    def files(self, whole: bool) -> Iterator[str]:
-        """What attempts left in their folders, what was set aside, and the archive; with `whole` also how far attempts were."""
+    def files(self, with_progress: bool) -> Iterator[str]:
+        """List the files of attempts, of refused drops, and of the archive."""
         held = {str(handle) for handle in self._held()}
         for segment in sorted(self._locator.names(f"{self.root}/attempts")):
             for id in sorted(self._locator.names(f"{self.root}/attempts/{segment}")):
                 for claim in sorted(self._locator.names(f"{self.root}/attempts/{segment}/{id}")):
-                    # What is told in the task's parcel is no file beside it.
-                    ours = ("notes.jsonl",) if whole and claim not in held else ("notes.jsonl", "progress.json")
-                    yield from self._below(f"attempts/{segment}/{id}/{claim}", ours)
+                    # Notes, and the progress of a held task, are copied with the task.
+                    keep_progress = with_progress and claim not in held
+                    skipped = ("notes.jsonl",) if keep_progress else ("notes.jsonl", "progress.json")
+                    yield from self._below(f"attempts/{segment}/{id}/{claim}", skipped)
         for name in sorted(self._locator.names(f"{self.root}/failed")):
             if not ids.is_segment(name) and not self.disk.is_folder(f"{self.root}/failed/{name}"):
-                yield from self._one(f"failed/{name}")
+                yield from self._if_regular(f"failed/{name}")
         for name in sorted(self._locator.names(f"{self.root}/archive")):
-            yield from self._one(f"archive/{name}")
+            yield from self._if_regular(f"archive/{name}")
 
     def _held(self) -> Iterator[Handle]:
-        """The claims that hold a task."""
+        """Yield the handles of the claims that hold a task."""
         for name in self._locator.names(f"{self.root}/processing"):
             token = Token.parse(name)
             if token is not None:
                 yield Handle(token.id, token.fence, token.nonce or "")
 
-    def _below(self, folder: str, passed: tuple[str, ...] = ()) -> Iterator[str]:
-        """Every file in this folder and in those below it, but for those that are passed over in the folder itself."""
+    def _below(self, folder: str, skipped: tuple[str, ...] = ()) -> Iterator[str]:
+        """List every file in this folder and below it, without those named in `skipped` in the folder itself."""
         for name in sorted(self._locator.names(f"{self.root}/{folder}")):
             path = f"{folder}/{name}"
             if self.disk.is_folder(f"{self.root}/{path}"):
                 yield from self._below(path)
-            elif name not in passed:
-                yield from self._one(path)
+            elif name not in skipped:
+                yield from self._if_regular(path)
 
-    def _one(self, path: str) -> Iterator[str]:
+    def _if_regular(self, path: str) -> Iterator[str]:
         try:
             if self.disk.is_file(f"{self.root}/{path}"):
                 yield path
-            elif path not in self.oddities:
-                self.oddities.append(path)
+            elif path not in self.irregular:
+                self.irregular.append(path)
         except FileNotFoundError:
             return
 
-    def pieces(self, path: str) -> Iterator[bytes]:
-        """The content of such a file, or nothing if it is not there."""
+    def chunks(self, path: str) -> Iterator[bytes]:
+        """Read a file in chunks: at least one if the file exists, none if it does not."""
         if not self.disk.exists(f"{self.root}/{path}"):
             return
         yield b""
         offset = 0
-        while piece := self.disk.read_at(f"{self.root}/{path}", offset, _PIECE):
-            yield piece
-            offset += len(piece)
+        while chunk := self.disk.read_at(f"{self.root}/{path}", offset, _CHUNK):
+            yield chunk
+            offset += len(chunk)
 
     def identity(self) -> object:
-        """Which directory this is, by whatever path it was reached."""
+        """Return a value that is equal for all paths of this directory."""
         return "directory", *self.disk.which(self.root)
 
 
-def _entries(told: list[dict[str, Any]], id: str) -> list[Entry]:
-    """History, notes or stale results as they are told; what names no claim of this task is nobody's."""
+def _entries(reported: list[dict[str, Any]], id: str) -> list[Entry]:
+    """Make entries of a task's history, notes or stale results; skip those that name no claim of this task."""
     entries = []
-    for entry in told:
+    for entry in reported:
         parts = str(entry["claim"]).split(".")
         if len(parts) != 3 or parts[0] != id or not (parts[1].isascii() and parts[1].isdigit()):
             continue
@@ -328,9 +334,9 @@ def _entries(told: list[dict[str, Any]], id: str) -> list[Entry]:
     return entries
 
 
-def _nothing() -> str:
+def _refuse_to_write() -> str:
     raise Unavailable("a yard that is copied from is not written to")
 
 
-def _nothing_at(folder: str) -> None:
+def _refuse_to_write_to(folder: str) -> None:
     raise Unavailable(f"a yard that is copied from is not written to: {folder}")

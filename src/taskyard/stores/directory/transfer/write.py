@@ -1,7 +1,7 @@
-"""Writing a whole yard, as a copy of another: nobody works in it before it is finished, so nothing has to be atomic.
+"""Write a whole yard as a copy of another. No client opens it before it is finished, so no write has to be atomic.
 
-Whoever is killed here leaves a yard that every client refuses. The next run compares what there is, and writes the
-segments anew that are not as they should be.
+A copy that is killed leaves a yard that every client refuses. The next run compares both yards and writes the segments
+anew that differ.
 """
 
 from __future__ import annotations
@@ -26,39 +26,40 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from taskyard.core.transfer import Entry, Facts, Parcel
+    from taskyard.core.transfer import Entry, Facts, TaskCopy
     from taskyard.stores.directory.filesystem.disk import Disk
-    from taskyard.stores.directory.transfer.read import Unloading
+    from taskyard.stores.directory.transfer.read import YardReader
 
-_LOG = "copied"  # the log that copied events are in, beside those of the kernels
+_LOG = "copied"  # the part of a log file's name that other writers fill with their kernel's
 _HOUR = len("2026-01-31T12")
-_PIECE = 1 << 16  # bytes that are searched at a time for the end of a line
+_CHUNK = 1 << 16  # bytes that are searched at a time for the end of a line
 
 
-class Loading:
-    """Writes one yard."""
+class YardWriter:
+    """Writes the tasks, the log and the files of one yard."""
 
-    def __init__(self, reading: Unloading, disk: Disk, made: bool) -> None:
-        self._reading = reading
-        self._made_for_it = made
-        self._root = reading.root
+    def __init__(self, reader: YardReader, disk: Disk, is_new: bool) -> None:
+        self._reader = reader
+        self._is_new = is_new
+        self._root = reader.root
         self._disk = disk
-        self._lease = round(reading.settings.policy.lease * 1000)
+        self._lease = round(reader.settings.policy.lease * 1000)
         self._folders: set[str] = set()
+        """Folders that exist for sure."""
         self._now = 0
 
     def begin(self, origin: str, facts: Facts) -> None:
-        """Mark the yard as an unfinished copy, so that nobody else opens it, and have it paused."""
-        there = self._reading.facts()
-        if there.copy_of is None and not there.is_empty:
+        """Mark the yard as an unfinished copy, which no client opens, and pause it."""
+        before = self._reader.facts()
+        if before.copy_of is None and not before.is_empty:
             raise Conflict(
                 f"somebody has just put something into {self._root}", hint="name an empty yard, or a new one"
             )
         self._lease = round(facts.settings.get("lease", self._lease / 1000) * 1000)
-        own = {**there.settings, "copy_of": origin}
-        if self._made_for_it and "durability" in facts.settings:
-            own["durability"] = facts.settings["durability"]
-        layout.change(self._root, self._disk, [layout.UNFINISHED], own)
+        settings = {**before.settings, "copy_of": origin}
+        if self._is_new and "durability" in facts.settings:
+            settings["durability"] = facts.settings["durability"]
+        layout.change(self._root, self._disk, [layout.UNFINISHED], settings)
         self._pause(facts)
 
     def _pause(self, facts: Facts) -> None:
@@ -69,88 +70,88 @@ class Loading:
 
     # Tasks
 
-    def replace(self, segment: str, parcels: Iterator[Parcel], known: bool) -> int:
-        """Make these the tasks of the segment."""
+    def replace(self, segment: str, tasks: Iterator[TaskCopy], known: bool) -> int:
+        """Write `tasks` as the only tasks of the segment and return their number."""
         if known:
             self._clear(segment)
         self._now = self._clock()
         number = 0
-        for parcel in parcels:
-            self._write(parcel)
+        for task in tasks:
+            self._write(task)
             number += 1
         return number
 
     def _clear(self, segment: str) -> None:
-        """Take away what an earlier run has written of this segment."""
+        """Remove what an earlier run has written of this segment."""
         self._folders.clear()
         folders = [f"{state}/{segment}" for state in ("blocked", "done", "failed", "cancelled")]
-        folders += [f"{place}/{segment}" for place in ("results", "attempts", "edits", "needs", "names")]
-        for place in ("todo", "waiting"):
-            folders += [f"{place}/{name}/{segment}" for name in self._disk.listdir(f"{self._root}/{place}")]
+        folders += [f"{folder}/{segment}" for folder in ("results", "attempts", "edits", "needs", "names")]
+        for folder in ("todo", "waiting"):
+            folders += [f"{folder}/{name}/{segment}" for name in self._disk.listdir(f"{self._root}/{folder}")]
         folders += [
             f"processing/{name}" for name in self._disk.listdir(f"{self._root}/processing") if name.startswith(segment)
         ]
         for folder in folders:
             self._disk.remove_tree(f"{self._root}/{folder}")
 
-    def _write(self, parcel: Parcel) -> None:
-        draft = _draft(parcel)
-        folder, name = self._target(parcel, draft)
-        added = parcel.added if parcel.added is not None and parcel.added != digest(parcel.data) else None
-        self._create(folder, name, task_file.encode(parcel.id, draft, None, added))
-        if parcel.added is not None and parcel.key is not None:
-            self._take(parcel.key, f"{self._root}/{folder}/{name}")
-        segment = parcel.id[: ids.SEGMENT]
-        if parcel.dropped_as is not None:
-            self._create(f"names/{segment}", f"{parcel.id}.{parcel.dropped_as}", b"")
-        for entry in parcel.history:
-            result = value(parcel.result) if entry.outcome == "done" else None
-            self._record(parcel.id, str(entry.outcome), entry, result)
-        kept: set[str] = set()
-        for entry in parcel.stale:
-            self._record(parcel.id, _stale(entry, kept), entry, value(entry.result))
-        for entry in parcel.notes:
-            line = {"claim": _claim(parcel.id, entry), "fence": entry.fence, "worker": entry.worker}
+    def _write(self, task: TaskCopy) -> None:
+        draft = _draft(task)
+        folder, name = self._target(task, draft)
+        added = task.added if task.added is not None and task.added != digest(task.data) else None
+        self._create(folder, name, task_file.encode(task.id, draft, None, added))
+        if task.added is not None and task.key is not None:
+            self._link_key(task.key, f"{self._root}/{folder}/{name}")
+        segment = task.id[: ids.SEGMENT]
+        if task.dropped_as is not None:
+            self._create(f"names/{segment}", f"{task.id}.{task.dropped_as}", b"")
+        for entry in task.history:
+            result = value(task.result) if entry.outcome == "done" else None
+            self._record(task.id, str(entry.outcome), entry, result)
+        used: set[str] = set()
+        for entry in task.stale:
+            self._record(task.id, _stale_name(entry, used), entry, value(entry.result))
+        for entry in task.notes:
+            line = {"claim": _claim(task.id, entry), "fence": entry.fence, "worker": entry.worker}
             line |= {"text": entry.text, "at": rfc3339(entry.at)}
             text = json.dumps(line, ensure_ascii=False).encode() + b"\n"
-            attempt = self._made(f"attempts/{segment}/{parcel.id}/{_claim(parcel.id, entry)}")
+            attempt = self._made(f"attempts/{segment}/{task.id}/{_claim(task.id, entry)}")
             self._disk.append(f"{self._root}/{attempt}/notes.jsonl", text)
-        if parcel.progress is not None:
-            attempt = f"attempts/{segment}/{parcel.id}/{parcel.id}.{parcel.fence}.{parcel.nonce}"
-            self._create(attempt, "progress.json", json.dumps({"progress": parcel.progress}).encode())
-        for other in parcel.needs:
-            # The follower first: a need that is there, and so not written again, must never be without it.
+        if task.progress is not None:
+            attempt = f"attempts/{segment}/{task.id}/{task.id}.{task.fence}.{task.nonce}"
+            self._create(attempt, "progress.json", json.dumps({"progress": task.progress}).encode())
+        for other in task.needs:
+            # The follower first: a need that exists is not written again, so it must never exist without its follower.
             followers = self._made(f"followers/{other[: ids.SEGMENT]}/{other}")
-            self._disk.append(f"{self._root}/{followers}/{parcel.id}", b"")
-            self._create(f"needs/{segment}/{parcel.id}", other, b"")
+            self._disk.append(f"{self._root}/{followers}/{task.id}", b"")
+            self._create(f"needs/{segment}/{task.id}", other, b"")
 
-    def _target(self, parcel: Parcel, draft: Draft) -> tuple[str, str]:
-        """Folder and name of the task, by the rules of every other move."""
-        segment = parcel.id[: ids.SEGMENT]
-        lane = Lane.of(parcel.priority, parcel.kind, parcel.assignee)
-        stem = f"{parcel.id}.{parcel.fence}.e{parcel.errors}.c{parcel.crashes}{Counters.limits(draft)}"
-        if parcel.state == State.TODO:
+    def _target(self, task: TaskCopy, draft: Draft) -> tuple[str, str]:
+        """Return the folder and the file name of the task, as the store itself would choose them."""
+        segment = task.id[: ids.SEGMENT]
+        lane = Lane.of(task.priority, task.kind, task.assignee)
+        stem = f"{task.id}.{task.fence}.e{task.errors}.c{task.crashes}{Counters.limits(draft)}"
+        if task.state == State.TODO:
             return f"todo/{lane.text}/{segment}", f"{stem}.json"
         stem = f"{stem}.{lane.text}"
-        if parcel.due is not None:
-            stem = f"{stem}.d{parcel.due}"
-        if parcel.nonce is not None:
-            lease = parcel.held_for or parcel.claim_lease or parcel.lease or self._lease
-            holder = names.ASSIGNED if parcel.worker == parcel.assignee else encoded(parcel.worker or "")
-            stem = f"{stem}.l{lease}.{holder}-{parcel.nonce}"
-        if parcel.state == State.DONE:
-            stem = f"{stem}.{names.RESULT}"  # its record tells when it was done: a file's own time cannot be copied
-        if parcel.state == State.WAITING:
-            return f"waiting/{names.bucket(parcel.due or 0, self._now)}/{segment}", f"{stem}.json"
-        if parcel.state == State.PROCESSING:
+        if task.due is not None:
+            stem = f"{stem}.d{task.due}"
+        if task.nonce is not None:
+            lease = task.held_for or task.claim_lease or task.lease or self._lease
+            holder = names.ASSIGNED if task.worker == task.assignee else encoded(task.worker or "")
+            stem = f"{stem}.l{lease}.{holder}-{task.nonce}"
+        if task.state == State.DONE:
+            stem = f"{stem}.{names.RESULT}"  # its record has the time of the done: a file's own time cannot be copied
+        if task.state == State.WAITING:
+            return f"waiting/{names.bucket(task.due or 0, self._now)}/{segment}", f"{stem}.json"
+        if task.state == State.PROCESSING:
             return "processing", f"{stem}.json"
-        return f"{parcel.state}/{segment}", f"{stem}.json"
+        return f"{task.state}/{segment}", f"{stem}.json"
 
-    def _take(self, key: str, path: str) -> None:
-        second = path_of(self._root, key)
-        self._made(second[len(self._root) + 1 :].rpartition("/")[0])
-        self._disk.remove(second)
-        self._disk.link(path, second)
+    def _link_key(self, key: str, path: str) -> None:
+        key_path = path_of(self._root, key)
+        self._made(key_path[len(self._root) + 1 :].rpartition("/")[0])
+        self._disk.remove(key_path)
+        self._disk.link(path, key_path)
 
     def _record(self, id: str, kind: str, entry: Entry, result: Any) -> None:
         claim = _claim(id, entry)
@@ -170,8 +171,8 @@ class Loading:
 
     # The rest
 
-    def tell(self, events: list[dict[str, Any]]) -> None:
-        """Add these to the log: hours only rise, so that what is read in their order is read in this one."""
+    def append_events(self, events: list[dict[str, Any]]) -> None:
+        """Append `events` to the log. Hours never fall from one event to the next, so readers get them in this order."""
         hour = max((name[:_HOUR] for name in self._pages()), default="")
         lines: list[str] = []
         for event in events:
@@ -189,10 +190,10 @@ class Loading:
             self._disk.append(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
 
     def _trim(self, path: str) -> None:
-        """Take half a line away that a run which was killed may have left."""
+        """Remove the half line that a killed run may have left at the end of the file."""
         end = size = self._disk.size(path) if self._disk.exists(path) else 0
         while end:
-            start = max(0, end - _PIECE)
+            start = max(0, end - _CHUNK)
             whole = self._disk.read_at(path, start, end - start).rfind(b"\n") + 1
             end = start + whole if whole else start
             if whole:
@@ -200,49 +201,49 @@ class Loading:
         if end < size:
             self._disk.cut(path, end)
 
-    def forget(self) -> None:
-        """Make the log empty."""
+    def clear_events(self) -> None:
+        """Remove all events from the log."""
         for name in self._pages():
             self._disk.remove(f"{self._root}/events/{name}")
 
     def _pages(self) -> list[str]:
         return [name for name in self._disk.listdir(f"{self._root}/events") if name.endswith(".jsonl")]
 
-    def put(self, path: str, pieces: Iterator[bytes]) -> None:
-        """Keep a file under this path, in the place of what was there."""
+    def write_file(self, path: str, chunks: Iterator[bytes]) -> None:
+        """Write a file, and replace the one that exists under this path."""
         folder = path.rpartition("/")[0]
         self._made(folder)
         self._disk.remove(f"{self._root}/{path}")
         self._disk.append(f"{self._root}/{path}", b"")
-        for piece in pieces:
-            self._disk.append(f"{self._root}/{path}", piece)
+        for chunk in chunks:
+            self._disk.append(f"{self._root}/{path}", chunk)
 
     def finish(self, facts: Facts) -> None:
-        """Give the yard its settings, make all of it survive a power cut, and only then let others see it."""
-        there = self._reading.facts()
-        self._number(facts.highest)
+        """Sync everything, and only then write the settings of the source, so that clients can open the yard."""
+        before = self._reader.facts()
+        self._mark_segments(facts.highest)
         self._pause(facts)
         for name in self._disk.listdir(f"{self._root}/processing"):
-            self._disk.touch(f"{self._root}/processing/{name}")  # whoever holds it has its whole lease from now on
-        own = {name: given for name, given in facts.settings.items() if name != "shared"}
-        place: dict[str, Any] = {
-            name: there.settings[name] for name in ("durability", "shared") if name in there.settings
+            self._disk.touch(f"{self._root}/processing/{name}")  # the lease of each claim starts anew
+        copied = {name: given for name, given in facts.settings.items() if name != "shared"}
+        local: dict[str, Any] = {
+            name: before.settings[name] for name in ("durability", "shared") if name in before.settings
         }
         self._disk.sync_all(self._root)
-        layout.change(self._root, self._disk, [], {**own, **place})
+        layout.change(self._root, self._disk, [], {**copied, **local})
 
-    def _number(self, highest: int) -> None:
-        """Mark every segment, as full: its tasks may be of several lanes. New ones come after all that were ever used."""
+    def _mark_segments(self, highest: int) -> None:
+        """Mark every segment as full, because its tasks may be of several lanes. New segments get numbers above `highest`."""
         opened = self._clock()
-        segments = self._reading.segments()
+        segments = self._reader.segments()
         last = ids.base32(highest, ids.SEGMENT) if highest >= 0 else ""
         if last > max(segments, default=""):
             self._mark(last, opened, "5-default")
         for segment in reversed(segments):
-            names_there = self._reading.names(segment)
-            # No segment may seem to be opened after a later one: lists go by that.
-            opened = min(opened, *(ids.created(token.id) for token in names_there))
-            self._mark(segment, opened, names_there[0].lane.text)
+            tokens = self._reader.tokens(segment)
+            # Lists rely on it that no segment was opened after a later one.
+            opened = min(opened, *(ids.created(token.id) for token in tokens))
+            self._mark(segment, opened, tokens[0].lane.text)
 
     def _mark(self, segment: str, opened: int, lane: str) -> None:
         path = f"{self._root}/segments/{segment}"
@@ -261,7 +262,7 @@ class Loading:
             self._disk.create(path, content, sync=False)
 
     def _made(self, folder: str) -> str:
-        """The folder, after it was made with all above it."""
+        """Make the folder and those above it, and return it."""
         if folder and folder not in self._folders:
             self._made(folder.rpartition("/")[0])
             try:
@@ -272,15 +273,15 @@ class Loading:
         return folder
 
 
-def _draft(parcel: Parcel) -> Draft:
-    """What the task asks for, as it was checked when it was added."""
+def _draft(task: TaskCopy) -> Draft:
+    """Make the draft of a task without checks: its values were checked when it was added."""
     draft = Draft.__new__(Draft)
-    draft.kind, draft.priority, draft.payload = parcel.kind, parcel.priority, parcel.data
-    draft.title, draft.assignee, draft.mission = parcel.title, parcel.assignee, parcel.mission
-    draft.key, draft.verify, draft.max_attempts = parcel.key, parcel.verify, parcel.max_attempts
-    draft.lease = None if parcel.lease is None else parcel.lease / 1000
-    draft.after, draft.uses = tuple(parcel.after), tuple(parcel.uses)
-    draft.not_before = parcel.not_before
+    draft.kind, draft.priority, draft.payload = task.kind, task.priority, task.data
+    draft.title, draft.assignee, draft.mission = task.title, task.assignee, task.mission
+    draft.key, draft.verify, draft.max_attempts = task.key, task.verify, task.max_attempts
+    draft.lease = None if task.lease is None else task.lease / 1000
+    draft.after, draft.uses = tuple(task.after), tuple(task.uses)
+    draft.not_before = task.not_before
     return draft
 
 
@@ -288,14 +289,14 @@ def _claim(id: str, entry: Entry) -> str:
     return f"{id}.{entry.fence}.{entry.nonce}"
 
 
-def _stale(entry: Entry, kept: set[str]) -> str:
-    """The name of a late result: what the store itself would give it, and another where two are just the same."""
+def _stale_name(entry: Entry, used: set[str]) -> str:
+    """Return the name that the store would give a late result; another one if it is in `used`, and add it there."""
     from hashlib import sha256
 
-    told: list[Any] = [entry.outcome, value(entry.result), entry.text]
+    content: list[Any] = [entry.outcome, value(entry.result), entry.text]
     while True:
-        name = f"stale-{sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]}"
-        if f"{entry.fence}.{entry.nonce}.{name}" not in kept:
-            kept.add(f"{entry.fence}.{entry.nonce}.{name}")
+        name = f"stale-{sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]}"
+        if f"{entry.fence}.{entry.nonce}.{name}" not in used:
+            used.add(f"{entry.fence}.{entry.nonce}.{name}")
             return name
-        told.append(entry.at)
+        content.append(entry.at)

@@ -24,7 +24,7 @@ SELECT DISTINCT left(id, 4) COLLATE "C" FROM (
     SELECT id FROM taskyard.ended WHERE project = %(project)s
 ) AS every ORDER BY 1
 
--- name: parcels
+-- name: task_copies
 SELECT found.*,
        (SELECT digest FROM taskyard.key WHERE key.project = %(project)s AND key.key = found.own_key AND key.id = found.id),
        ARRAY(SELECT other FROM taskyard.need WHERE need.project = %(project)s AND need.id = found.id ORDER BY other),
@@ -99,16 +99,16 @@ DELETE FROM taskyard.need WHERE project = %(project)s AND id >= %(segment)s COLL
 -- name: clear_keys
 DELETE FROM taskyard.key WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C"
 
--- name: make_parcels
-CREATE TEMPORARY TABLE parcel (
+-- name: make_task_copies
+CREATE TEMPORARY TABLE task_copy (
     id text COLLATE "C", kind text, state text, priority smallint, assignee text, fence int, errors int, crashes int,
     max_attempts smallint, own_lease float8, uses text, due bigint, worker text, nonce text, lease float8, progress float8,
     ended_at bigint, title text, mission text, key text, after text, verify text, not_before bigint, data text, result text,
     error text, digest text, needs text, records text
 ) ON COMMIT DROP
 
--- name: copy_parcels
-COPY pg_temp.parcel FROM STDIN
+-- name: copy_task_copies
+COPY pg_temp.task_copy FROM STDIN
 
 -- name: put_tasks
 INSERT INTO taskyard.task (
@@ -116,15 +116,15 @@ INSERT INTO taskyard.task (
     worker, nonce, lease, lease_ends, progress)
 SELECT %(project)s, substr(id, 5), id, state::taskyard.state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease,
        CASE WHEN uses IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(uses::json)) END,
-       EXISTS (SELECT FROM taskyard.need WHERE need.project = %(project)s AND need.other = parcel.id), due, worker, nonce,
+       EXISTS (SELECT FROM taskyard.need WHERE need.project = %(project)s AND need.other = task_copy.id), due, worker, nonce,
        lease, taskyard.now() + (lease * 1000)::bigint, progress
-FROM pg_temp.parcel WHERE ended_at IS NULL
+FROM pg_temp.task_copy WHERE ended_at IS NULL
 
 -- name: put_bodies
 INSERT INTO taskyard.body (project, id, title, mission, key, after, verify, not_before, data, error)
 SELECT %(project)s, id, title, mission, key,
        CASE WHEN after IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(after::json)) END, verify, not_before, data, error
-FROM pg_temp.parcel WHERE ended_at IS NULL
+FROM pg_temp.task_copy WHERE ended_at IS NULL
 
 -- name: put_ended
 INSERT INTO taskyard.ended (
@@ -132,55 +132,55 @@ INSERT INTO taskyard.ended (
     nonce, ended_at, title, mission, key, after, verify, not_before, data, error, result)
 SELECT %(project)s, substr(id, 5), id, state::taskyard.state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease,
        CASE WHEN uses IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(uses::json)) END,
-       EXISTS (SELECT FROM taskyard.need WHERE need.project = %(project)s AND need.other = parcel.id), worker, nonce, ended_at,
+       EXISTS (SELECT FROM taskyard.need WHERE need.project = %(project)s AND need.other = task_copy.id), worker, nonce, ended_at,
        title, mission, key, CASE WHEN after IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(after::json)) END,
        verify, not_before, data, error, result
-FROM pg_temp.parcel WHERE ended_at IS NOT NULL
+FROM pg_temp.task_copy WHERE ended_at IS NOT NULL
 
 -- name: put_records
 INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, at, outcome, content, result)
 SELECT %(project)s, substr(id, 5), entry ->> 0, (entry ->> 1)::int, entry ->> 2, entry ->> 3, (entry ->> 4)::bigint, entry ->> 5,
        entry ->> 6, entry ->> 7
-FROM pg_temp.parcel, json_array_elements(records::json) WITH ORDINALITY AS entries (entry, place)
+FROM pg_temp.task_copy, json_array_elements(records::json) WITH ORDINALITY AS entries (entry, place)
 WHERE records IS NOT NULL ORDER BY id, place
 
 -- name: put_needs
 INSERT INTO taskyard.need (project, id, other)
-SELECT %(project)s, id, json_array_elements_text(needs::json) FROM pg_temp.parcel WHERE needs IS NOT NULL
+SELECT %(project)s, id, json_array_elements_text(needs::json) FROM pg_temp.task_copy WHERE needs IS NOT NULL
 
 -- name: put_followed
 UPDATE taskyard.task SET followed = true
 WHERE project = %(project)s AND NOT followed AND (age, id) IN (
     SELECT substr(other, 5) COLLATE "C", other COLLATE "C"
-    FROM pg_temp.parcel, json_array_elements_text(needs::json) AS other WHERE needs IS NOT NULL)
+    FROM pg_temp.task_copy, json_array_elements_text(needs::json) AS other WHERE needs IS NOT NULL)
 
 -- name: put_followed_ended
 UPDATE taskyard.ended SET followed = true
 WHERE project = %(project)s AND NOT followed AND (age, id) IN (
     SELECT substr(other, 5) COLLATE "C", other COLLATE "C"
-    FROM pg_temp.parcel, json_array_elements_text(needs::json) AS other WHERE needs IS NOT NULL)
+    FROM pg_temp.task_copy, json_array_elements_text(needs::json) AS other WHERE needs IS NOT NULL)
 
 -- name: put_keys
 INSERT INTO taskyard.key (project, key, id, kind, digest)
-SELECT %(project)s, key, id, kind, digest FROM pg_temp.parcel WHERE digest IS NOT NULL
+SELECT %(project)s, key, id, kind, digest FROM pg_temp.task_copy WHERE digest IS NOT NULL
 
 -- name: put_used
 INSERT INTO taskyard.used (project, resource, age)
-SELECT %(project)s, json_array_elements_text(uses::json), substr(id, 5) FROM pg_temp.parcel
+SELECT %(project)s, json_array_elements_text(uses::json), substr(id, 5) FROM pg_temp.task_copy
 WHERE state = 'processing' AND uses IS NOT NULL
 ON CONFLICT DO NOTHING
 
--- name: make_telling
-CREATE TEMPORARY TABLE telling (
+-- name: make_event_copies
+CREATE TEMPORARY TABLE event_copy (
     place int, at bigint, event text, task text, kind text, fence int, worker text, by text, more text
 ) ON COMMIT DROP
 
--- name: copy_telling
-COPY pg_temp.telling FROM STDIN
+-- name: copy_event_copies
+COPY pg_temp.event_copy FROM STDIN
 
--- name: tell
+-- name: append_events
 INSERT INTO taskyard.event (project, at, event, task, kind, fence, worker, by, more)
-SELECT %(project)s, at, event, task, kind, fence, worker, by, more FROM pg_temp.telling ORDER BY place
+SELECT %(project)s, at, event, task, kind, fence, worker, by, more FROM pg_temp.event_copy ORDER BY place
 
--- name: forget
+-- name: clear_events
 DELETE FROM taskyard.event WHERE project = %(project)s
