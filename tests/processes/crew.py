@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import taskyard
 from taskyard.proof import HistoryWriter, RecordedYard
-from taskyard.proof.recorded_yard import drafted
-from taskyard.proof.recorder import word
+from taskyard.proof.recorded_yard import recorded_draft
+from taskyard.proof.recorder import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
 
-def witness(yard: str, worker: str | None = None) -> RecordedYard:
+def recorded_yard(yard: str, worker: str | None = None) -> RecordedYard:
     """The yard, opened; all that is asked for and told is written down."""
     opened = taskyard.open(yard, worker=worker)
     return RecordedYard(opened, HistoryWriter(history(yard), opened.worker))
@@ -48,7 +48,7 @@ def line_up() -> None:
 
 def drain(yard: str, worker: str = "", lease: str = "60") -> None:
     """Claim and end tasks until nothing is ready; says every handle, and who held it."""
-    with witness(yard, worker or None) as opened:
+    with recorded_yard(yard, worker or None) as opened:
         line_up()
         while (claim := opened.claim(lease=float(lease))) is not None:
             claim.done({"by": claim.handle})
@@ -58,19 +58,19 @@ def drain(yard: str, worker: str = "", lease: str = "60") -> None:
 def drain_by_command(yard: str, worker: str = "") -> None:
     """The same with a process for each claim and each done."""
     who = ["--worker", worker] if worker else []
-    scribe = HistoryWriter(history(yard), worker)
+    writer = HistoryWriter(history(yard), worker)
     line_up()
     while True:
-        asked = scribe.ask("claim")
+        asked = writer.request("claim")
         claimed = _command(yard, "claim", *who, codes=(0, 3))
         if not claimed["ok"]:
-            return scribe.told(asked, claims=[])
+            return writer.answered(asked, claims=[])
         claim = claimed["data"]["claim"]
-        scribe.told(asked, claims=[claim], worker=claimed["data"]["task"]["worker"])
+        writer.answered(asked, claims=[claim], worker=claimed["data"]["task"]["worker"])
         result = {"by": claim}
-        asked = scribe.ask("done", claim=claim, result=word(result))
+        asked = writer.request("done", claim=claim, result=fingerprint(result))
         _command(yard, "done", claim, "--result", json.dumps(result), *who)
-        scribe.told(asked)
+        writer.answered(asked)
         say({"claim": claim, "worker": claimed["data"]["task"]["worker"]})
 
 
@@ -84,7 +84,7 @@ def _command(yard: str, *argv: str, codes: tuple[int, ...] = (0,)) -> Any:
 
 def add(yard: str, number: str, kind: str = "build", delay: str = "0", pause: str = "0") -> None:
     """Add so many tasks one by one; says every id once it is acknowledged."""
-    with witness(yard) as opened:
+    with recorded_yard(yard) as opened:
         line_up()
         for _ in range(int(number)):
             say(opened.add(kind, delay=float(delay)).id)
@@ -93,7 +93,7 @@ def add(yard: str, number: str, kind: str = "build", delay: str = "0", pause: st
 
 def add_for_ever(yard: str) -> None:
     """Add tasks in every way there is until killed; says the ids."""
-    with witness(yard) as opened:
+    with recorded_yard(yard) as opened:
         line_up()
         for turn in itertools.count():
             say([opened.add("single", {"turn": turn}).id])
@@ -103,7 +103,7 @@ def add_for_ever(yard: str) -> None:
 
 def work_for_ever(yard: str, lease: str) -> None:
     """Claim and end tasks until killed; says `[claim, id, fence]` when it has one and `[done, id, fence]` when it has ended it."""
-    with witness(yard) as opened:
+    with recorded_yard(yard) as opened:
         line_up()
         while (claim := opened.claim(lease=float(lease))) is not None:
             say(["claim", claim.task.id, claim.fence])
@@ -115,7 +115,7 @@ def work_for_ever(yard: str, lease: str) -> None:
 
 def claim_late(yard: str, lease: str, worker: str = "") -> None:
     """Claim a task, say so, and end it only when told to."""
-    with witness(yard, worker or None) as opened:
+    with recorded_yard(yard, worker or None) as opened:
         claim = opened.claim(lease=float(lease))
         assert claim is not None
         say(claim.handle)
@@ -130,7 +130,7 @@ def claim_late(yard: str, lease: str, worker: str = "") -> None:
 
 def work_with_heartbeat(yard: str, lease: str) -> None:
     """Hold a task in a block until told to end it."""
-    with witness(yard) as opened:
+    with recorded_yard(yard) as opened:
         claim = opened.claim(lease=float(lease))
         assert claim is not None
         with claim:
@@ -146,7 +146,7 @@ def sweep_for_ever(yard: str) -> None:
     told = threading.Thread(target=sys.stdin.readline, daemon=True)
     told.start()
     swept = 0
-    with witness(yard) as opened:
+    with recorded_yard(yard) as opened:
         while told.is_alive():
             swept += bool(opened.sweep())
     say(swept)
@@ -155,23 +155,23 @@ def sweep_for_ever(yard: str) -> None:
 def drop(yard: str, name: str, good: str, bad: str, how: str) -> None:
     """Put so many good and bad files into the drop box, as people and programs do; says what each good one is called."""
     line_up()
-    scribe = HistoryWriter(history(yard), name)
-    wrong = _bad_files(yard, name, scribe)
+    writer = HistoryWriter(history(yard), name)
+    wrong = _bad_files(yard, name, writer)
     for number in range(int(good)):
         content: dict[str, Any] = {"operation": "sharpen", "n": f"{name}-{number}", "parameters": {"filler": "x" * 200}}
         if number % 5 == 0:
             content["taskId"] = f"{name}-{number}"
-        _drop(scribe, f"{yard}/todo/{name}-{number}.json", content, how)
+        _drop(writer, f"{yard}/todo/{name}-{number}.json", content, how)
         if number % (int(good) // int(bad)) == 0 and number // (int(good) // int(bad)) < int(bad):
             next(wrong)
         say(content["n"])
 
 
-def _drop(scribe: HistoryWriter, path: str, content: dict[str, Any], how: str) -> None:
+def _drop(writer: HistoryWriter, path: str, content: dict[str, Any], how: str) -> None:
     options = {"key": content["taskId"]} if "taskId" in content else {}
-    asked = scribe.ask("drop", drafts=[drafted({"kind": content["operation"], "data": content, **options})])
+    asked = writer.request("drop", drafts=[recorded_draft({"kind": content["operation"], "data": content, **options})])
     _put(path, json.dumps(content, indent=2), how)
-    scribe.told(asked)
+    writer.answered(asked)
 
 
 def _put(path: str, text: str, how: str) -> None:
@@ -193,7 +193,7 @@ def _put(path: str, text: str, how: str) -> None:
         os.rename(hidden, path)
 
 
-def _bad_files(yard: str, name: str, scribe: HistoryWriter) -> Iterator[None]:
+def _bad_files(yard: str, name: str, writer: HistoryWriter) -> Iterator[None]:
     """One after the other a file that can never be a task, each of another sort."""
     sorts: dict[str, Any] = {
         "no-json": "this is not JSON",
@@ -212,7 +212,7 @@ def _bad_files(yard: str, name: str, scribe: HistoryWriter) -> Iterator[None]:
             # The same n as a file that was dropped before: whichever of the two is taken in first, it is done once.
             first = number * 25 // 5 * 5
             content = {"taskId": f"{name}-{first}", "operation": "sharpen", "n": f"{name}-{first}", "twice": True}
-            _drop(scribe, path, content, "rename")
+            _drop(writer, path, content, "rename")
         elif sort == "large":
             with open(f"{path}.part", "wb") as file:
                 file.truncate(5 << 20)
@@ -233,7 +233,7 @@ def work_until_told(yard: str) -> None:
     import threading
 
     told = threading.Thread(target=sys.stdin.readline, daemon=True)
-    with witness(yard) as opened:
+    with recorded_yard(yard) as opened:
         line_up()
         told.start()
         while told.is_alive():
@@ -249,7 +249,7 @@ def add_keys(yard: str, number: str, seed: str) -> None:
 
     keys = [f"key-{number}" for number in range(int(number))]
     random.Random(int(seed)).shuffle(keys)
-    with witness(yard) as opened:
+    with recorded_yard(yard) as opened:
         say("ready")
         for key in keys:
             say([key, opened.add("build", {"key": key}, key=key).id])
@@ -260,7 +260,7 @@ def live(yard: str, worker: str, seed: str) -> None:
     import random
 
     chance = random.Random(int(seed))
-    with witness(yard, worker) as opened:
+    with recorded_yard(yard, worker) as opened:
         say("ready")
         if int(seed) % 2:
             for claim in opened.resume():
@@ -300,7 +300,7 @@ def _live_once(opened: RecordedYard, chance: Random) -> None:
 
 def work_through(yard: str, lease: str, pause: str) -> None:
     """Claim and end tasks until all have ended or it is killed."""
-    with witness(yard) as opened:
+    with recorded_yard(yard) as opened:
         line_up()
         while True:
             claim = opened.claim(lease=float(lease), wait=0.5)

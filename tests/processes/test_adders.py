@@ -12,7 +12,7 @@ import taskyard
 from taskyard.stores.directory.tasks.segments import SIZE
 from tests.conftest import wait_until
 from tests.processes import tools
-from tests.processes.crew import witness
+from tests.processes.crew import recorded_yard
 
 if TYPE_CHECKING:
     import subprocess
@@ -33,7 +33,7 @@ def test_six_adders_and_two_claimers_lose_nothing(place: str, crew: Crew) -> Non
         tools.tell(member)
     ids = tools.told(adders)
     tools.told(claimers)
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         while (claim := yard.claim()) is not None:  # what came after the claimers had seen an empty yard
             claim.done()
     assert len(set(ids)) == len(ids) == ADDERS * EACH
@@ -97,7 +97,7 @@ def test_a_retry_after_an_error_is_not_lost_between_sweeps(place: str, crew: Cre
     """The same folders, and a claim that its holder gives up: it must neither be lost nor be refused."""
     tools.settle(place, backoff=0.001, backoff_cap=0.002)
     sweepers = [crew(place, "sweep_for_ever") for _ in range(2)]
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         ids = yard.add_many([{"kind": "build", "max_attempts": 999}] * 20)
         for _ in range(400):
             claim = yard.claim(wait=30)

@@ -12,7 +12,7 @@ import taskyard
 from taskyard.core import times
 from tests.conftest import taken, wait_until
 from tests.processes import tools
-from tests.processes.crew import witness
+from tests.processes.crew import recorded_yard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ def test_a_crew_of_wrong_clocks_does_every_task_once(
     place: str, crew: Callable[..., subprocess.Popen[str]], files: dict[str, str]
 ) -> None:
     ahead, behind = (tools.faketime(offset) | files for offset in ("+3600s", "-3600s"))
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         ids = yard.add_many([{"kind": "build"}] * 500)
     sweepers = [crew(place, "sweep_for_ever", env=env) for env in (ahead, behind)]
     won = tools.race([crew(place, "drain", "", "5", env=env) for env in (ahead, behind, {})])

@@ -10,7 +10,7 @@ import taskyard
 from taskyard.proof import History
 from tests.directory.stories import check_nothing_is_stuck
 from tests.processes import tools
-from tests.processes.crew import history, witness
+from tests.processes.crew import history, recorded_yard
 
 if TYPE_CHECKING:
     import subprocess
@@ -66,7 +66,7 @@ def work(crew: Crew, place: str, kills: int, chance: random.Random, pause: str =
 def test_a_graph_is_worked_off_in_its_order_by_processes_that_are_killed(place: str, crew: Crew) -> None:
     tools.settle(place, max_crashes=1000, backoff=0.01, sweep_every=0.2)
     chance = random.Random(5)
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         graph = add_graph(yard, 300, chance)
     work(crew, place, 8, chance, "0.01")
     assert tools.judge(place, drained=True).figures["done"] == len(graph)
@@ -77,7 +77,7 @@ def test_a_graph_is_worked_off_in_its_order_by_processes_that_are_killed(place: 
 def test_what_tasks_use_is_never_used_by_two_processes_at_once(place: str, crew: Crew) -> None:
     tools.settle(place, max_crashes=1000, backoff=0.01, sweep_every=0.2)
     chance = random.Random(6)
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         tasks = [
             {"kind": chance.choice("ab"), "uses": chance.sample(["x", "y", "z"], chance.randint(0, 2))}
             for _ in range(240)
@@ -89,18 +89,18 @@ def test_what_tasks_use_is_never_used_by_two_processes_at_once(place: str, crew:
 
 def test_a_killed_holder_gives_what_it_used_back_with_its_lease(place: str, crew: Crew) -> None:
     tools.settle(place, max_crashes=1000, backoff=0.01, sweep_every=0.2)
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         ids = yard.add_many([{"kind": "a", "uses": "x"}] * 30)
     work(crew, place, 4, random.Random(7), "0.05")
     assert tools.judge(place, drained=True).figures["done"] == len(ids)
     reaped = [event["task"] for event in tools.events(place, "reaped")]
     assert reaped, "nobody was killed with a task in its hands"
     running: str | None = None
-    said = [op for op in History.load(history(place)) if op.verb == "done" or (op.verb == "claim" and op.told)]
+    said = [op for op in History.load(history(place)) if op.verb == "done" or (op.verb == "claim" and op.answer)]
     for op in sorted(said, key=lambda op: (op.end if op.verb == "claim" else op.begin) or 0):
         # Whoever was killed has said no end; the next one began only when its lease was over.
-        for handle in op.told["claims"] if op.verb == "claim" and op.told else ():
+        for handle in op.answer["claims"] if op.verb == "claim" and op.answer else ():
             assert running is None or running.split(".")[0] in reaped, f"{running} and {handle}"
             running = handle
-        if op.verb == "done" and op.given["claim"] == running:
+        if op.verb == "done" and op.arguments["claim"] == running:
             running = None

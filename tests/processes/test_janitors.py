@@ -12,7 +12,7 @@ import pytest
 import taskyard
 from tests.conftest import wait_until
 from tests.processes import tools
-from tests.processes.crew import witness
+from tests.processes.crew import recorded_yard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def did(janitor: subprocess.Popen[str]) -> dict[str, int]:
 def test_a_heartbeat_beside_a_block_keeps_the_claim_over_many_leases(
     place: str, crew: Crew, janitor: subprocess.Popen[str]
 ) -> None:
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         id = yard.add("build").id
         worker = crew(place, "work_with_heartbeat", "1")
         handle = tools.said(worker)
@@ -65,7 +65,7 @@ def test_a_heartbeat_beside_a_block_keeps_the_claim_over_many_leases(
 
 
 def test_a_janitor_gives_back_what_a_killed_worker_held(place: str, crew: Crew, janitor: subprocess.Popen[str]) -> None:
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         id = yard.add("build").id
         worker = crew(place, "work_with_heartbeat", "0.5")
         handle = tools.said(worker)
@@ -95,7 +95,7 @@ def test_a_janitor_ends_well_when_it_is_told_to(
 
 def test_many_janitors_reap_a_task_once(place: str, crew: Crew) -> None:
     tools.settle(place, max_crashes=1000)
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         ids = yard.add_many([{"kind": "build"}] * 50)
         for _ in ids:
             assert yard.claim(lease=0.3) is not None

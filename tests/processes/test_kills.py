@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import taskyard
 from tests.conftest import wait_until
 from tests.processes import tools
-from tests.processes.crew import witness
+from tests.processes.crew import recorded_yard
 
 if TYPE_CHECKING:
     import subprocess
@@ -49,7 +49,7 @@ def test_every_acknowledged_add_outlives_its_process(tmp_path: Path, crew: Crew)
     acknowledged = {id for ids in killed_at_random(lambda: crew(place, "add_for_ever")) for id in ids}
     assert len(acknowledged) > KILLS, "they were killed before they did anything"
     found = tools.places(place)  # every file in it whole
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         assert sum(yard.counts().values()) == len(found)
         wait_until(lambda: (yard.sweep(), yard.counts()["waiting"] == 0)[1])
         while (claim := yard.claim()) is not None:
@@ -65,13 +65,13 @@ def test_every_acknowledged_done_outlives_its_process_and_the_rest_can_be_finish
     place = str(tmp_path / "yard")
     taskyard.init(place).close()
     tools.settle(place, max_crashes=1000, backoff=0.01, sweep_every=0.2)
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         ids = yard.add_many([{"kind": "build"}] * 3000)
     said = [word for word in killed_at_random(lambda: crew(place, "work_for_ever", "1")) if word[0] != "idle"]
     assert sum(verb == "done" for verb, _, _ in said) > KILLS // 5, "they were killed before they did anything"
     found = tools.places(place)  # each in one place, its file whole
     tools.judge(place)
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         orphans = [id for id, state in found.items() if state == "processing"]
         wait_until(lambda: (yard.sweep(), yard.counts())[1]["processing"] == 0)
         for id in orphans:

@@ -13,7 +13,7 @@ import pytest
 import taskyard
 from tests.conftest import crash, wait_until
 from tests.processes import tools
-from tests.processes.crew import witness
+from tests.processes.crew import recorded_yard
 
 if TYPE_CHECKING:
     import subprocess
@@ -91,7 +91,7 @@ def test_stale_results_are_shown_in_the_order_in_which_they_came(place: str) -> 
 
 
 def test_a_worker_that_was_stopped_past_its_lease_publishes_nothing(place: str, crew: Crew) -> None:
-    with witness(place, "bob") as yard:
+    with recorded_yard(place, "bob") as yard:
         id = yard.add("build").id
         stopped = crew(place, "claim_late", "0.3", "ada")
         handle = tools.said(stopped)
@@ -111,7 +111,7 @@ def test_a_worker_that_was_stopped_past_its_lease_publishes_nothing(place: str, 
 
 
 def test_a_worker_that_was_stopped_and_reaped_but_not_replaced_is_refused_too(place: str, crew: Crew) -> None:
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         id = yard.add("build").id
         stopped = crew(place, "claim_late", "0.1")
         tools.said(stopped)
@@ -126,7 +126,7 @@ def test_a_worker_that_was_stopped_and_reaped_but_not_replaced_is_refused_too(pl
 
 def test_a_worker_that_was_stopped_past_its_lease_but_not_reaped_still_holds_its_task(place: str, crew: Crew) -> None:
     tools.settle(place, sweep_every=3600)
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         id = yard.add("build").id
         stopped = crew(place, "claim_late", "0.1")
         tools.said(stopped)

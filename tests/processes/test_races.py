@@ -8,7 +8,7 @@ import pytest
 
 import taskyard
 from tests.processes import tools
-from tests.processes.crew import witness
+from tests.processes.crew import recorded_yard
 
 if TYPE_CHECKING:
     import subprocess
@@ -30,7 +30,7 @@ def durable(tmp_path: Path) -> str:
 
 
 def fill(yard: str, number: int) -> list[str]:
-    with witness(yard) as opened:
+    with recorded_yard(yard) as opened:
         return opened.add_many([{"kind": "build", "data": n} for n in range(number)])
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from taskyard.core.store_records import Report
 from taskyard.core.task import State, Task
 from taskyard.proof import FinalState, History, Verdict, check
-from taskyard.proof.final_state import Final
+from taskyard.proof.final_state import FinalTask
 from taskyard.proof.history import Operation
-from taskyard.proof.recorder import word
+from taskyard.proof.recorder import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +24,11 @@ def handle(fence: int, who: str = "ada", id: str = ONE) -> str:
 
 
 class Tale:
-    """A history and a picture in the making. Times are whole numbers: `at=(3, 5)` is asked at 3 and answered at 5."""
+    """A history and a final state in the making. Times are whole numbers: `at=(3, 5)` is asked at 3 and answered at 5."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
-        self.tasks: dict[str, Final] = {}
+        self.tasks: dict[str, FinalTask] = {}
         self.listed: dict[str, list[str]] = {}
         self.events: list[dict[str, Any]] | None = None
         self.drained = False
@@ -49,7 +49,7 @@ class Tale:
         header = {"process": process, "worker": who, "clock": self.clocks.get(process, CLOCK)}
         op = Operation(header, f"{process}.jsonl", at[0], {"ask": verb, "at": at[0], **given})
         if at[1] is not None:
-            op.answered(at[1], {"at": at[1], "told": told if refused is None else None, "refused": refused})
+            op.complete(at[1], {"at": at[1], "told": told if refused is None else None, "refused": refused})
         self.operations.append(op)
         return self
 
@@ -62,7 +62,7 @@ class Tale:
         refused: str | None = None,
         **draft: Any,
     ) -> Tale:
-        drafts = [{"kind": "build", "data": word(None), **draft}] * len(ids)
+        drafts = [{"kind": "build", "data": fingerprint(None), **draft}] * len(ids)
         told = {"ids": list(ids), "created": len(ids) if created is None else created}
         return self.op(who, at, "add", told, refused, drafts=drafts)
 
@@ -79,7 +79,7 @@ class Tale:
         result: Any = None,
         **more: Any,
     ) -> Tale:
-        given = {"result": word(result)} if verb == "done" else {}
+        given = {"result": fingerprint(result)} if verb == "done" else {}
         return self.op(who, at, verb, {}, refused, claim=claim, **given, **more)
 
     def final(
@@ -103,7 +103,7 @@ class Tale:
             {"claim": claim, "outcome": outcome, "worker": claim.split(".")[2].rstrip("0123456789")}
             for claim, outcome in history
         ]
-        self.tasks[id] = Final(Report(task, entries, [], [], lambda: None))
+        self.tasks[id] = FinalTask(Report(task, entries, [], [], lambda: None))
         self.listed[id] = [state] if listed is None else list(listed)
         return self
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard.proof.recorder import word
+from taskyard.proof.recorder import fingerprint
 from taskyard.proof.verdict import CODES
 
 from .tales import ONE, THREE, TWO, Tale, done, handle, taken_over
@@ -46,7 +46,7 @@ def a_claimed_task_of_an_add_without_an_answer_is_gone() -> Tale:
 
 @illegal("lost")
 def a_dropped_file_is_gone() -> Tale:
-    drafts = [{"kind": "build", "data": word(1)}]
+    drafts = [{"kind": "build", "data": fingerprint(1)}]
     return (
         Tale()
         .op("boss", (1, 2), "drop", {}, drafts=drafts)
@@ -57,7 +57,7 @@ def a_dropped_file_is_gone() -> Tale:
 
 @illegal("lost")
 def a_dropped_file_with_a_key_is_gone() -> Tale:
-    return Tale().op("boss", (1, 2), "drop", {}, drafts=[{"kind": "build", "data": word(1), "key": "k"}])
+    return Tale().op("boss", (1, 2), "drop", {}, drafts=[{"kind": "build", "data": fingerprint(1), "key": "k"}])
 
 
 @illegal("doubled")
@@ -67,7 +67,7 @@ def a_task_is_in_two_states() -> Tale:
 
 @illegal("altered")
 def a_task_has_the_data_of_another() -> Tale:
-    return Tale().add("boss", (1, 2), ONE, data=word({"n": 1})).final("todo", 0, data={"n": 2})
+    return Tale().add("boss", (1, 2), ONE, data=fingerprint({"n": 1})).final("todo", 0, data={"n": 2})
 
 
 @illegal("altered")
@@ -447,7 +447,7 @@ def an_add_whose_reply_was_lost_is_said_again_under_its_key() -> Tale:
 
 @legal
 def a_file_and_an_add_have_one_key() -> Tale:
-    tale = Tale().op("boss", (1, 2), "drop", {}, drafts=[{"kind": "build", "data": word(None), "key": "k"}])
+    tale = Tale().op("boss", (1, 2), "drop", {}, drafts=[{"kind": "build", "data": fingerprint(None), "key": "k"}])
     return tale.add("boss", (3, 4), ONE, key="k", created=0).final("todo", 0, key="k")
 
 

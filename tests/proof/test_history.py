@@ -13,7 +13,7 @@ import taskyard
 from taskyard import ClaimLost, Invalid
 from taskyard.proof import FinalState, History, HistoryWriter, RecordedYard, check
 from taskyard.proof.history import read
-from taskyard.proof.recorder import clock, word
+from taskyard.proof.recorder import clock, fingerprint
 from tests.conftest import taken
 from tests.processes import tools
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 WRITER = """
 import os, sys
 from taskyard.proof import HistoryWriter
-scribe = HistoryWriter(sys.argv[1], "ada")
-scribe.told(scribe.ask("claim", id=None), claims=[])
-scribe.ask("claim", id=None)
+writer = HistoryWriter(sys.argv[1], "ada")
+writer.answered(writer.request("claim", id=None), claims=[])
+writer.request("claim", id=None)
 os.kill(os.getpid(), 9)
 """
 
@@ -33,17 +33,17 @@ os.kill(os.getpid(), 9)
 def test_what_was_said_outlives_its_process_and_the_last_question_has_no_answer(tmp_path: Path) -> None:
     assert subprocess.run([tools.PYTHON, "-c", WRITER, str(tmp_path)], check=False).returncode == -9
     first, second = History.load(tmp_path)
-    assert (first.verb, first.worker, first.told, first.unknown) == ("claim", "ada", {"claims": []}, False)
-    assert (second.told, second.end, second.unknown) == (None, None, True)
+    assert (first.verb, first.worker, first.answer, first.unknown) == ("claim", "ada", {"claims": []}, False)
+    assert (second.answer, second.end, second.unknown) == (None, None, True)
     assert first.precedes(second)
     assert not second.precedes(first)
 
 
 def test_processes_of_one_kernel_share_a_clock_and_others_share_none(tmp_path: Path) -> None:
     subprocess.run([tools.PYTHON, "-c", WRITER, str(tmp_path)], check=False)
-    scribe = HistoryWriter(tmp_path, "bob")
-    scribe.ask("resume")
-    scribe.close()
+    writer = HistoryWriter(tmp_path, "bob")
+    writer.request("resume")
+    writer.close()
     claim, _, resume = sorted(History.load(tmp_path), key=lambda op: op.begin or 0)
     assert claim.precedes(resume)
     resume.clock = "another"
@@ -60,9 +60,9 @@ def test_a_time_namespace_is_a_clock_of_its_own() -> None:
 
 
 def test_a_line_that_is_not_whole_was_never_said(tmp_path: Path) -> None:
-    scribe = HistoryWriter(tmp_path, "ada")
-    scribe.ask("resume")
-    scribe.close()
+    writer = HistoryWriter(tmp_path, "ada")
+    writer.request("resume")
+    writer.close()
     [path] = tmp_path.iterdir()
     with path.open("ab") as file:
         file.write(b'{"n":1,"at":5,"to')
@@ -81,9 +81,9 @@ def test_what_is_no_history_is_refused(content: bytes) -> None:
 
 
 def test_a_long_value_is_known_by_its_digest() -> None:
-    assert word({"b": 1, "a": [None]}) == '{"a":[null],"b":1}'
-    assert word("x" * 5000) == word("x" * 5000) != word("x" * 5001)
-    assert len(word("x" * 5000)) < 100
+    assert fingerprint({"b": 1, "a": [None]}) == '{"a":[null],"b":1}'
+    assert fingerprint("x" * 5000) == fingerprint("x" * 5000) != fingerprint("x" * 5001)
+    assert len(fingerprint("x" * 5000)) < 100
 
 
 def test_a_witness_writes_down_every_verb_and_the_checker_understands_it(yard_url: str, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_witness_writes_down_every_verb_and_the_checker_understands_it(yard_ur
             claim.release()
         again.done("r")
         yard.held(again.handle).done("r")
-        with taken(yard.claim()):  # type: ignore[arg-type]  # a witness stands for a yard
+        with taken(yard.claim()):  # type: ignore[arg-type]  # a RecordedYard wraps a yard
             pass
         other = yard.claim()
         assert other is not None
@@ -134,8 +134,8 @@ def test_checking_a_long_history_takes_no_time_to_speak_of(tmp_path: Path) -> No
             claim = yard.claim()
             assert claim is not None
             claim.release()
-        picture, history = FinalState.of(yard.yard), History.load(tmp_path)
+        final_state, history = FinalState.of(yard.yard), History.load(tmp_path)
         began = time.process_time()
-        assert check(history, picture).legal
+        assert check(history, final_state).legal
         assert time.process_time() - began < 5
     assert len(os.listdir(tmp_path)) == 1

@@ -9,8 +9,8 @@ from taskyard.proof.torture.plan import LEASE, Plan
 
 def told(seed: int) -> tuple[object, ...]:
     plan = Plan(seed, 6)
-    acts = [list(islice(plan.acts(slot, life), 300)) for slot in range(6) for life in (1, 2)]
-    return acts, list(islice(plan.faults(), 300)), [plan.skew(slot, 1) for slot in range(6)]
+    actions = [list(islice(plan.actions(slot, life), 300)) for slot in range(6) for life in (1, 2)]
+    return actions, list(islice(plan.faults(), 300)), [plan.skew(slot, 1) for slot in range(6)]
 
 
 def test_a_plan_is_its_seed() -> None:
@@ -20,9 +20,9 @@ def test_a_plan_is_its_seed() -> None:
 
 
 def test_each_life_of_each_process_does_something_else() -> None:
-    acts, _, _ = told(7)
-    assert isinstance(acts, list)
-    assert len({tuple(row) for row in acts}) == len(acts)
+    actions, _, _ = told(7)
+    assert isinstance(actions, list)
+    assert len({tuple(row) for row in actions}) == len(actions)
 
 
 def test_a_plan_has_all_there_is_to_fear() -> None:
@@ -34,7 +34,7 @@ def test_a_plan_has_all_there_is_to_fear() -> None:
     names = [plan.name(slot) for slot in range(6)]
     assert len(set(names)) < len(names), "some have the same name"
     assert any(plan.skew(slot, 1) for slot in range(6))
-    verbs = {act.verb for act in islice(plan.acts(0, 1), 2000)}
+    verbs = {action.verb for action in islice(plan.actions(0, 1), 2000)}
     assert verbs >= {
         "add_keyed",
         "add_after",

@@ -16,7 +16,7 @@ from taskyard.proof import History
 from tests.conftest import wait_until
 from tests.directory.stories import check_log, check_places
 from tests.processes import tools
-from tests.processes.crew import history, witness
+from tests.processes.crew import history, recorded_yard
 from tests.sh import shells
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def is_noted(place: str) -> bool:
 
 def test_every_task_is_published_once_and_none_is_lost(crew: Crew, tmp_path: Path) -> None:
     place = str(tmp_path / "yard")
-    with witness(place) as yard:
+    with recorded_yard(place) as yard:
         kinds = ("build", "docs.html", "漢字")
         ids = yard.add_many([{"kind": kinds[n % 3], "data": n, "priority": 4 + n % 3} for n in range(TASKS)])
         for number in range(2 * EACH):
@@ -137,7 +137,7 @@ def test_every_task_is_published_once_and_none_is_lost(crew: Crew, tmp_path: Pat
     assert sorted(check_places(place)) == sorted(ids)  # each in one place
     tools.judge(place, drained=True, log=False)
     by_shells = [op for op in History.load(history(place)) if op.worker.startswith("shell-") and op.verb == "done"]
-    assert sum(op.told is not None for op in by_shells) > TASKS / 50, "the shells have done their share"
+    assert sum(op.answer is not None for op in by_shells) > TASKS / 50, "the shells have done their share"
     with taskyard.open(place) as yard:
         done = [event["task"] for event in yard.events(event=["done"], limit=100_000)]
         assert max(Counter(done).values()) == 1

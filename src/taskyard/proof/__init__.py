@@ -1,6 +1,6 @@
-"""Proof: what everybody asked a yard for and was told is written down, and checked against the promise afterwards.
+"""Proof: processes record their requests to a yard and its answers, and `check` compares the record with the promises.
 
-It knows the words of the contract and no store. A history is a folder with one file for each process.
+It uses the contract's words and knows no store. A history is a folder with one file for each process.
 """
 
 from taskyard.proof.checker import check

@@ -1,8 +1,7 @@
-"""Is a history legal? Everything that was asked for and told, and the yard at the end, against every rule of the promise.
+"""Check a history and the yard's final state against every rule of the promise.
 
-What got no answer may have been done at any moment after it was asked, or not at all: it explains what is found, and
-proves nothing. The rules hold for a yard whose machine has not lost power: a claim that a power cut undoes may have its
-fence given again.
+A request without an answer may have been carried out at any later moment, or never. So it can explain what is found, but
+proves nothing. The rules hold for a machine that has not lost power: a power cut may undo a claim and repeat its fence.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from taskyard.proof.rules import adds, claims, endings, keys, log, unreported_claims
-from taskyard.proof.task_history import TAKINGS, stories
+from taskyard.proof.task_history import CLAIMING, by_task
 from taskyard.proof.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -19,54 +18,54 @@ if TYPE_CHECKING:
 
     from taskyard.proof.final_state import FinalState
     from taskyard.proof.history import History
-    from taskyard.proof.task_history import Story
+    from taskyard.proof.task_history import TaskHistory
     from taskyard.proof.verdict import Violation
 
 
-def check(history: History, picture: FinalState) -> Verdict:
-    """Whether all of it together is legal, for any store."""
-    found = stories(history, picture.tasks)
-    violations = [*_overall(history, picture, found)]
-    moves = None if picture.events is None else log.by_task(picture.events)
-    for story in found.values():
-        violations += _of(story, picture, found)
+def check(history: History, final_state: FinalState) -> Verdict:
+    """Return every violation of a rule, for any store."""
+    tasks = by_task(history, final_state.tasks)
+    violations = [*_over_all_tasks(history, final_state, tasks)]
+    moves = None if final_state.events is None else log.moves_by_task(final_state.events)
+    for task in tasks.values():
+        violations += _of_one_task(task, final_state, tasks)
         if moves is not None:
-            violations += log.whole(story, moves.get(story.id, []))
-            violations += log.agrees(story, moves.get(story.id, []))
-    return Verdict(violations, _figures(history, picture))
+            violations += log.has_every_move(task, moves.get(task.id, []))
+            violations += log.agrees_with_answers(task, moves.get(task.id, []))
+    return Verdict(violations, _figures(history, final_state))
 
 
-def _overall(history: History, picture: FinalState, found: dict[str, Story]) -> Iterator[Violation]:
-    yield from adds.asked(history, picture, found)
-    yield from keys.unique(history, picture)
-    yield from unreported_claims.claimed(history, found)
-    yield from claims.exclusive(found)
+def _over_all_tasks(history: History, final_state: FinalState, tasks: dict[str, TaskHistory]) -> Iterator[Violation]:
+    yield from adds.requested(history, final_state, tasks)
+    yield from keys.unique(history, final_state)
+    yield from unreported_claims.explained(history, tasks)
+    yield from claims.exclusive(tasks)
 
 
-def _of(story: Story, picture: FinalState, found: dict[str, Story]) -> Iterator[Violation]:
-    yield from adds.there(story, picture)
-    yield from adds.as_asked(story)
-    yield from claims.fenced(story)
-    yield from claims.served(story, found)
-    yield from claims.kept(story)
-    yield from endings.published(story)
-    yield from endings.there(story)
-    yield from endings.settled(story)
-    yield from endings.accounted(story)
-    yield from endings.steered(story)
-    yield from endings.finished(story, picture)
+def _of_one_task(task: TaskHistory, final_state: FinalState, tasks: dict[str, TaskHistory]) -> Iterator[Violation]:
+    yield from adds.present(task, final_state)
+    yield from adds.unaltered(task)
+    yield from claims.fences_rise(task)
+    yield from claims.as_requested(task, tasks)
+    yield from claims.valid_when_used(task)
+    yield from endings.published_once(task)
+    yield from endings.done_is_kept(task)
+    yield from endings.ended_once(task)
+    yield from endings.recorded(task)
+    yield from endings.cancelled_stays(task)
+    yield from endings.not_stuck(task, final_state)
 
 
-def _figures(history: History, picture: FinalState) -> dict[str, int]:
-    verbs = Counter(op.verb for op in history if op.told is not None)
-    states = Counter(final.state for final in picture.tasks.values())
+def _figures(history: History, final_state: FinalState) -> dict[str, int]:
+    verbs = Counter(op.verb for op in history if op.answer is not None)
+    states = Counter(task.state for task in final_state.tasks.values())
     return {
         "operations": len(history.operations),
         "unanswered": sum(op.unknown for op in history),
-        "tasks": len(picture.listed),
-        "claims": sum(len(op.told["claims"]) for op in history if op.told is not None and op.verb in TAKINGS),
-        "executions": sum(len(final.history) for final in picture.tasks.values()),
-        "refused_late": sum(op.refused == "claim_lost" for op in history),
+        "tasks": len(final_state.listed),
+        "claims": sum(len(op.answer["claims"]) for op in history if op.answer is not None and op.verb in CLAIMING),
+        "executions": sum(len(task.history) for task in final_state.tasks.values()),
+        "refused_late": sum(op.error == "claim_lost" for op in history),
         "resumes": verbs["resume"],
         **{state: states[state] for state in ("done", "failed", "cancelled", "blocked")},
     }

@@ -1,4 +1,4 @@
-"""A yard at rest, as it tells of itself: every task with its history, and the log."""
+"""A yard at rest: every task with its history, and the log, as the yard itself reports them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from taskyard.core.errors import NotFound
 from taskyard.core.task import State
 from taskyard.core.transfer import in_order
-from taskyard.proof.recorder import word
+from taskyard.proof.recorder import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from taskyard.yard import Yard
 
 _PAGE = 1000
-_LOOKS = 5  # at a task that is not where it was listed; one that still is not is in two places
+_READS = 5  # of a task that is not in the state it was listed in; after that it counts as being in two states
 _LOG_PAGE = 10_000
 
 
-class Final:
+class FinalTask:
     """One task at the end."""
 
     __slots__ = (
@@ -45,13 +45,13 @@ class Final:
         self.kind = task.kind
         self.state = str(task.state)
         self.key = task.key
-        self.data = word(task.data)
+        self.data = fingerprint(task.data)
         self.after = task.after
         self.assignee = task.assignee
         self.uses = task.uses
         self.fence = task.fence
         self.worker = task.worker
-        self.result = word(task.result)
+        self.result = fingerprint(task.result)
         self.history = [
             {"claim": entry["claim"], "outcome": entry["outcome"], "worker": entry["worker"]}
             for entry in report.history
@@ -59,7 +59,7 @@ class Final:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more happens to it by itself."""
+        """Whether the task's state is an ending."""
         return State(self.state).ended
 
     def __repr__(self) -> str:
@@ -67,11 +67,11 @@ class Final:
 
 
 class FinalState:
-    """All tasks at the end; nobody may be at work while it is taken."""
+    """All tasks at the end; no worker may be running while it is read."""
 
     def __init__(
         self,
-        tasks: dict[str, Final],
+        tasks: dict[str, FinalTask],
         listed: dict[str, list[str]],
         events: list[dict[str, Any]] | None = None,
         *,
@@ -79,37 +79,37 @@ class FinalState:
     ) -> None:
         self.tasks = tasks
         self.listed = listed
-        """In which states each task was listed."""
+        """The states in which each task was listed."""
         self.events = events
-        """The whole log; None where it need not be whole."""
+        """The whole log; None if it may be incomplete."""
         self.drained = drained
-        """Whether everything that could be ended has been."""
+        """Whether every task that could end has ended."""
 
     @classmethod
     def of(
         cls, yard: Yard, *, log: bool = True, drained: bool = False, tick: Callable[[], object] = lambda: None
     ) -> FinalState:
-        """The yard as it is now; `tick` is called after each task, because there may be many."""
+        """Read the yard as it is now; `tick` is called before each task, because there may be many."""
         listed, tasks = _listed(yard), {}
-        ahead = list(listed)
-        for _ in range(_LOOKS):
-            for id in ahead:
+        unread = list(listed)
+        for _ in range(_READS):
+            for id in unread:
                 tick()
                 try:
-                    tasks[id] = Final(yard.report(id))
+                    tasks[id] = FinalTask(yard.report(id))
                 except NotFound:
-                    tasks.pop(id, None)  # listed and not there: the checker says so
-            # Whoever looks does a janitor's share, so that a lease may have ended between the list and the look.
-            ahead = [id for id in listed if id not in tasks or listed[id] != [tasks[id].state]]
-            if not ahead:
+                    tasks.pop(id, None)  # listed and not found: the checker reports it
+            # Each read also does a share of the janitor's work, so a lease may have ended between list and read.
+            unread = [id for id in listed if id not in tasks or listed[id] != [tasks[id].state]]
+            if not unread:
                 break
             listed = _listed(yard)
-            ahead += [id for id in listed if id not in tasks]
+            unread += [id for id in listed if id not in tasks]
         return cls(tasks, listed, _log(yard) if log else None, drained=drained)
 
 
 def _listed(yard: Yard) -> dict[str, list[str]]:
-    """Every task, with the states that it is listed in."""
+    """List every task, with the states that it is listed in."""
     listed: dict[str, list[str]] = {}
     for state in State:
         cursor = None
@@ -124,22 +124,25 @@ def _listed(yard: Yard) -> dict[str, list[str]]:
 
 
 def _log(yard: Yard) -> list[dict[str, Any]]:
-    """The whole log. It is in order as far as it is read at once: a move is logged after it is made, and the next may be quicker."""
+    """Read the whole log, and sort the events of tasks that are on more than one page.
+
+    A page is sorted by itself. Between pages two moves of a task may be in the wrong order, because a move is logged only after
+    it is made.
+    """
     events: list[dict[str, Any]] = []
     seen: set[str] = set()
-    parted: set[str] = set()
-    """Tasks of which more than one page tells."""
+    on_several_pages: set[str] = set()
     cursor = None
     while True:
         page = yard.events(limit=_LOG_PAGE, cursor=cursor)
         events += page
         tasks = {event["task"] for event in page}
-        parted |= tasks & seen
+        on_several_pages |= tasks & seen
         seen |= tasks
         if len(page) < _LOG_PAGE:
             break
         cursor = page.cursor
-    places = [place for place, event in enumerate(events) if event["task"] in parted]
-    for place, event in zip(places, in_order([events[place] for place in places]), strict=True):
-        events[place] = event
+    positions = [position for position, event in enumerate(events) if event["task"] in on_several_pages]
+    for position, event in zip(positions, in_order([events[position] for position in positions]), strict=True):
+        events[position] = event
     return events

@@ -1,4 +1,4 @@
-"""Reading histories: what was asked for, when, and what the answer was."""
+"""Read a history: each request with its time, and its answer."""
 
 from __future__ import annotations
 
@@ -13,51 +13,54 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-# Errors that say that nothing was done. Any other (a full disk, a store that went away) leaves it open.
+# Errors after which nothing was done. After any other (a full disk, a lost store) the request may have been carried out.
 REFUSALS = frozenset(("claim_lost", "conflict", "not_found", "ambiguous", "invalid", "timed_out"))
 
-_SHOWN = 300  # characters of a line that people are shown; its number leads to the rest
+_SHOWN = 300  # characters of a line that a report shows; the line number leads to the rest
 
 
 class Operation:
-    """One thing that one process asked for, and the answer, if it got one."""
+    """One request of one process, and the answer if there was one."""
 
-    __slots__ = ("begin", "clock", "end", "file", "given", "lines", "process", "refused", "told", "verb", "worker")
+    __slots__ = ("answer", "arguments", "begin", "clock", "end", "error", "file", "lines", "process", "verb", "worker")
 
-    def __init__(self, header: dict[str, Any], file: str, line: int, asked: dict[str, Any]) -> None:
+    def __init__(self, header: dict[str, Any], file: str, line: int, request: dict[str, Any]) -> None:
         self.process: str = header["process"]
         self.clock: str = header["clock"]
-        self.worker: str = asked.get("worker") or header["worker"]
+        self.worker: str = request.get("worker") or header["worker"]
         self.file = file
-        self.verb: str = asked["ask"]
-        self.given = asked
+        self.verb: str = request["ask"]
+        self.arguments = request
         self.lines: tuple[int, int | None] = (line, None)
-        self.begin: int | None = asked.get("at")
+        """The line numbers of the request and of the answer."""
+        self.begin: int | None = request.get("at")
         self.end: int | None = None
-        self.told: dict[str, Any] | None = None
-        self.refused: str | None = None
+        self.answer: dict[str, Any] | None = None
+        """None without an answer, and after an error."""
+        self.error: str | None = None
+        """The code of the error that was the answer."""
 
-    def answered(self, line: int, answer: dict[str, Any]) -> None:
-        """The answer has come."""
+    def complete(self, line: int, entry: dict[str, Any]) -> None:
+        """Add the line that has the answer or the error."""
         self.lines = (self.lines[0], line)
-        self.end = answer.get("at")
-        self.told = answer.get("told")
-        if self.told is not None and "worker" in self.told:
-            self.worker = self.told["worker"]  # a name that was made up for whoever asked
-        self.refused = answer.get("refused")
+        self.end = entry.get("at")
+        self.answer = entry.get("told")
+        if self.answer is not None and "worker" in self.answer:
+            self.worker = self.answer["worker"]  # the yard chose a name for a worker that gave none
+        self.error = entry.get("refused")
 
     @property
     def unknown(self) -> bool:
-        """Whether it may have been done and may not: no answer, or an error that leaves it open."""
-        return self.told is None and self.refused not in REFUSALS
+        """Whether it is unknown if this was carried out: no answer, or an error that leaves it open."""
+        return self.answer is None and self.error not in REFUSALS
 
     @property
     def possible(self) -> bool:
-        """Whether it may have been done."""
-        return self.refused not in REFUSALS
+        """Whether this may have been carried out."""
+        return self.error not in REFUSALS
 
     def precedes(self, other: Operation) -> bool:
-        """Whether it was answered before the other was asked: by the order of one process, or by one clock."""
+        """Whether this was answered before the other was requested, by the order in one file or by a common clock."""
         if self.lines[1] is None:
             return False
         if self.process == other.process:
@@ -67,23 +70,23 @@ class Operation:
         return self.end < other.begin
 
     def shown(self) -> list[str]:
-        """Its lines, for a person to read."""
-        asked = f"{self.file}:{self.lines[0]}: {self.worker} asks: {_brief(self.given)}"
+        """Return its lines for a report."""
+        request = f"{self.file}:{self.lines[0]}: {self.worker} asks: {_brief(self.arguments)}"
         if self.lines[1] is None:
-            return [asked, f"{self.file}: no answer"]
-        answer = f"refused: {self.refused}" if self.told is None else f"told: {_brief(self.told)}"
-        return [asked, f"{self.file}:{self.lines[1]}: at {self.end}: {answer}"]
+            return [request, f"{self.file}: no answer"]
+        answer = f"refused: {self.error}" if self.answer is None else f"told: {_brief(self.answer)}"
+        return [request, f"{self.file}:{self.lines[1]}: at {self.end}: {answer}"]
 
 
 class History:
-    """Everything that everybody asked for."""
+    """All operations of all processes."""
 
     def __init__(self, operations: Iterable[Operation] = ()) -> None:
         self.operations = list(operations)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> History:
-        """The history in this folder."""
+        """Read the history in this folder."""
         found = []
         for name in sorted(os.listdir(folder)):
             if name.endswith(SUFFIX):
@@ -96,23 +99,23 @@ class History:
 
 
 def read(name: str, content: bytes) -> list[Operation]:
-    """The operations of one file; a last line that is not whole was never said."""
+    """Parse the operations of one file. A last line without its end is ignored: its process died before the request."""
     *lines, _ = content.split(b"\n")
     if not lines:
         return []
     header = _parsed(name, 1, lines[0])
     if header.get("v") != VERSION:
         raise Invalid(f"{name} is no history that this version can read")
-    asked: dict[int, Operation] = {}
+    operations: dict[int, Operation] = {}
     for number, line in enumerate(lines[1:], 2):
         entry = _parsed(name, number, line)
         if "ask" in entry:
-            asked[entry["n"]] = Operation(header, name, number, entry)
-        elif entry["n"] in asked:
-            asked[entry["n"]].answered(number, entry)
+            operations[entry["n"]] = Operation(header, name, number, entry)
+        elif entry["n"] in operations:
+            operations[entry["n"]].complete(number, entry)
         else:
             raise Invalid(f"line {number} of {name} answers what was never asked")
-    return list(asked.values())
+    return list(operations.values())
 
 
 def _parsed(name: str, number: int, line: bytes) -> dict[str, Any]:
@@ -123,6 +126,6 @@ def _parsed(name: str, number: int, line: bytes) -> dict[str, Any]:
     return entry
 
 
-def _brief(said: dict[str, Any]) -> str:
-    text = json.dumps({name: value for name, value in said.items() if name != "n" and value is not None})
+def _brief(entry: dict[str, Any]) -> str:
+    text = json.dumps({name: value for name, value in entry.items() if name != "n" and value is not None})
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."

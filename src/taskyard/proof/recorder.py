@@ -1,9 +1,11 @@
-"""Writing a history: one file of JSON Lines for each process, one write for each line, so that a kill loses nothing said before.
+"""Write a history: one file of JSON Lines for each process, and one write for each line, so that a kill loses no line.
 
-The first line says who writes, and by which clock. Then two lines for each thing that is asked for: before it is asked
-(`{"n": 1, "at": ..., "ask": "claim", ...}`), and when the answer is there (`{"n": 1, "at": ..., "told": {...}}`, or
-`"refused"` with the error's code). A question without an answer may have been done or not. `at` is in nanoseconds, and may
-be missing: then only the order within the file is known. An answer may tell the `worker` whose name was not known before.
+The first line has the process, the worker and the clock. Each request has two lines. The first is written before the
+request is sent: `{"n": 1, "at": ..., "ask": "claim", ...}`. The second is written when the answer has come:
+`{"n": 1, "at": ..., "told": {...}}`, or `"refused"` with the error's code.
+
+A request without an answer may have been carried out or not. `at` is in nanoseconds and may be missing; then only the order
+within the file is known. An answer may have the name of the `worker`, if it was not known before.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ if TYPE_CHECKING:
 
 VERSION = 1
 SUFFIX = ".jsonl"
-_WORD_MOST = 120
+_LONGEST = 120  # characters of a value that is written in full
 
 
 class HistoryWriter:
-    """One process's part of a history."""
+    """Writes one process's file of a history."""
 
     def __init__(self, folder: str | os.PathLike[str], worker: str) -> None:
         os.makedirs(folder, exist_ok=True)
@@ -36,32 +38,32 @@ class HistoryWriter:
         self._numbers = itertools.count(1)
         self._write({"v": VERSION, "process": self.process, "worker": worker, "clock": clock() or self.process})
 
-    def ask(self, verb: str, **given: Any) -> int:
-        """Write down what is about to be asked for; its number is for the answer."""
+    def request(self, verb: str, **arguments: Any) -> int:
+        """Write a request before it is sent, and return its number."""
         number = next(self._numbers)
-        self._write({"n": number, "at": time.monotonic_ns(), "ask": verb, **given})
+        self._write({"n": number, "at": time.monotonic_ns(), "ask": verb, **arguments})
         return number
 
-    def told(self, number: int, **answer: Any) -> None:
-        """Write down the answer."""
+    def answered(self, number: int, **answer: Any) -> None:
+        """Write the answer to the request of this number."""
         self._write({"n": number, "at": time.monotonic_ns(), "told": answer})
 
-    def refused(self, number: int, code: str) -> None:
-        """Write down that the answer was an error of this code."""
+    def failed(self, number: int, code: str) -> None:
+        """Write that the request of this number was answered by an error with this code."""
         self._write({"n": number, "at": time.monotonic_ns(), "refused": code})
 
     def _write(self, line: dict[str, Any]) -> None:
         os.write(self._file, json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def close(self) -> None:
-        """Nothing more comes from this process."""
+        """Close the file."""
         os.close(self._file)
 
 
 def clock() -> str | None:
-    """What all processes have in common whose monotonic clocks tell the same time; None where nobody can tell.
+    """Return a name that is equal in all processes with the same monotonic clock; None where it is unknown.
 
-    Processes of one kernel share that clock, except those in a time namespace of their own.
+    The processes of one kernel share that clock, except those in a time namespace of their own.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
@@ -74,7 +76,7 @@ def clock() -> str | None:
         return boot  # a kernel without time namespaces
 
 
-def word(value: object) -> str:
-    """A value as a history speaks of it: its JSON, or the digest of a long one."""
+def fingerprint(value: object) -> str:
+    """Return the value as JSON, or the digest of its JSON if that is long."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return text if len(text) <= _WORD_MOST else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    return text if len(text) <= _LONGEST else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

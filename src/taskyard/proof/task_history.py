@@ -1,4 +1,4 @@
-"""One task's part of a history: who asked for it, who took it, and what they said then."""
+"""The part of a history that concerns one task: its adds, its claims, and the verbs of those claims."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from taskyard.proof.final_state import Final
+    from taskyard.proof.final_state import FinalTask
     from taskyard.proof.history import Operation
 
 ENDINGS = {"done": "done", "fail": "error", "release": "released"}
-"""Verbs that end a claim, and the outcome that its task's history tells then."""
-BEATS = ("heartbeat", "note")
-TAKINGS = ("claim", "resume")
+"""Verbs that end a claim, and the outcome that the task's history has for each."""
+HEARTBEATS = ("heartbeat", "note")
+CLAIMING = ("claim", "resume")
 
 
-class Taking:
-    """A claim that somebody was told to have."""
+class ReportedClaim:
+    """A claim that the answer to an operation reported."""
 
     __slots__ = ("fence", "handle", "operation")
 
@@ -27,94 +27,96 @@ class Taking:
         self.operation = operation
 
 
-class Story:
-    """All about one task."""
+class TaskHistory:
+    """All operations on one task, and the task at the end."""
 
-    __slots__ = ("adds", "final", "id", "said", "steered", "takings")
+    __slots__ = ("_changes", "adds", "claim_operations", "claims", "final", "id")
 
-    def __init__(self, id: str, final: Final | None) -> None:
+    def __init__(self, id: str, final: FinalTask | None) -> None:
         self.id = id
         self.final = final
         self.adds: list[Operation] = []
-        """Adds that were told that they made the task, or found it."""
-        self.takings: list[Taking] = []
-        self.said: dict[tuple[str, str], list[Operation]] = {}
-        """What was said, by handle and verb."""
-        self.steered: list[Operation] = []
+        """Adds whose answer named this task."""
+        self.claims: list[ReportedClaim] = []
+        """In the order of their fences."""
+        self.claim_operations: dict[tuple[str, str], list[Operation]] = {}
+        """The operations under a claim, by handle and verb."""
+        self._changes: list[Operation] = []
 
-    def ops(self, handle: str, verb: str) -> list[Operation]:
-        """Every time that this was said under this handle."""
-        return self.said.get((handle, verb), [])
+    def operations(self, handle: str, verb: str) -> list[Operation]:
+        """Return every operation with this verb under this handle."""
+        return self.claim_operations.get((handle, verb), [])
 
-    def told(self, verb: str) -> list[str]:
-        """The handles under which this was said and acknowledged."""
+    def acknowledged(self, verb: str) -> list[str]:
+        """Return the handles under which this verb was acknowledged."""
         return [
             handle
-            for (handle, said), ops in self.said.items()
-            if said == verb and any(op.told is not None for op in ops)
+            for (handle, other), ops in self.claim_operations.items()
+            if other == verb and any(op.answer is not None for op in ops)
         ]
 
     def possible(self, verb: str) -> list[Operation]:
-        """Every time that this was said and may have counted, under any handle."""
-        return [op for (_, said), ops in self.said.items() if said == verb for op in ops if op.possible]
+        """Return every operation with this verb that may have been carried out, under any handle."""
+        return [op for (_, other), ops in self.claim_operations.items() if other == verb for op in ops if op.possible]
 
     def outcomes(self, handle: str) -> list[str]:
-        """How the claim ended, as the task's history tells it: once, or there is something wrong."""
+        """Return how the claim ended, by the task's own history; more than one outcome is a violation."""
         return [] if self.final is None else [e["outcome"] for e in self.final.history if e["claim"] == handle]
 
     def published(self) -> list[str]:
-        """The claims that ended the task as done, as its history tells it."""
+        """Return the claims that ended the task as done, by its own history."""
         return [] if self.final is None else [e["claim"] for e in self.final.history if e["outcome"] == "done"]
 
-    def steers(self, verb: str) -> list[Operation]:
-        """Every time that somebody asked for this and may have got it."""
-        return [op for op in self.steered if op.verb == verb and op.possible]
+    def changes(self, verb: str) -> list[Operation]:
+        """Return every cancel, retry or edit that may have been carried out."""
+        return [op for op in self._changes if op.verb == verb and op.possible]
 
     @property
-    def altered(self) -> bool:
-        """Whether somebody may have changed what the task asks for."""
-        return any({"data", "assignee"} & set(op.given["fields"]) for op in self.steers("edit"))
+    def edited(self) -> bool:
+        """Whether an edit may have changed the task's data or assignee."""
+        return any({"data", "assignee"} & set(op.arguments["fields"]) for op in self.changes("edit"))
 
-    def add(self, op: Operation) -> None:
-        """Something that was asked for about this task."""
+    def append(self, op: Operation) -> None:
+        """Add an operation on this task."""
         if op.verb == "add":
             self.adds.append(op)
         elif op.verb in ("cancel", "retry", "edit"):
-            self.steered.append(op)
+            self._changes.append(op)
         else:
-            self.said.setdefault((op.given["claim"], op.verb), []).append(op)
+            self.claim_operations.setdefault((op.arguments["claim"], op.verb), []).append(op)
 
 
-def stories(operations: Iterable[Operation], finals: dict[str, Final]) -> dict[str, Story]:
-    """The history by task; a task that only the picture has gets one too."""
-    found = {id: Story(id, final) for id, final in finals.items()}
+def by_task(operations: Iterable[Operation], final_tasks: dict[str, FinalTask]) -> dict[str, TaskHistory]:
+    """Sort a history by task; a task that is only in the final state has an empty one."""
+    tasks = {id: TaskHistory(id, final) for id, final in final_tasks.items()}
     for op in operations:
-        for id in dict.fromkeys(_about(op)):
-            found.setdefault(id, Story(id, None)).add(op)
-        if op.verb in TAKINGS and op.told is not None:
-            for handle in op.told["claims"]:
-                found.setdefault(task_of(handle), Story(task_of(handle), None)).takings.append(Taking(handle, op))
-    for story in found.values():
-        story.takings.sort(key=lambda taking: taking.fence)
-    return found
+        for id in dict.fromkeys(_tasks_of(op)):
+            tasks.setdefault(id, TaskHistory(id, None)).append(op)
+        if op.verb in CLAIMING and op.answer is not None:
+            for handle in op.answer["claims"]:
+                id = task_of(handle)
+                tasks.setdefault(id, TaskHistory(id, None)).claims.append(ReportedClaim(handle, op))
+    for task in tasks.values():
+        task.claims.sort(key=lambda claim: claim.fence)
+    return tasks
 
 
-def _about(op: Operation) -> list[str]:
-    """The tasks that it speaks of by name, once it is known which."""
+def _tasks_of(op: Operation) -> list[str]:
+    """Return the ids that an operation or its answer names; the claims of `CLAIMING` verbs are kept apart."""
     if op.verb == "add":
-        return [] if op.told is None else op.told["ids"]
-    if op.verb in TAKINGS:
+        return [] if op.answer is None else op.answer["ids"]
+    if op.verb in CLAIMING:
         return []
-    if "claim" in op.given:
-        return [task_of(op.given["claim"])]
-    return [op.given["id"]] if "id" in op.given else []
+    if "claim" in op.arguments:
+        return [task_of(op.arguments["claim"])]
+    return [op.arguments["id"]] if "id" in op.arguments else []
 
 
 def task_of(handle: str) -> str:
-    """The id of the task that a handle's claim is of."""
+    """Return the task's id in a handle."""
     return handle.split(".", maxsplit=1)[0]
 
 
 def fence_of(handle: str) -> int:
-    """The handle's fence."""
+    """Return the fence in a handle."""
     return int(handle.split(".")[1])

@@ -1,4 +1,4 @@
-"""What a check comes to: violations, each with its code, a sentence, and the lines that show it."""
+"""The result of a check: violations, each with its code, a sentence, and the lines of the history that show it."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ CODES = {
 
 
 class Violation:
-    """One thing that breaks the promise."""
+    """One broken rule of the promise."""
 
     __slots__ = ("code", "lines", "task", "text")
 
     def __init__(self, code: str, task: str | None, text: str, operations: Iterable[Operation] = ()) -> None:
-        assert code in CODES  # a code that no table names is a slip of ours
+        assert code in CODES
         self.code = code
         self.task = task
         self.text = text
         self.lines = [line for operation in operations for line in operation.shown()]
 
     def as_dict(self) -> dict[str, Any]:
-        """As the JSON shows it."""
+        """Return the violation as a JSON object."""
         return {"code": self.code, "task": self.task, "text": self.text, "lines": self.lines}
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Violation:
 
 
 class Verdict:
-    """Whether a history was legal, and what is in it."""
+    """The violations of a history, and its figures."""
 
     __slots__ = ("figures", "violations")
 
@@ -75,12 +75,12 @@ class Verdict:
 
     @property
     def legal(self) -> bool:
-        """Whether nothing breaks the promise."""
+        """Whether there is no violation."""
         return not self.violations
 
     @property
     def codes(self) -> Counter[str]:
-        """How often each sort of violation was found."""
+        """The number of violations by code."""
         return Counter(violation.code for violation in self.violations)
 
     def __str__(self) -> str:

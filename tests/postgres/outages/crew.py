@@ -142,9 +142,9 @@ class Run:
             process.send_signal(signal.SIGTERM)
         codes = {worker: process.wait(30) for worker, process in self._hands.items()}
         with taskyard.open(self.url, "judge") as yard:
-            picture = FinalState.of(yard, drained=True)
+            final_state = FinalState.of(yard, drained=True)
         history = History.load(self.history)
-        verdict = check(history, picture)
+        verdict = check(history, final_state)
         told = {**self._figures(history, verdict), "codes": codes, "verdict": verdict}
         self.good = not (wrong := faults(told))
         return {**told, "wrong": wrong if self.good else [*wrong, f"the history is in {self.folder}"]}
@@ -167,14 +167,14 @@ class Run:
 
     def _first_claim(self, history: History, cut: Cut) -> float:
         """Seconds from the end of the outage until a task was handed out again."""
-        ends = (op.end for op in history if op.verb == "claim" and op.told is not None and op.told["claims"])
+        ends = (op.end for op in history if op.verb == "claim" and op.answer is not None and op.answer["claims"])
         return min(((end - cut.end) / 1e9 for end in ends if end is not None and end > cut.end), default=float("inf"))
 
     def _answers(self, history: History, cut: Cut) -> list[float]:
         """Seconds from the end of the outage until each worker's next claim was answered, be it that nothing is ready."""
         first: dict[str, int] = {}
         for op in history:
-            if op.verb == "claim" and op.told is not None and op.end is not None and op.end > cut.end:
+            if op.verb == "claim" and op.answer is not None and op.end is not None and op.end > cut.end:
                 first[op.worker] = min(op.end, first.get(op.worker, op.end))
         return sorted((at - cut.end) / 1e9 for at in first.values()) or [float("inf")]
 
@@ -183,15 +183,15 @@ class Run:
         held = {
             handle
             for op in history
-            if op.verb == "claim" and op.told and op.end is not None and op.end < cut.begin
-            for handle in op.told["claims"]
+            if op.verb == "claim" and op.answer and op.end is not None and op.end < cut.begin
+            for handle in op.answer["claims"]
         }
         return sum(
             op.verb == "done"
-            and op.told is not None
+            and op.answer is not None
             and op.end is not None
             and op.end > cut.end
-            and op.given["claim"] in held
+            and op.arguments["claim"] in held
             for op in history
         )
 
@@ -200,10 +200,10 @@ class Run:
         since = {
             handle: op.end
             for op in history
-            if op.verb == "claim" and op.told is not None and op.end is not None
-            for handle in op.told["claims"]
+            if op.verb == "claim" and op.answer is not None and op.end is not None
+            for handle in op.answer["claims"]
         }
-        late = {op.given["claim"]: op.end for op in history if op.refused == "claim_lost" and op.end is not None}
+        late = {op.arguments["claim"]: op.end for op in history if op.error == "claim_lost" and op.end is not None}
         return [
             handle
             for handle, at in late.items()

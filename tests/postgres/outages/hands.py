@@ -17,7 +17,7 @@ import taskyard
 from taskyard.proof import HistoryWriter, RecordedYard
 
 if TYPE_CHECKING:
-    from taskyard.proof.recorded_yard import Held
+    from taskyard.proof.recorded_yard import RecordedClaim
     from taskyard.worker import Job
 
 told_to_end = threading.Event()
@@ -55,7 +55,7 @@ def loop(yard: RecordedYard, lease: float) -> None:
         _publish(claim)
 
 
-def _publish(claim: Held) -> None:
+def _publish(claim: RecordedClaim) -> None:
     while True:
         try:
             return claim.done({"by": claim.handle})

@@ -108,10 +108,10 @@ class _Progress:
         self._write(f"\r{self._line(now)}\x1b[K" if self._terminal else f"{self._line(now)}\n")
 
     def _line(self, now: float) -> str:
-        ordeal, tally = self._ordeal, self._ordeal.tally
+        ordeal, counts = self._ordeal, self._ordeal.counts
         return (
-            f"{now - ordeal.began:5.1f} s  {ordeal.phase}: {tally.operations:,} operations, {tally.added:,} tasks, {tally.done:,} done; "
-            f"{ordeal.kills} kills, {ordeal.stops} stops, {tally.late} refused late"
+            f"{now - ordeal.began:5.1f} s  {ordeal.phase}: {counts.operations:,} operations, {counts.added:,} tasks, {counts.done:,} done; "
+            f"{ordeal.kills} kills, {ordeal.stops} stops, {counts.late} refused late"
         )
 
     def _write(self, text: str) -> None:

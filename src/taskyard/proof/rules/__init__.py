@@ -1,1 +1,1 @@
-"""The rules of the promise, each a function from a recorded history to violations."""
+"""The rules of the promise, by subject; each rule is a function that yields violations."""

@@ -1,4 +1,4 @@
-"""Rules about what was added: each task is there, once, as it was asked for, and a key has one."""
+"""Rules about adds: each added task exists once, as it was requested."""
 
 from __future__ import annotations
 
@@ -11,96 +11,94 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from taskyard.proof.final_state import Final, FinalState
+    from taskyard.proof.final_state import FinalState, FinalTask
     from taskyard.proof.history import History, Operation
-    from taskyard.proof.task_history import Story
+    from taskyard.proof.task_history import TaskHistory
 
-    Wish = tuple[str, str, str | None]
-    """What a task was asked to be: kind, data and key."""
+    Content = tuple[str, str, str | None]
+    """A task's kind, data and key."""
 
 
-def there(story: Story, picture: FinalState) -> Iterator[Violation]:
-    """Every acknowledged task is there, in one state, which list and look agree on."""
-    if story.id not in picture.listed:
-        if story.adds or story.takings:
-            said = "acknowledged" if story.adds else "handed out"
-            operations = story.adds[:1] or [story.takings[0].operation]
-            yield Violation("lost", story.id, f"task {story.id} was {said}, and is not there", operations)
+def present(task: TaskHistory, final_state: FinalState) -> Iterator[Violation]:
+    """Every acknowledged task exists in one state, and is listed in that state only."""
+    if task.id not in final_state.listed:
+        if task.adds or task.claims:
+            what = "acknowledged" if task.adds else "handed out"
+            operations = task.adds[:1] or [task.claims[0].operation]
+            yield Violation("lost", task.id, f"task {task.id} was {what}, and is not there", operations)
         return
-    states = picture.listed[story.id]
-    if story.final is None:
-        yield Violation("lost", story.id, f"task {story.id} is listed as {states[0]}, and is not there", story.adds[:1])
-    elif states != [story.final.state]:
-        places = ", ".join([*states, *([] if story.final.state in states else [story.final.state])])
-        yield Violation("doubled", story.id, f"task {story.id} is in several places: {places}", story.adds[:1])
+    states = final_state.listed[task.id]
+    if task.final is None:
+        yield Violation("lost", task.id, f"task {task.id} is listed as {states[0]}, and is not there", task.adds[:1])
+    elif states != [task.final.state]:
+        places = ", ".join([*states, *([] if task.final.state in states else [task.final.state])])
+        yield Violation("doubled", task.id, f"task {task.id} is in several places: {places}", task.adds[:1])
 
 
-def as_asked(story: Story) -> Iterator[Violation]:
-    """A task is what was asked for, unless it was edited."""
-    final = story.final
-    if final is None or story.altered:
+def unaltered(task: TaskHistory) -> Iterator[Violation]:
+    """A task has the requested kind, data and key, unless it was edited."""
+    final = task.final
+    if final is None or task.edited:
         return
-    for op in story.adds:
-        wishes = [wish(draft) for draft, id in zip(op.given["drafts"], _told(op)["ids"], strict=True) if id == story.id]
-        if _is(final) not in wishes:
-            text = f"task {story.id} is {_shown(_is(final))}, and was asked to be {_shown(wishes[0])}"
-            yield Violation("altered", story.id, text, [op])
+    for op in task.adds:
+        assert op.answer is not None  # a task history has acknowledged adds only
+        pairs = zip(op.arguments["drafts"], op.answer["ids"], strict=True)
+        requests = [requested_content(draft) for draft, id in pairs if id == task.id]
+        if _content(final) not in requests:
+            text = f"task {task.id} is {_shown(_content(final))}, and was asked to be {_shown(requests[0])}"
+            yield Violation("altered", task.id, text, [op])
             return
 
 
-class Wishes:
-    """What was asked for without being told an id: by adds that got no answer, and through the drop box."""
+class _AddsWithoutId:
+    """Requests whose answer has no id: adds without an answer, and files in the drop box."""
 
     def __init__(self, history: History) -> None:
-        self.sure: Counter[Wish] = Counter()
-        self.unsure: Counter[Wish] = Counter()
-        self.by: dict[Wish, list[Operation]] = defaultdict(list)
+        self.certain: Counter[Content] = Counter()
+        self.uncertain: Counter[Content] = Counter()
+        self.operations: dict[Content, list[Operation]] = defaultdict(list)
         for op in history:
             if (op.verb == "add" and op.unknown) or op.verb == "drop":
-                for draft in op.given["drafts"]:
-                    (self.unsure if op.told is None else self.sure)[wish(draft)] += 1
-                    self.by[wish(draft)].append(op)
+                for draft in op.arguments["drafts"]:
+                    content = requested_content(draft)
+                    (self.uncertain if op.answer is None else self.certain)[content] += 1
+                    self.operations[content].append(op)
 
 
-def asked(history: History, picture: FinalState, stories: dict[str, Story]) -> Iterator[Violation]:
-    """No task is there that nobody asked for, nor more often than somebody did; what was dropped is there."""
-    wishes = Wishes(history)
-    found: dict[Wish, list[str]] = defaultdict(list)
-    for id, final in picture.tasks.items():
-        if not stories[id].adds and not stories[id].altered:
-            found[_is(final)].append(id)
-    keys = {final.key for final in picture.tasks.values()}
-    edited = any(story.altered for story in stories.values())
-    for what in sorted({*found, *wishes.sure}, key=str):
-        most, number = wishes.sure[what] + wishes.unsure[what], len(found[what])
-        if what[2] is not None:
+def requested(history: History, final_state: FinalState, tasks: dict[str, TaskHistory]) -> Iterator[Violation]:
+    """No task exists without a request, nor more often than it was requested; every dropped file became a task."""
+    adds = _AddsWithoutId(history)
+    found: dict[Content, list[str]] = defaultdict(list)
+    for id, final in final_state.tasks.items():
+        if not tasks[id].adds and not tasks[id].edited:
+            found[_content(final)].append(id)
+    keys = {final.key for final in final_state.tasks.values()}
+    edited = any(task.edited for task in tasks.values())
+    for content in sorted({*found, *adds.certain}, key=str):
+        most, number = adds.certain[content] + adds.uncertain[content], len(found[content])
+        shown = _shown(content)
+        if content[2] is not None:
             most = min(most, 1)
-            missing = wishes.sure[what] > 0 and what[2] not in keys
+            missing = adds.certain[content] > 0 and content[2] not in keys
         else:
-            missing = number < wishes.sure[what] and not edited
+            missing = number < adds.certain[content] and not edited
         if number > most:
-            text = (
-                f"{number} tasks are there as {_shown(what)}, and at most {most} could be: {', '.join(found[what][:5])}"
-            )
-            yield Violation("unasked", found[what][0], text, wishes.by[what])
+            some = ", ".join(found[content][:5])
+            text = f"{number} tasks are there as {shown}, and at most {most} could be: {some}"
+            yield Violation("unasked", found[content][0], text, adds.operations[content])
         if missing:
-            text = f"{wishes.sure[what]} files were dropped as {_shown(what)}, and {number} such tasks are there"
-            yield Violation("lost", None, text, wishes.by[what])
+            text = f"{adds.certain[content]} files were dropped as {shown}, and {number} such tasks are there"
+            yield Violation("lost", None, text, adds.operations[content])
 
 
-def wish(draft: dict[str, Any]) -> Wish:
-    """What a task was asked to be."""
+def requested_content(draft: dict[str, Any]) -> Content:
+    """Return the content that a draft of a history asks for."""
     return draft["kind"], draft["data"], draft.get("key")
 
 
-def _is(final: Final) -> Wish:
+def _content(final: FinalTask) -> Content:
     return final.kind, final.data, final.key
 
 
-def _told(op: Operation) -> dict[str, Any]:
-    assert op.told is not None  # only acknowledged adds belong to a story
-    return op.told
-
-
-def _shown(what: Wish) -> str:
-    return f"{what[0]} {what[1]}" + (f" with the key {what[2]!r}" if what[2] else "")
+def _shown(content: Content) -> str:
+    return f"{content[0]} {content[1]}" + (f" with the key {content[2]!r}" if content[2] else "")

@@ -1,127 +1,128 @@
-"""Rules about who holds a task: one winner a claim, fences that rise, and nothing for those who lost theirs."""
+"""Rules about claims: one worker wins each claim, fences rise, and a verb under a lost claim is refused."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from taskyard.proof.task_history import BEATS, ENDINGS, fence_of, task_of
+from taskyard.proof.task_history import ENDINGS, HEARTBEATS, fence_of, task_of
 from taskyard.proof.verdict import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from taskyard.proof.history import Operation
-    from taskyard.proof.task_history import Story, Taking
+    from taskyard.proof.task_history import ReportedClaim, TaskHistory
 
 
-def fenced(story: Story) -> Iterator[Violation]:
-    """No fence and no handle is given twice, and fences rise with time."""
-    by_fence: dict[int, Taking] = {}
-    by_handle: dict[str, Taking] = {}
-    for taking in story.takings:
-        both = [by_handle.get(taking.handle), by_fence.get(taking.fence)]
-        if both[0] is not None:
-            text = f"the handle {taking.handle} was given twice"
-            yield Violation("handle_repeated", story.id, text, [both[0].operation, taking.operation])
-        elif both[1] is not None:
-            text = f"the fence {taking.fence} of task {story.id} was given twice"
-            yield Violation("fence_repeated", story.id, text, [both[1].operation, taking.operation])
-        by_fence.setdefault(taking.fence, taking)
-        by_handle.setdefault(taking.handle, taking)
-    for position, lower in enumerate(story.takings):
-        for higher in story.takings[position + 1 :]:
+def fences_rise(task: TaskHistory) -> Iterator[Violation]:
+    """No fence and no handle is reported twice, and fences rise with time."""
+    by_fence: dict[int, ReportedClaim] = {}
+    by_handle: dict[str, ReportedClaim] = {}
+    for claim in task.claims:
+        same_handle, same_fence = by_handle.get(claim.handle), by_fence.get(claim.fence)
+        if same_handle is not None:
+            text = f"the handle {claim.handle} was given twice"
+            yield Violation("handle_repeated", task.id, text, [same_handle.operation, claim.operation])
+        elif same_fence is not None:
+            text = f"the fence {claim.fence} of task {task.id} was given twice"
+            yield Violation("fence_repeated", task.id, text, [same_fence.operation, claim.operation])
+        by_fence.setdefault(claim.fence, claim)
+        by_handle.setdefault(claim.handle, claim)
+    for position, lower in enumerate(task.claims):
+        for higher in task.claims[position + 1 :]:
             if lower.fence < higher.fence and higher.operation.precedes(lower.operation):
-                text = (
-                    f"task {story.id} was handed out under fence {lower.fence} after it had been under {higher.fence}"
-                )
-                yield Violation("fence_fell", story.id, text, [higher.operation, lower.operation])
-    if story.final is not None and story.takings and story.final.fence < story.takings[-1].fence:
-        text = f"task {story.id} is at fence {story.final.fence}, and {story.takings[-1].fence} was given already"
-        yield Violation("fence_fell", story.id, text, [story.takings[-1].operation])
+                text = f"task {task.id} was handed out under fence {lower.fence} after it had been under {higher.fence}"
+                yield Violation("fence_fell", task.id, text, [higher.operation, lower.operation])
+    if task.final is not None and task.claims and task.final.fence < task.claims[-1].fence:
+        text = f"task {task.id} is at fence {task.final.fence}, and {task.claims[-1].fence} was given already"
+        yield Violation("fence_fell", task.id, text, [task.claims[-1].operation])
 
 
-def served(story: Story, stories: dict[str, Story]) -> Iterator[Violation]:
-    """A worker gets what it asked for, what is meant for it, and what nothing stands before."""
-    final = story.final
+def as_requested(task: TaskHistory, tasks: dict[str, TaskHistory]) -> Iterator[Violation]:
+    """A worker gets a task of the requested kind and id, that is not assigned to another, and whose needs are done."""
+    final = task.final
     if final is None:
         return
-    for taking in story.takings:
-        op = taking.operation
+    for claim in task.claims:
+        op = claim.operation
         if op.verb != "claim":
             continue
-        kinds, id = op.given.get("kinds"), op.given.get("id")
-        if (kinds is not None and final.kind not in kinds) or (id is not None and not story.id.startswith(id)):
-            yield Violation("served_wrongly", story.id, f"{op.worker} asked for something else than {story.id}", [op])
-        if final.assignee not in (None, op.worker) and not story.altered:
-            text = f"task {story.id} is {final.assignee}'s, and {op.worker} got it"
-            yield Violation("served_wrongly", story.id, text, [op])
+        kinds, id = op.arguments.get("kinds"), op.arguments.get("id")
+        if (kinds is not None and final.kind not in kinds) or (id is not None and not task.id.startswith(id)):
+            yield Violation("served_wrongly", task.id, f"{op.worker} asked for something else than {task.id}", [op])
+        if final.assignee not in (None, op.worker) and not task.edited:
+            text = f"task {task.id} is {final.assignee}'s, and {op.worker} got it"
+            yield Violation("served_wrongly", task.id, text, [op])
         for need in final.after:
-            before = stories[need].possible("done") if need in stories else []
+            before = tasks[need].possible("done") if need in tasks else []
             if all(op.precedes(done) for done in before):
-                text = f"task {story.id} was handed out before task {need} could have been done"
-                yield Violation("served_wrongly", story.id, text, [op, *before[:1]])
+                text = f"task {task.id} was handed out before task {need} could have been done"
+                yield Violation("served_wrongly", task.id, text, [op, *before[:1]])
 
 
-def kept(story: Story) -> Iterator[Violation]:
-    """What succeeds under a handle does so while its claim holds: before a newer one, and before it is over."""
+def valid_when_used(task: TaskHistory) -> Iterator[Violation]:
+    """A verb succeeds only while its claim holds: before a newer claim, and before the claim has ended."""
     refusals: dict[str, list[Operation]] = {}
     endings: dict[str, list[Operation]] = {}
-    for (handle, verb), ops in story.said.items():
-        refusals.setdefault(handle, []).extend(op for op in ops if op.refused == "claim_lost")
+    for (handle, verb), ops in task.claim_operations.items():
+        refusals.setdefault(handle, []).extend(op for op in ops if op.error == "claim_lost")
         if verb in ENDINGS:
-            endings.setdefault(handle, []).extend(op for op in ops if op.told is not None)
-    for (handle, verb), ops in story.said.items():
-        for op, worlds in _effects(verb, ops):
-            newer = [taking for taking in story.takings if taking.fence > fence_of(handle)]
-            for taking in newer:
-                if all(taking.operation.precedes(world) for world in worlds):
-                    text = f"{verb} under {handle} succeeded after {taking.handle} had been given"
-                    yield Violation("held_by_two", story.id, text, [taking.operation, op])
+            endings.setdefault(handle, []).extend(op for op in ops if op.answer is not None)
+    for (handle, verb), ops in task.claim_operations.items():
+        for op, causes in _successes(verb, ops):
+            newer = [claim for claim in task.claims if claim.fence > fence_of(handle)]
+            for claim in newer:
+                if all(claim.operation.precedes(cause) for cause in causes):
+                    text = f"{verb} under {handle} succeeded after {claim.handle} had been given"
+                    yield Violation("held_by_two", task.id, text, [claim.operation, op])
                     break
-            over = refusals[handle] + (endings.get(handle, []) if verb in BEATS else [])
+            over = refusals[handle] + (endings.get(handle, []) if verb in HEARTBEATS else [])
             for end in over:
-                if all(end.precedes(world) for world in worlds):
+                if all(end.precedes(cause) for cause in causes):
                     text = f"{verb} under {handle} succeeded after the claim was over"
-                    yield Violation("revived", story.id, text, [end, op])
+                    yield Violation("revived", task.id, text, [end, op])
                     break
 
 
-def _effects(verb: str, ops: list[Operation]) -> Iterator[tuple[Operation, list[Operation]]]:
-    """Each success, with the operations that may have brought it about.
+def _successes(verb: str, ops: list[Operation]) -> Iterator[tuple[Operation, list[Operation]]]:
+    """Yield each success with the operations that may have caused it.
 
-    An ending that is said again gets the first one's answer, so any of those that may have counted can be the cause.
+    A repeated ending gets the answer of the first one, so each of those that may have been carried out can be the cause.
     """
-    told = [op for op in ops if op.told is not None]
-    if verb in BEATS:
-        yield from ((op, [op]) for op in told)
-    elif told:
-        yield told[0], [op for op in ops if op.possible]
+    acknowledged = [op for op in ops if op.answer is not None]
+    if verb in HEARTBEATS:
+        yield from ((op, [op]) for op in acknowledged)
+    elif acknowledged:
+        yield acknowledged[0], [op for op in ops if op.possible]
 
 
-def exclusive(stories: dict[str, Story]) -> Iterator[Violation]:
-    """What a task uses it has to itself, as far as it is sure to have run: from its claim to the last verb that succeeded."""
-    runs: dict[tuple[str, str], list[tuple[int, int, Taking]]] = {}
-    for story in stories.values():
-        for name in story.final.uses if story.final is not None else ():
-            for taking in story.takings:
-                begin, end = taking.operation.end, _held_until(story, taking)
+def exclusive(tasks: dict[str, TaskHistory]) -> Iterator[Violation]:
+    """Two tasks that use the same thing never run at the same time.
+
+    A task is certain to run from the answer to its claim to the last verb that succeeded.
+    """
+    runs: dict[tuple[str, str], list[tuple[int, int, ReportedClaim]]] = {}
+    for task in tasks.values():
+        for name in task.final.uses if task.final is not None else ():
+            for claim in task.claims:
+                begin, end = claim.operation.end, _held_until(task, claim)
                 if begin is not None and end is not None and begin < end:
-                    runs.setdefault((name, taking.operation.clock), []).append((begin, end, taking))
+                    runs.setdefault((name, claim.operation.clock), []).append((begin, end, claim))
     for (name, _), spans in runs.items():
         spans.sort(key=lambda span: span[:2])
         for before, after in pairwise(spans):
             if after[0] < before[1]:
                 both = (before[2], after[2])
                 text = f"{name!r} was used by {both[0].handle} and by {both[1].handle} at the same time"
-                yield Violation("used_by_two", task_of(both[1].handle), text, [taking.operation for taking in both])
+                yield Violation("used_by_two", task_of(both[1].handle), text, [claim.operation for claim in both])
 
 
-def _held_until(story: Story, taking: Taking) -> int | None:
-    """The latest moment at which the claim is sure to have held, by the clock of its claimer; None if nobody can tell."""
+def _held_until(task: TaskHistory, claim: ReportedClaim) -> int | None:
+    """Return the latest time at which the claim is certain to have held, by its worker's clock; None if it is unknown."""
     moments = []
-    for verb in (*BEATS, *ENDINGS):
-        for _, worlds in _effects(verb, story.ops(taking.handle, verb)):
-            begins = [world.begin for world in worlds if world.begin and world.clock == taking.operation.clock]
-            moments += [min(begins)] if len(begins) == len(worlds) else []
+    for verb in (*HEARTBEATS, *ENDINGS):
+        for _, causes in _successes(verb, task.operations(claim.handle, verb)):
+            begins = [cause.begin for cause in causes if cause.begin and cause.clock == claim.operation.clock]
+            moments += [min(begins)] if len(begins) == len(causes) else []
     return max(moments, default=None)

@@ -1,4 +1,4 @@
-"""Rules about the log: it tells each move of a task once, and tells it as those say who made it."""
+"""Rules about the log: it has each move of a task once, and agrees with the answers that the processes got."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from taskyard.proof.task_history import Story
+    from taskyard.proof.task_history import TaskHistory
 
-_NO_MOVES = frozenset(("noted", "refused", "blocked"))  # told of a task that stays where it is
+_NO_MOVES = frozenset(("noted", "refused", "blocked"))  # events of a task that stays in its state
 
 
-def by_task(events: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The moves of each task, in the log's order."""
+def moves_by_task(events: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the moves of each task, in the log's order."""
     found: dict[str, list[dict[str, Any]]] = {}
     for event in events:
         if event["event"] not in _NO_MOVES:
@@ -25,42 +25,43 @@ def by_task(events: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def whole(story: Story, moves: list[dict[str, Any]]) -> Iterator[Violation]:
-    """Every number from nought to the task's own is told once; a claim's own ending has its claim's."""
-    final = story.final
+def has_every_move(task: TaskHistory, moves: list[dict[str, Any]]) -> Iterator[Violation]:
+    """Every fence from 0 to the task's own is logged once; a claim's own ending has the fence of its claim."""
+    final = task.final
     if final is None:
         return
-    told = ", ".join(f"{event['fence']} {event['event']}" for event in moves)
+    logged = ", ".join(f"{event['fence']} {event['event']}" for event in moves)
     raised = [event["fence"] for event in moves if not _keeps_fence(event)]
     if raised != sorted(raised):
-        yield Violation("log_differs", story.id, f"the log tells of task {story.id} out of order: {told}")
+        yield Violation("log_differs", task.id, f"the log tells of task {task.id} out of order: {logged}")
     twice = [fence for fence, number in Counter(raised).items() if number > 1]
     ends = Counter((event["event"], event["fence"]) for event in moves if _keeps_fence(event))
     if twice or any(number > 1 for number in ends.values()):
-        yield Violation("log_doubled", story.id, f"the log tells a move of task {story.id} twice: {told}")
-    # A claim that stood back for another that uses the same was none, and is not told of.
+        yield Violation("log_doubled", task.id, f"the log tells a move of task {task.id} twice: {logged}")
+    # A claim that gave way to another, because both use the same thing, raises the fence and is not logged.
     missing = sorted(set(range(final.fence + 1)) - set(raised))
     if missing and not final.uses:
-        text = f"the log leaves out the moves {missing} of task {story.id}, which is {final.state} at {final.fence}: {told}"
-        yield Violation("log_gap", story.id, text)
+        state = f"{final.state} at {final.fence}"
+        text = f"the log leaves out the moves {missing} of task {task.id}, which is {state}: {logged}"
+        yield Violation("log_gap", task.id, text)
 
 
-def agrees(story: Story, moves: list[dict[str, Any]]) -> Iterator[Violation]:
-    """Each claim and each done that somebody was told of is in the log, and no done that is none."""
-    final = story.final
+def agrees_with_answers(task: TaskHistory, moves: list[dict[str, Any]]) -> Iterator[Violation]:
+    """Every reported claim is logged with its worker, and a done is logged if and only if the task is done."""
+    final = task.final
     if final is None:
         return
-    claims = {event["fence"]: event["worker"] for event in moves if event["event"] == "claimed"}
-    for taking in story.takings:
-        if claims.get(taking.fence) != taking.operation.worker:
-            text = f"the log tells that {claims.get(taking.fence)} got task {story.id} under fence {taking.fence}"
-            yield Violation("log_differs", story.id, text, [taking.operation])
+    workers = {event["fence"]: event["worker"] for event in moves if event["event"] == "claimed"}
+    for claim in task.claims:
+        if workers.get(claim.fence) != claim.operation.worker:
+            text = f"the log tells that {workers.get(claim.fence)} got task {task.id} under fence {claim.fence}"
+            yield Violation("log_differs", task.id, text, [claim.operation])
     done = [event["fence"] for event in moves if event["event"] == "done"]
     if done != ([final.fence] if final.state == "done" else []):
-        text = f"task {story.id} is {final.state} at fence {final.fence}, and the log tells of a done at {done}"
-        yield Violation("log_differs", story.id, text)
+        text = f"task {task.id} is {final.state} at fence {final.fence}, and the log tells of a done at {done}"
+        yield Violation("log_differs", task.id, text)
 
 
 def _keeps_fence(event: dict[str, Any]) -> bool:
-    """Whether this is a claim's own ending, which raises no number."""
+    """Return whether this is a claim's own ending, which does not raise the fence."""
     return event["event"] == "done" or (event["event"] == "failed" and bool(event.get("final")))

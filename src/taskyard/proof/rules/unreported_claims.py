@@ -1,118 +1,126 @@
-"""The rule about claims that nobody was told of: each was made by an asking that can have made it.
+"""The rule about unreported claims, which a task's history has but no answer reported: an operation can have made each.
 
-One asking makes claims under one nonce, or under as many as it asks for tasks, and tells of one of each at the most. Whoever is stopped between winning a task
-and being told of it may have lost it by then: so it goes on, and is told of the next one that it wins, or that nothing is
-ready. What it lost on the way ended without a word of its holder, and before the answer. What got no answer may have made a
-claim that holds still.
+An operation makes its claims under one nonce for each task that it asks for, and reports at most one claim for each nonce.
+
+- A process that is stopped between winning a task and the answer may lose the task. Then the operation goes on, and reports
+  the next task that it wins, or that nothing is ready. The lost claim was ended by another process, before the answer.
+- An operation without an answer may have made a claim that still holds.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from taskyard.proof.task_history import TAKINGS, fence_of
+from taskyard.proof.task_history import CLAIMING, fence_of
 from taskyard.proof.verdict import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from taskyard.proof.history import History, Operation
-    from taskyard.proof.task_history import Story
+    from taskyard.proof.task_history import TaskHistory
 
-_BY_OTHERS = frozenset(("crash", "cancelled", "resumed"))  # how a claim ends of which its holder does not know
+_BY_OTHERS = frozenset(("crash", "cancelled", "resumed"))  # outcomes that another process gives a claim
 
 
-class Untold:
-    """A claim that a task tells of, and nobody was told to have."""
+class UnreportedClaim:
+    """A claim that a task's history has, and that no answer reported."""
 
-    __slots__ = ("claim", "fence", "nonce", "outcome", "resumes", "story", "worker")
+    __slots__ = ("fence", "name", "nonce", "outcome", "resumes", "task", "worker")
 
-    def __init__(self, story: Story, claim: str, fence: int, worker: str | None, outcome: str | None) -> None:
-        self.story = story
-        self.claim = claim
+    def __init__(self, task: TaskHistory, name: str, fence: int, worker: str | None, outcome: str | None) -> None:
+        self.task = task
+        self.name = name
         self.fence = fence
         self.worker = worker
         self.outcome = outcome
-        """How it ended; None if it holds still."""
-        self.nonce = claim if outcome is None else claim.rpartition(".")[2]
-        assert story.final is not None
+        """How the claim ended; None if it still holds."""
+        self.nonce = name if outcome is None else name.rpartition(".")[2]
+        assert task.final is not None
         self.resumes = any(
             entry["outcome"] == "resumed" and entry["worker"] == worker and fence_of(entry["claim"]) == fence - 1
-            for entry in story.final.history
+            for entry in task.final.history
         )
-        """Whether it goes on with the one before it, as only a resume does."""
+        """Whether it continues the claim before it, as only a resume does."""
 
-    def may_be_of(self, op: Operation) -> bool:
-        """Whether this asking can have made it."""
+    def can_be_made_by(self, op: Operation) -> bool:
+        """Return whether this operation can have made the claim."""
         if op.worker != self.worker or (op.verb == "resume") != self.resumes:
             return False
-        takings = self.story.takings
-        if any(taking.fence > self.fence and taking.operation.precedes(op) for taking in takings):
+        reported = self.task.claims
+        if any(claim.fence > self.fence and claim.operation.precedes(op) for claim in reported):
             return False
         if op.unknown:
             return True
         if self.outcome not in _BY_OTHERS:
             return False
-        return not any(taking.fence < self.fence and op.precedes(taking.operation) for taking in takings)
+        return not any(claim.fence < self.fence and op.precedes(claim.operation) for claim in reported)
 
 
-def claimed(history: History, stories: dict[str, Story]) -> Iterator[Violation]:
-    """Every claim that a task tells of was made by somebody: by one who was told so, or by one who can have lost it unheard."""
-    groups: dict[tuple[str | None, str], list[Untold]] = {}
-    for story in stories.values():
-        for claim in _untold(story):
+def explained(history: History, tasks: dict[str, TaskHistory]) -> Iterator[Violation]:
+    """An operation can have made every unreported claim."""
+    groups: dict[tuple[str | None, str], list[UnreportedClaim]] = {}
+    for task in tasks.values():
+        for claim in _unreported(task):
             groups.setdefault((claim.worker, claim.nonce), []).append(claim)
-    askings = [op for op in history if op.verb in TAKINGS]
-    told = {handle.rpartition(".")[2]: op for op in askings if op.verb == "claim" for handle in _handles(op)}
-    makers: dict[int, list[list[Untold]]] = {}
+    operations = [op for op in history if op.verb in CLAIMING]
+    reported = {handle.rpartition(".")[2]: op for op in operations if op.verb == "claim" for handle in _handles(op)}
+    assigned: dict[int, list[list[UnreportedClaim]]] = {}
     for (_, nonce), group in groups.items():
-        known = told.get(nonce)
+        known = reported.get(nonce)
         if known is not None:
-            found = all(claim.may_be_of(known) for claim in group)
+            found = all(claim.can_be_made_by(known) for claim in group)
         else:
-            found = _is_made(group, askings, makers, set())
+            found = _assign(group, operations, assigned, set())
         if not found:
-            text = f"task {group[0].story.id} tells of a claim of {group[0].worker} ({group[0].claim}) that nobody made"
-            yield Violation("unclaimed", group[0].story.id, text, [] if known is None else [known])
+            first = group[0]
+            text = f"task {first.task.id} tells of a claim of {first.worker} ({first.name}) that nobody made"
+            yield Violation("unclaimed", first.task.id, text, [] if known is None else [known])
 
 
-def _untold(story: Story) -> Iterator[Untold]:
-    final = story.final
+def _unreported(task: TaskHistory) -> Iterator[UnreportedClaim]:
+    final = task.final
     if final is None:
         return
-    told = {taking.handle for taking in story.takings}
+    reported = {claim.handle for claim in task.claims}
     for entry in final.history:
-        if entry["claim"] not in told:
-            yield Untold(story, entry["claim"], fence_of(entry["claim"]), entry["worker"], entry["outcome"])
-    if final.state == "processing" and final.fence not in {taking.fence for taking in story.takings}:
-        yield Untold(story, f"fence {final.fence} of {story.id}", final.fence, final.worker, None)
+        if entry["claim"] not in reported:
+            yield UnreportedClaim(task, entry["claim"], fence_of(entry["claim"]), entry["worker"], entry["outcome"])
+    if final.state == "processing" and final.fence not in {claim.fence for claim in task.claims}:
+        yield UnreportedClaim(task, f"fence {final.fence} of {task.id}", final.fence, final.worker, None)
 
 
-def _is_made(
-    group: list[Untold], askings: list[Operation], makers: dict[int, list[list[Untold]]], tried: set[int]
+def _assign(
+    group: list[UnreportedClaim],
+    operations: list[Operation],
+    assigned: dict[int, list[list[UnreportedClaim]]],
+    tried: set[int],
 ) -> bool:
-    """Whether there is an asking for these, after giving others another one if need be: each has made only so many groups."""
-    for at, op in enumerate(askings):
+    """Return whether an operation can have made the group, whose claims share a nonce.
+
+    This is a bipartite matching: if an operation has no room left, one of its groups is moved to another operation.
+    """
+    for index, op in enumerate(operations):
         room = _room(op)
-        if at in tried or not room or not all(claim.may_be_of(op) for claim in group):
+        if index in tried or not room or not all(claim.can_be_made_by(op) for claim in group):
             continue
-        tried.add(at)
-        made = makers.setdefault(at, [])
-        if op.verb == "resume" or len(made) < room:
-            made.append(group)
+        tried.add(index)
+        groups = assigned.setdefault(index, [])
+        if op.verb == "resume" or len(groups) < room:
+            groups.append(group)
             return True
-        for place, other in enumerate(made):
-            if _is_made(other, askings, makers, tried):
-                made[place] = group
+        for position, other in enumerate(groups):
+            if _assign(other, operations, assigned, tried):
+                groups[position] = group
                 return True
     return False
 
 
 def _room(op: Operation) -> int:
-    """Under how many nonces that nobody knows it may have made claims; a resume has one for each."""
-    return 1 if op.verb == "resume" else int(op.given.get("number", 1)) - len(_handles(op))
+    """Return for how many unreported nonces the operation can have made claims; for a resume only whether it can."""
+    return 1 if op.verb == "resume" else int(op.arguments.get("number", 1)) - len(_handles(op))
 
 
 def _handles(op: Operation) -> list[str]:
-    """What an asking was told that it has."""
-    return [] if op.told is None else list(op.told.get("claims", ()))
+    """Return the claims that the answer reported."""
+    return [] if op.answer is None else list(op.answer.get("claims", ()))

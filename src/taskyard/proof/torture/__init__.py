@@ -1,1 +1,1 @@
-"""Torture: real processes do all there is to do in a scratch yard, and are killed, stopped and misled meanwhile."""
+"""Torture: real processes use every verb on a scratch yard, while they are killed, stopped or run with a wrong clock."""

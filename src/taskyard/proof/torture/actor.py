@@ -1,6 +1,6 @@
-"""One process of a torture: does what its plan says, writes down all that it asks for and is told, until it is killed.
+"""One process of a torture: runs the actions of its plan and records each request and answer, until it is killed.
 
-Started as a program with one JSON object as its only word, and the yard in $TASKYARD.
+As a program it takes one JSON object as its only argument, and the yard's URL from $TASKYARD.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if __name__ == "__main__":
-    # -P keeps the folder that it is started in out of the way; this tree comes last, for one that was found by its working directory.
+    # Python's -P keeps the working directory off the path. This tree is needed if taskyard was imported from there.
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)))
 
 from taskyard import opening
@@ -27,69 +27,71 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from taskyard.proof.recorded_yard import Held
-    from taskyard.proof.torture.plan import Act
+    from taskyard.proof.recorded_yard import RecordedClaim
+    from taskyard.proof.torture.plan import Action
 
-_REMEMBERED = 40
-_NAP = 0.01  # seconds, where there is nothing to do
+_REMEMBERED = 40  # ids and handles that an actor can choose from
+_PAUSE = 0.01  # seconds to wait if there is nothing to do
 
 
 class Actor:
-    """Plays the acts of its plan on one yard."""
+    """Runs actions on one yard."""
 
-    def __init__(self, witness: RecordedYard, quota: int | None, dropbox: str | None) -> None:
-        self._yard = witness
+    def __init__(self, yard: RecordedYard, quota: int | None, dropbox: str | None) -> None:
+        self._yard = yard
         self._left = quota
-        """How many tasks it may still add; None is any number."""
+        """How many tasks it may still add; None means any number."""
         self._dropbox = dropbox
         self._ids: list[str] = []
         self._handles: list[str] = []
         self._serial = 0
-        self.told_to_end = threading.Event()
+        self.stop_requested = threading.Event()
 
-    def play(self, act: Act) -> None:
-        """Do it; a refusal is an answer like any other."""
-        if act.verb in ADDING and self._left is not None and self._left <= 0:
-            act = act._replace(verb="done")
+    def run(self, action: Action) -> None:
+        """Run one action; an error that refuses it is an answer like any other."""
+        if action.verb in ADDING and self._left is not None and self._left <= 0:
+            action = action._replace(verb="done")
         try:
-            play: Callable[[Act], None] = getattr(self, f"_{act.verb}", self._work)
-            play(act)
+            method: Callable[[Action], None] = getattr(self, f"_{action.verb}", self._work)
+            method(action)
         except (ClaimLost, Conflict, NotFound, Ambiguous):
             return
         except Unavailable:
-            self.told_to_end.wait(_NAP)  # it is in the history, and counted
+            self.stop_requested.wait(_PAUSE)  # the history has the error, and the supervisor counts it
 
-    # Putting tasks in
+    # Actions that add tasks
 
-    def _add(self, act: Act) -> None:
-        self._added(self._yard.add(act.kind, self._mark(), priority=act.number % 3 + 4))
+    def _add(self, action: Action) -> None:
+        self._added(self._yard.add(action.kind, self._unique_data(), priority=action.number % 3 + 4))
 
-    def _add_keyed(self, act: Act) -> None:
-        self._added(self._yard.add("keyed", act.key, key=act.key))
+    def _add_keyed(self, action: Action) -> None:
+        self._added(self._yard.add("keyed", action.key, key=action.key))
 
-    def _add_after(self, act: Act) -> None:
-        needs = sorted({self._ids[-1 - act.number % len(self._ids)], self._ids[-1]}) if self._ids else []
-        self._added(self._yard.add(act.kind, self._mark(), after=needs))
+    def _add_after(self, action: Action) -> None:
+        needs = sorted({self._ids[-1 - action.number % len(self._ids)], self._ids[-1]}) if self._ids else []
+        self._added(self._yard.add(action.kind, self._unique_data(), after=needs))
 
-    def _add_late(self, act: Act) -> None:
-        self._added(self._yard.add(act.kind, self._mark(), delay=act.pause * 20))
+    def _add_late(self, action: Action) -> None:
+        self._added(self._yard.add(action.kind, self._unique_data(), delay=action.pause * 20))
 
-    def _add_many(self, act: Act) -> None:
-        number = min(2 + act.number % 4, 9 if self._left is None else self._left)
-        ids = self._yard.add_many([{"kind": act.kind, "data": self._mark()} for _ in range(number)])
+    def _add_many(self, action: Action) -> None:
+        number = min(2 + action.number % 4, 9 if self._left is None else self._left)
+        ids = self._yard.add_many([{"kind": action.kind, "data": self._unique_data()} for _ in range(number)])
         self._remember(ids, len(ids))
 
-    def _drop(self, act: Act) -> None:
-        mark = self._mark()
-        self._put({"kind": act.kind, "data": mark}, act.kind, mark)
+    def _drop(self, action: Action) -> None:
+        data = self._unique_data()
+        self._drop_file({"kind": action.kind, "data": data}, action.kind, data)
 
-    def _drop_keyed(self, act: Act) -> None:
-        self._put({"taskId": act.key, "kind": "keyed", "data": act.key}, "keyed", act.key, key=act.key)
+    def _drop_keyed(self, action: Action) -> None:
+        self._drop_file(
+            {"taskId": action.key, "kind": "keyed", "data": action.key}, "keyed", action.key, key=action.key
+        )
 
-    def _put(self, content: dict[str, Any], kind: str, data: Any, **options: Any) -> None:
+    def _drop_file(self, content: dict[str, Any], kind: str, data: Any, **options: Any) -> None:
         if self._dropbox is None:
             return
-        name = f"{self._yard.scribe.process}-{self._serial}"
+        name = f"{self._yard.writer.process}-{self._serial}"
         hidden, path = f"{self._dropbox}/.{name}.part", f"{self._dropbox}/{name}.json"
         with open(hidden, "w") as file:
             json.dump(content, file)
@@ -97,10 +99,10 @@ class Actor:
         self._yard.drop(lambda: os.rename(hidden, path), kind, data, **options)
         self._remember([], 1)
 
-    def _mark(self) -> dict[str, Any]:
-        """Data that no other task has, so that each can be told apart at the end."""
+    def _unique_data(self) -> dict[str, Any]:
+        """Return data that no other task has, so that the checker can distinguish them."""
         self._serial += 1
-        return {"by": self._yard.scribe.process, "n": self._serial}
+        return {"by": self._yard.writer.process, "n": self._serial}
 
     def _added(self, task: Any) -> None:
         self._remember([task.id], int(task.created))
@@ -110,20 +112,21 @@ class Actor:
         if self._left is not None:
             self._left -= created
 
-    # Taking one
+    # Actions that claim a task
 
-    def _work(self, act: Act) -> None:
-        """Claim a task and end it as the act says."""
-        hasty = act.verb == "oversleep"
-        claim = self._yard.claim(kinds=[act.kind] if act.picky else None, lease=LEASE / 5 if hasty else None)
+    def _work(self, action: Action) -> None:
+        """Claim a task and end it as the action's verb says."""
+        oversleeps = action.verb == "oversleep"
+        kinds = [action.kind] if action.only_kind else None
+        claim = self._yard.claim(kinds=kinds, lease=LEASE / 5 if oversleeps else None)
         if claim is None:
-            self.told_to_end.wait(_NAP)
+            self.stop_requested.wait(_PAUSE)
             return
         self._handles = [*self._handles, claim.handle][-_REMEMBERED:]
-        self.told_to_end.wait(LEASE / 3 if hasty else act.pause)
-        self._end(act.verb, claim)
+        self.stop_requested.wait(LEASE / 3 if oversleeps else action.pause)
+        self._end(action.verb, claim)
 
-    def _end(self, verb: str, claim: Held) -> None:
+    def _end(self, verb: str, claim: RecordedClaim) -> None:
         result = {"by": claim.handle}
         if verb == "note_and_done":
             claim.note("so far")
@@ -137,52 +140,52 @@ class Actor:
         if verb == "done_twice":
             claim.done({**result, "again": True})
 
-    # What should not be, and must not matter
+    # Late verbs, and changes by others
 
-    def _speak_late(self, act: Act) -> None:
+    def _speak_late(self, action: Action) -> None:
         if self._handles:
-            claim = self._yard.held(self._handles[-1 - act.number % len(self._handles)])
+            claim = self._yard.held(self._handles[-1 - action.number % len(self._handles)])
             verbs: tuple[Callable[[], object], ...] = (
                 lambda: claim.done("late"), claim.release, claim.heartbeat, lambda: claim.fail("late"), lambda: claim.note("late"),
             )  # fmt: skip
-            verbs[act.number % len(verbs)]()
+            verbs[action.number % len(verbs)]()
 
-    def _resume(self, act: Act) -> None:
+    def _resume(self, action: Action) -> None:
         for claim in self._yard.resume():
             self._handles = [*self._handles, claim.handle][-_REMEMBERED:]
-            claim.done({"by": claim.handle}) if act.number % 3 else claim.release()
+            claim.done({"by": claim.handle}) if action.number % 3 else claim.release()
 
-    def _cancel(self, act: Act) -> None:
-        self._steer(act, self._yard.cancel)
+    def _cancel(self, action: Action) -> None:
+        self._change(action, self._yard.cancel)
 
-    def _retry(self, act: Act) -> None:
-        self._steer(act, self._yard.retry)
+    def _retry(self, action: Action) -> None:
+        self._change(action, self._yard.retry)
 
-    def _edit(self, act: Act) -> None:
-        self._steer(act, lambda task: self._yard.edit(task, title="edited", priority=act.number % 10))
+    def _edit(self, action: Action) -> None:
+        self._change(action, lambda task: self._yard.edit(task, title="edited", priority=action.number % 10))
 
-    def _steer(self, act: Act, verb: Callable[[str], object]) -> None:
+    def _change(self, action: Action, verb: Callable[[str], object]) -> None:
         if self._ids:
-            verb(self._ids[-1 - act.number % len(self._ids)])
+            verb(self._ids[-1 - action.number % len(self._ids)])
 
-    def _sweep(self, act: Act) -> None:  # noqa: ARG002  every act is called alike
+    def _sweep(self, action: Action) -> None:  # noqa: ARG002  every action is called alike
         self._yard.sweep()
 
 
 def main(given: dict[str, Any]) -> None:
-    """Play until told to end, or until whoever started this is gone."""
+    """Run the plan's actions until SIGTERM, or until the process that started this one ends."""
     supervisor_pipe.hold(lambda: os._exit(1))
     plan = Plan(given["seed"], given["workers"])
     slot, life = given["slot"], given["life"]
     name = plan.name(slot)
-    with RecordedYard(opening.open(given["url"], name), HistoryWriter(given["history"], name)) as witness:
-        actor = Actor(witness, given["quota"], given["dropbox"])
-        signal.signal(signal.SIGTERM, lambda *_: actor.told_to_end.set())
+    with RecordedYard(opening.open(given["url"], name), HistoryWriter(given["history"], name)) as yard:
+        actor = Actor(yard, given["quota"], given["dropbox"])
+        signal.signal(signal.SIGTERM, lambda *_: actor.stop_requested.set())
         if slot % 2 == 0:
-            witness.vouch(LEASE)  # others are told of its death by the kernel; of its neighbour's by the end of a lease
-        for act in plan.acts(slot, life):
-            actor.play(act)
-            if actor.told_to_end.is_set():
+            yard.vouch(LEASE)  # others see its death by a lock, and that of odd slots by the end of the lease
+        for action in plan.actions(slot, life):
+            actor.run(action)
+            if actor.stop_requested.is_set():
                 return
 
 

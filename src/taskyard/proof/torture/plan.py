@@ -1,6 +1,6 @@
-"""What is done and what is done to whom, as pure functions of a seed: the same seed has the same plan.
+"""The actions and the faults of a torture, as pure functions of a seed: the same seed gives the same plan.
 
-When the system lets whom go on is not in it, so two runs of one plan are two runs.
+The plan does not control how the system schedules processes, so two runs of one plan differ.
 """
 
 from __future__ import annotations
@@ -21,87 +21,87 @@ SETTINGS = {
     "lease": LEASE,
     "sweep_every": 0.3,
 }
-"""Of the scratch yard: short times, so that much happens; and a killer must not be what makes most tasks fail."""
+"""Settings of the scratch yard: short times, so that much happens, and so many crashes that kills fail few tasks."""
 SKEWS = ("+1h", "-1h", "+40d", "-40d")
-_KEYS = 60  # that are fought for at a time
+_KEYS = 60  # keys that all processes add under at a time
 _VERBS = {
-    # what puts tasks in
+    # add tasks
     "add": 16, "add_keyed": 10, "add_after": 5, "add_late": 5, "add_many": 2, "drop": 3, "drop_keyed": 2,
-    # what takes a task, and how it ends
+    # claim a task, by how the claim ends
     "done": 34, "done_twice": 4, "note_and_done": 5, "fail": 5, "fail_for_good": 2, "release": 5, "forget": 2, "oversleep": 2,
-    # what a late, forgetful or meddling process does
+    # late verbs, and changes by others
     "speak_late": 4, "resume": 2, "cancel": 2, "retry": 2, "edit": 2, "sweep": 2,
 }  # fmt: skip
 ADDING = frozenset(verb for verb in _VERBS if verb.startswith(("add", "drop")))
 
 
-class Act(NamedTuple):
-    """One thing that a process does."""
+class Action(NamedTuple):
+    """One action of a process."""
 
     verb: str
     kind: str
     number: int
-    """Picks among what the process knows."""
+    """Selects among the ids and handles that the process remembers."""
     pause: float
-    """Seconds that its work takes."""
+    """Seconds that the work on a claimed task takes."""
     key: str
-    picky: bool
+    only_kind: bool
     """Whether a claim asks for this kind only."""
 
 
 class Fault(NamedTuple):
-    """One thing that is done to a process."""
+    """One kill or stop of a process."""
 
     pause: float
-    """Seconds after the fault before."""
+    """Seconds since the previous fault."""
     slot: int
     kills: bool
-    """SIGKILL; else SIGSTOP."""
+    """SIGKILL if true, SIGSTOP if not."""
     stop: float
-    """Seconds until SIGCONT, more than a lease."""
+    """Seconds from SIGSTOP to SIGCONT, longer than a lease."""
 
 
 class Plan:
-    """Everything that is decided beforehand."""
+    """All actions, faults and clock errors of a torture."""
 
     def __init__(self, seed: int, workers: int) -> None:
         self.seed = seed
         self.workers = workers
 
     def name(self, slot: int) -> str:
-        """The worker's name of a slot, the same in all its lives: every third pair of neighbours has the same."""
+        """Return the worker's name of a slot, equal for all its processes; of three slots the first two share one."""
         return f"hand-{slot - (slot % 3 == 1)}"
 
     def skew(self, slot: int, life: int) -> str | None:
-        """How wrong this life's clock is, where clocks can be set wrong: every third slot's are."""
-        return self._chance("skew", slot, life).choice(SKEWS) if slot % 3 == 2 else None
+        """Return the clock error of a process, which every third slot has; `life` counts the slot's processes."""
+        return self._random("skew", slot, life).choice(SKEWS) if slot % 3 == 2 else None
 
-    def acts(self, slot: int, life: int) -> Iterator[Act]:
-        """What a process does, without end."""
-        chance = self._chance("acts", slot, life)
+    def actions(self, slot: int, life: int) -> Iterator[Action]:
+        """Yield the actions of a process, without end."""
+        random = self._random("acts", slot, life)
         verbs, weights = list(_VERBS), list(_VERBS.values())
         while True:
-            verb = chance.choices(verbs, weights)[0]
-            yield Act(
+            verb = random.choices(verbs, weights)[0]
+            yield Action(
                 verb,
-                chance.choice(KINDS),
-                chance.randrange(1 << 16),
-                chance.random() ** 3 * 0.02,
-                f"key-{life}-{chance.randrange(_KEYS)}",
-                chance.random() < 0.3,
+                random.choice(KINDS),
+                random.randrange(1 << 16),
+                random.random() ** 3 * 0.02,
+                f"key-{life}-{random.randrange(_KEYS)}",
+                random.random() < 0.3,
             )
 
     def faults(self) -> Iterator[Fault]:
-        """What happens to them, without end."""
-        chance = self._chance("faults")
+        """Yield the faults, without end."""
+        random = self._random("faults")
         rate = self.workers + 2.0
         while True:
             yield Fault(
-                min(1.0, chance.expovariate(rate)),
-                chance.randrange(self.workers),
-                chance.random() < 0.75,
-                LEASE * chance.uniform(1.1, 1.8),
+                min(1.0, random.expovariate(rate)),
+                random.randrange(self.workers),
+                random.random() < 0.75,
+                LEASE * random.uniform(1.1, 1.8),
             )
 
-    def _chance(self, *what: object) -> Random:
-        return Random(f"{self.seed} {what}")  # noqa: S311  nobody gains by guessing it
+    def _random(self, *what: object) -> Random:
+        return Random(f"{self.seed} {what}")  # noqa: S311  no secret depends on it
