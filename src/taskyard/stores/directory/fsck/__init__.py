@@ -1,7 +1,7 @@
-"""Proving a yard: every check of what PROTOCOL.md promises, and the safe moves that heal what does not hold.
+"""Check that a yard keeps every rule of PROTOCOL.md, and repair what can be repaired safely.
 
-`audit` puts the parts together. `terrain` walks the folders, `tasks` looks at every task, `papers` at what lies beside
-them, `ties` at what waits for what, `keyring` at the keys, `chronicle` at the log, `corners` at all the rest. A check
-yields suspects (`findings`); `meanings` says what each means. A suspect that a running move could explain is looked at again, and only
-what holds still under a second look is a finding. `healing` makes the moves of `--repair`.
+`audit` runs all checks. `folders` walks the folders, `tasks` checks every task, `records` the files beside them, `edges` what
+waits for what, `keys` the keys, `log` the log, and `leftovers` the rest. A check yields suspects (`findings`); `codes` says what
+each code means. A running move may explain a suspect, so the audit checks it again: only a suspect that stays is a finding.
+`repair` does what `--repair` asks for.
 """

@@ -1,4 +1,4 @@
-"""What all checks share: the yard, the moment, what was counted, and what looked wrong."""
+"""What all checks of an audit share: the yard, the time, the counts, and the suspects."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.names import Token
     from taskyard.stores.directory.tasks.locate import Found
 
-KEPT = 200_000  # suspects of one code that are kept; more are counted
-_SILLY = ".nfs"  # an NFS client keeps a file that was removed while it is open under such a name
-_TOLD_EVERY = 0.2  # seconds between two words of how far the work is
+KEPT = 200_000  # suspects of one code that are kept; more are only counted
+_NFS_REMOVED = ".nfs"  # an NFS client renames a file so that is removed while it is open
+_PROGRESS_EVERY = 0.2  # seconds between two reports of progress
 
 
-class Scene:
-    """One audit of one yard."""
+class AuditContext:
+    """Counts, suspects and safe reads of one audit."""
 
     def __init__(self, context: Context, progress: Callable[[str], object] | None) -> None:
         self.context = context
@@ -34,55 +34,55 @@ class Scene:
         self.counts: dict[str, int] = {}
         self.suspects: list[Suspect] = []
         self._of_code: dict[str, int] = {}
-        self.blind = False
-        """Whether something could not be looked into, so that what was not found may be there."""
+        self.incomplete = False
+        """Whether something could not be read: then a file that was not found may still exist."""
         self._progress = progress
-        self._told = 0.0
+        self._reported_at = 0.0
         self.device = self.disk.status(f"{self.root}/.").st_dev
         try:
             self.now = context.clock.exact()
         except OSError:
-            self.now = time.time_ns() // 1_000_000  # no tmp/ to ask in: what is judged by time is not the trouble here
+            self.now = time.time_ns() // 1_000_000  # without tmp/ the file system's time is unknown
 
     def count(self, what: str, number: int = 1) -> None:
-        """So many more were looked at."""
+        """Add `number` to the count of what was checked."""
         self.counts[what] = self.counts.get(what, 0) + number
 
-    def tell(self, words: str) -> None:
-        """Say how far the work is, now and then."""
-        if self._progress is not None and time.monotonic() - self._told > _TOLD_EVERY:
-            self._told = time.monotonic()
-            self._progress(words)
+    def report_progress(self, text: str) -> None:
+        """Call the progress function, at most every `_PROGRESS_EVERY` seconds."""
+        if self._progress is not None and time.monotonic() - self._reported_at > _PROGRESS_EVERY:
+            self._reported_at = time.monotonic()
+            self._progress(text)
 
     def suspect(
         self,
         code: str,
         place: tuple[str, str],
         what: str,
-        again: Callable[[], object],
+        still_holds: Callable[[], object],
         task: str | None = None,
         token: Token | None = None,
     ) -> None:
-        """Note that something looks wrong, and how to look again."""
+        """Add a suspect; `still_holds` checks it again."""
         number = self._of_code[code] = self._of_code.get(code, 0) + 1
         if number <= KEPT:
-            self.suspects.append(Suspect(code, place, what, again, task, token))
+            self.suspects.append(Suspect(code, place, what, still_holds, task, token))
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Codes of which more was seen than is kept, with how many."""
+        """The number of suspects that were not kept, by code."""
         return {code: number - KEPT for code, number in self._of_code.items() if number > KEPT}
 
-    # Reader without being led astray
+    # Reads that follow no link
 
     def names(self, folder: str) -> list[str]:
-        """What is in the folder; a link or a mount in its place is a suspect and not entered, what is gone is empty."""
+        """List the folder. A link or a mount in its place is a suspect and is not entered; a missing folder is empty."""
         try:
-            # The yard as a whole may be reached through a link, and what is behind that is looked at.
+            # The path of the yard itself may be a link.
             status = self.disk.status(f"{folder}/." if folder == self.root else folder)
             if stat.S_ISDIR(status.st_mode) and status.st_dev == self.device:
                 self.count("folders")
-                return [name for name in self.disk.listdir(folder) if not name.startswith(_SILLY)]
+                return [name for name in self.disk.listdir(folder) if not name.startswith(_NFS_REMOVED)]
         except OSError as error:
             if error.errno not in NO_FOLDER:
                 self.unreadable(folder, error)
@@ -91,25 +91,25 @@ class Scene:
         return []
 
     def _odd_folder(self, folder: str, status: os.stat_result) -> None:
-        self.blind = True
-        kind = "another mount" if stat.S_ISDIR(status.st_mode) else _called(status.st_mode)
+        self.incomplete = True
+        kind = "another mount" if stat.S_ISDIR(status.st_mode) else _file_type(status.st_mode)
         self.suspect("folder_odd", _split(folder), f"{kind} in the place of a folder", self.stays(folder, status))
 
     def unreadable(self, path: str, error: OSError, task: str | None = None) -> None:
-        """Nothing can be said of this, and that is said."""
-        self.blind = True
+        """Add a suspect for a path that cannot be read."""
+        self.incomplete = True
 
-        def again() -> bool:
+        def still_holds() -> bool:
             try:
                 self.disk.listdir(path) if self.disk.is_folder(path) else self.disk.read(path)
             except OSError as still:
                 return still.errno == error.errno
             return False
 
-        self.suspect("unreadable", _split(path), f"cannot be read: {error.strerror or error}", again, task)
+        self.suspect("unreadable", _split(path), f"cannot be read: {error.strerror or error}", still_holds, task)
 
     def folders(self, folder: str, fits: Callable[[str], object]) -> Iterator[str]:
-        """The names in the folder that fit; every other one is a stray."""
+        """List the names in the folder for which `fits` is true; every other one is a stray."""
         for name in self.names(folder):
             if fits(name):
                 yield name
@@ -117,12 +117,12 @@ class Scene:
                 self.stray(folder, name, "no name that can be here")
 
     def stray(self, folder: str, name: str, what: str, task: str | None = None) -> None:
-        """Something that nobody put there by the rules, told as what it is; perhaps a task's file, by its content."""
+        """Add a suspect for a name that may not be here; `task` is the id that its content has, if any."""
         path = f"{folder}/{name}"
         try:
             status = self.disk.status(path)
         except OSError:
-            return  # on its way, and gone already
+            return  # moved since it was listed
         if stat.S_ISLNK(status.st_mode):
             self.suspect("symlink", (folder, name), "a symbolic link", self.stays(path, status))
         else:
@@ -131,7 +131,7 @@ class Scene:
     def inspected(
         self, folder: str, name: str, most: int, task: str | None = None
     ) -> tuple[os.stat_result, bytes] | None:
-        """The file with its content, or None: gone, or a suspect of its own."""
+        """Return the file's status and content; None if it is gone, or if it cannot be read, which adds a suspect."""
         path = f"{folder}/{name}"
         try:
             status, content = self.disk.inspect(path, most)
@@ -146,12 +146,12 @@ class Scene:
         if stat.S_ISREG(status.st_mode):
             return status, content
         self.suspect(
-            "not_a_file", (folder, name), f"{_called(status.st_mode)} in the place of a file", self.stays(path), task
+            "not_a_file", (folder, name), f"{_file_type(status.st_mode)} in the place of a file", self.stays(path), task
         )
         return None
 
     def is_plain(self, folder: str, name: str, *, is_folder: bool = False) -> bool:
-        """Whether this is a file, or a folder, as it must be; else it is a suspect, unless it is gone."""
+        """Return whether this is a regular file, or a folder; add a suspect if it is something else."""
         path = f"{folder}/{name}"
         try:
             mode = self.disk.status(path).st_mode
@@ -160,14 +160,14 @@ class Scene:
         if (stat.S_ISDIR if is_folder else stat.S_ISREG)(mode):
             return True
         code = "symlink" if stat.S_ISLNK(mode) else "not_a_file"
-        what = f"{_called(mode)} in the place of a {'folder' if is_folder else 'file'}"
+        what = f"{_file_type(mode)} in the place of a {'folder' if is_folder else 'file'}"
         self.suspect(code, (folder, name), what, self.stays(path))
         return False
 
     def stays(self, path: str, status: os.stat_result | None = None) -> Callable[[], bool]:
-        """Whether that very thing is still there."""
+        """Return a function that checks whether the path still exists, and is the file of `status` if that is given."""
 
-        def again() -> bool:
+        def still_holds() -> bool:
             try:
                 now = self.disk.status(path)
             except OSError:
@@ -178,43 +178,43 @@ class Scene:
                 status.st_dev,
             )
 
-        return again
+        return still_holds
 
     def lacks(self, *paths: str) -> Callable[[], bool]:
-        """Whether none of these is there still."""
+        """Return a function that checks whether none of these paths exists."""
         return lambda: not any(map(self.has, paths))
 
     def find(self, id: str) -> Found | None:
-        """The task, after as many looks as it takes to be sure that it is nowhere."""
+        """Find the task, with as many searches as it takes to be certain that it is nowhere."""
         try:
             return self.context.locator.find(id)
         except NotFound:
             return None
 
     def is_nowhere(self, id: str) -> bool:
-        """Whether the task is surely in no state; not where some of the yard cannot be looked at."""
+        """Return whether the task is certainly in no state; False if parts of the yard cannot be read."""
         try:
-            return not self.blind and self.find(id) is None
+            return not self.incomplete and self.find(id) is None
         except OSError:
             return False
 
     def has(self, path: str) -> bool:
-        """Whether there is anything of this name; where that cannot be told, nothing is said to be missing."""
+        """Return whether the path exists; True if that cannot be read, so that nothing is reported as missing."""
         try:
             return self.disk.exists(path)
         except OSError:
-            self.blind = True
+            self.incomplete = True
             return True
 
     def age(self, path: str) -> int:
-        """Milliseconds since anything was done to this name's file; nothing, if it is gone."""
+        """Return the milliseconds since the file's last change; 0 if it is gone."""
         try:
             return self.now - self.disk.changed_at(path)
         except OSError:
             return 0
 
 
-def _called(mode: int) -> str:
+def _file_type(mode: int) -> str:
     names = (
         (stat.S_ISLNK, "a symbolic link"),
         (stat.S_ISDIR, "a folder"),

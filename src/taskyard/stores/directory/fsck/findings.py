@@ -1,8 +1,8 @@
-"""What an audit finds: a suspect, which is a finding once it has held still under a second look."""
+"""The suspects of an audit; a suspect that still holds when it is checked again is a finding."""
 
 from __future__ import annotations
 
-from taskyard.stores.directory.fsck.codes import ALONE, MEANINGS
+from taskyard.stores.directory.fsck.codes import ALONE, CODES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class Suspect:
-    """Something that looks wrong, where it is, and how to look at it again."""
+    """A possible damage: its code, its place, and how to check it again."""
 
     __slots__ = (
-        "again",
         "code",
         "did",
-        "ended",
         "folder",
-        "known",
-        "left",
+        "left_because",
+        "logged_ended",
+        "logged_fence",
         "name",
         "repaired",
+        "still_holds",
         "task",
         "token",
         "what",
@@ -35,56 +35,56 @@ class Suspect:
         code: str,
         place: tuple[str, str],
         what: str,
-        again: Callable[[], object],
+        still_holds: Callable[[], object],
         task: str | None = None,
         token: Token | None = None,
     ) -> None:
         self.code = code
         self.folder, self.name = place
         self.what = what
-        self.again = again
-        """Whether it still looks the same."""
+        self.still_holds = still_holds
+        """Checks the suspect again."""
         self.task = task
         self.token = token
-        self.known = 0
-        """The highest fence that the log knows of the task."""
-        self.ended = False
-        """Whether the log says that the task has ended."""
+        self.logged_fence = 0
+        """The highest fence of the task in the log."""
+        self.logged_ended = False
+        """Whether the last move in the log ended the task."""
         self.repaired = False
         self.did: str | None = None
         """What a repair did about it."""
-        self.left: str | None = None
-        """Why a repair left it to a person."""
+        self.left_because: str | None = None
+        """Why a repair left it to a person, or what the person must do."""
 
     @property
     def path(self) -> str:
-        """The file or folder that is meant."""
+        """The file or folder that the suspect is about."""
         return f"{self.folder}/{self.name}"
 
     @property
     def severity(self) -> str:
-        """Whether it is damage, the next sweep's business, or only worth knowing."""
-        return MEANINGS[self.code].severity
+        """Damage, pending (the next sweep repairs it), or notice."""
+        return CODES[self.code].severity
 
     @property
     def key(self) -> tuple[str, str]:
-        """The same thing in two audits, although a repair may have moved it in between."""
+        """Equal for the same damage in two audits, although a repair may have moved the file in between."""
         return self.code, self.task or self.path
 
     @property
-    def spot(self) -> tuple[str, str, str | None]:
-        """What tells this finding from all others: of one task there may be several that are alike."""
+    def identity(self) -> tuple[str, str, str | None]:
+        """Different for all findings of one audit; several findings of one task may have the same `key`."""
         return self.code, self.path, self.task
 
     def _hint(self) -> str:
-        """What to do next."""
-        meaning = MEANINGS[self.code]
-        if self.left is not None or self.repaired or meaning.repair.startswith(ALONE):
-            return self.left or meaning.by_hand
-        return f"'taskyard fsck --repair': {meaning.repair}"
+        """Return what to do about it."""
+        code = CODES[self.code]
+        if self.left_because is not None or self.repaired or code.repair.startswith(ALONE):
+            return self.left_because or code.by_hand
+        return f"'taskyard fsck --repair': {code.repair}"
 
     def as_dict(self, root: str) -> dict[str, Any]:
-        """The finding as the JSON shows it."""
+        """Return the finding as a JSON object."""
         return {
             "code": self.code,
             "class": self.severity,
@@ -98,5 +98,5 @@ class Suspect:
 
 
 def shown(text: str) -> str:
-    """The text as any terminal and any JSON can carry it: bytes that are no UTF-8 become escapes."""
+    """Return the text for terminals and JSON: bytes that are not UTF-8 become escapes."""
     return text.encode("utf-8", "backslashreplace").decode()

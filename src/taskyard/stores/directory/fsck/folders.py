@@ -1,4 +1,4 @@
-"""The yard's folders: those that must be there, and for each segment the places where its tasks can be."""
+"""Check the yard's folders: those that must exist, and for each segment the folders where its tasks can be."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from taskyard.stores.directory.names import SUFFIX, Lane
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.stores.directory.fsck.context import Scene
+    from taskyard.stores.directory.fsck.context import AuditContext
 
 _BY_SEGMENT = (State.BLOCKED, State.CANCELLED, State.FAILED, State.DONE)
-_BESIDE = ("results", "edits", "attempts", "needs", "followers")
+_OTHER_FOLDERS = ("results", "edits", "attempts", "needs", "followers")
 _REASON = ".reason"
 _KNOWN = frozenset((*layout.FOLDERS, layout.SETTINGS, ".gitignore"))
 
 
-class Place:
-    """One folder of tasks of one segment."""
+class TaskFolder:
+    """One folder with tasks of one segment."""
 
     __slots__ = ("bucket", "folder", "lane", "state")
 
@@ -31,124 +31,126 @@ class Place:
         self.bucket = bucket
 
 
-class Folders:
-    """Walks the upper levels of a yard."""
+class FolderAudit:
+    """Checks the upper levels of a yard."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._root = scene.root
-        self.places: dict[str, list[Place]] = {}
+    def __init__(self, audit: AuditContext) -> None:
+        self._audit = audit
+        self._root = audit.root
+        self.task_folders: dict[str, list[TaskFolder]] = {}
         self.running: dict[str, list[str]] = {}
 
     def survey(self) -> list[str]:
-        """Look at all that is not a segment's folder; gives the segments there are, in order."""
+        """Check everything above the segments' folders, and return the segments in order."""
         self._top()
-        places: dict[str, list[Place]] = {}
-        # In the order in which tasks move: one that moves meanwhile is rather seen twice than not at all.
-        self._by_segment(places, State.BLOCKED)
-        self._todo(places)
-        self._waiting(places)
+        task_folders: dict[str, list[TaskFolder]] = {}
+        # In the order in which tasks move, so that one that moves meanwhile may be seen twice, but is never missed.
+        self._by_segment(task_folders, State.BLOCKED)
+        self._todo(task_folders)
+        self._waiting(task_folders)
         odd = []
-        for name in self._scene.names(f"{self._root}/processing"):
+        for name in self._audit.names(f"{self._root}/processing"):
             if names.begins_with_id(name):
                 self.running.setdefault(name[: ids.SEGMENT], []).append(name)
             else:
                 odd.append(name)
         for state in _BY_SEGMENT[1:]:
-            self._by_segment(places, state)
-        self.places = places
-        known = {*places, *(name for name in self.running if ids.is_segment(name))}
-        for place in _BESIDE:
-            known.update(self._scene.folders(f"{self._root}/{place}", ids.is_segment))
-        markers = self._scene.folders(f"{self._root}/segments", lambda name: ids.is_segment(name) or Lane.parse(name))
+            self._by_segment(task_folders, state)
+        self.task_folders = task_folders
+        known = {*task_folders, *(name for name in self.running if ids.is_segment(name))}
+        for folder in _OTHER_FOLDERS:
+            known.update(self._audit.folders(f"{self._root}/{folder}", ids.is_segment))
+        markers = self._audit.folders(f"{self._root}/segments", lambda name: ids.is_segment(name) or Lane.parse(name))
         known.update(filter(ids.is_segment, markers))
         self._odd_running(odd)
         return sorted(known)
 
     def _top(self) -> None:
-        settings_error = self._scene.context.settings_error
-        if settings_error is not None:
+        unsettled = self._audit.context.settings_error
+        if unsettled is not None:
             place = (self._root, layout.SETTINGS)
-            self._scene.suspect(
-                "settings_broken", place, settings_error, lambda: layout.load_for_check(self._root)[1] is not None
-            )
+            self._audit.suspect("settings_broken", place, unsettled, lambda: layout.load_for_check(self._root)[1] is not None)
         for name in layout.FOLDERS:
             path = f"{self._root}/{name}"
-            if not self._scene.has(path):
+            if not self._audit.has(path):
                 gone = (self._root, name)
-                self._scene.suspect("folder_missing", gone, "not there", self._scene.lacks(path))
-        for name in self._scene.names(self._root):
+                self._audit.suspect("folder_missing", gone, "not there", self._audit.lacks(path))
+        for name in self._audit.names(self._root):
             if name not in _KNOWN:
                 path = f"{self._root}/{name}"
-                self._scene.suspect("root_stray", (self._root, name), "not the yard's", self._scene.stays(path))
+                self._audit.suspect("root_stray", (self._root, name), "not the yard's", self._audit.stays(path))
 
     def _odd_running(self, odd: list[str]) -> None:
-        """Names in processing/ that don't even begin like a task's: other programs', or nobody's."""
+        """Check names in processing/ that do not begin with an id: files of other programs, or strays."""
         folder = f"{self._root}/processing"
         for name in odd:
-            if not self._astray(folder, name) and not self._guests(folder, name, bool(guest_names.split(name)[0])):
-                self._scene.stray(folder, name, "no task's name")
+            if not self._moved_by_guest(folder, name) and not self._guests(
+                folder, name, bool(guest_names.split(name)[0])
+            ):
+                self._audit.stray(folder, name, "no task's name")
 
-    def _astray(self, folder: str, name: str) -> bool:
-        """Whether this is a lane or a task that another program has moved here."""
+    def _moved_by_guest(self, folder: str, name: str) -> bool:
+        """Return whether another program has moved a lane or a task here, and add a suspect then."""
         path = f"{folder}/{name}"
         if guest_names.carried(name) is not None:
-            self._scene.suspect(
-                "task_astray", (folder, name), "a task that another program moved", self._scene.stays(path)
+            self._audit.suspect(
+                "task_astray", (folder, name), "a task that another program moved", self._audit.stays(path)
             )
             return True
-        if not guest_names.lanes(name) or not self._scene.disk.is_folder(path):
+        if not guest_names.lanes(name) or not self._audit.disk.is_folder(path):
             return False
-        self._scene.suspect("lane_astray", (folder, name), "a lane that another program moved", self._scene.stays(path))
+        self._audit.suspect("lane_astray", (folder, name), "a lane that another program moved", self._audit.stays(path))
         return True
 
     def _guests(self, folder: str, name: str, may_be: bool) -> bool:
-        """Whether this is a file that another program holds or has ended, by the folders alone."""
+        """Return whether this is a file that another program has claimed or ended by moving it, and count it."""
         try:
-            is_file = may_be and self._scene.disk.is_file(f"{folder}/{name}")
+            is_file = may_be and self._audit.disk.is_file(f"{folder}/{name}")
         except OSError:
             return False
-        self._scene.count("guests", is_file)
+        self._audit.count("guests", is_file)
         return is_file
 
-    def _by_segment(self, places: dict[str, list[Place]], state: State) -> None:
+    def _by_segment(self, task_folders: dict[str, list[TaskFolder]], state: State) -> None:
         top = f"{self._root}/{state}"
-        for name in self._scene.names(top):
-            if ids.is_segment(name) and self._scene.disk.is_folder(f"{top}/{name}"):
-                places.setdefault(name, []).append(Place(state, f"{top}/{name}"))
-            elif self._astray(top, name) or (state is State.FAILED and name.endswith((SUFFIX, _REASON))):
+        for name in self._audit.names(top):
+            if ids.is_segment(name) and self._audit.disk.is_folder(f"{top}/{name}"):
+                task_folders.setdefault(name, []).append(TaskFolder(state, f"{top}/{name}"))
+            elif self._moved_by_guest(top, name) or (state is State.FAILED and name.endswith((SUFFIX, _REASON))):
                 continue
             elif not self._guests(top, name, state in (State.FAILED, State.DONE)):
-                self._scene.stray(top, name, "no segment's name")
+                self._audit.stray(top, name, "no segment's name")
 
-    def _todo(self, places: dict[str, list[Place]]) -> None:
+    def _todo(self, task_folders: dict[str, list[TaskFolder]]) -> None:
         top = f"{self._root}/todo"
-        for name in self._scene.names(top):
+        for name in self._audit.names(top):
             lane = Lane.of_folder(name)
             path = f"{top}/{name}"
             if not names.is_lane(name) or names.is_dropped(name):
-                # The drop box: whatever else people keep here is theirs, unless it holds what looks like tasks.
-                if self._astray(top, name):
+                # The drop box: other files here are the users' own, unless they look like tasks.
+                if self._moved_by_guest(top, name):
                     continue
-                if self._scene.disk.is_folder(path) and any(map(ids.is_segment, self._scene.names(path))):
-                    self._scene.stray(top, name, "no lane's name, with segments in it")
+                if self._audit.disk.is_folder(path) and any(map(ids.is_segment, self._audit.names(path))):
+                    self._audit.stray(top, name, "no lane's name, with segments in it")
                     continue
-                reason = None if name.startswith(".") else not_tasks.why(self._scene.context, name)
+                reason = None if name.startswith(".") else not_tasks.why(self._audit.context, name)
                 if reason is not None:
-                    self._scene.suspect("not_a_task", (top, name), reason, self._scene.stays(path))
+                    self._audit.suspect("not_a_task", (top, name), reason, self._audit.stays(path))
                 continue
             if lane is None:
-                self._scene.stray(top, name, "no lane's name")
+                self._audit.stray(top, name, "no lane's name")
                 continue
-            for segment in self._scene.names(path):
+            for segment in self._audit.names(path):
                 if not ids.is_segment(segment):
-                    if not self._astray(path, segment):
-                        self._scene.stray(path, segment, "no name that can be here")
+                    if not self._moved_by_guest(path, segment):
+                        self._audit.stray(path, segment, "no name that can be here")
                     continue
-                places.setdefault(segment, []).append(Place(State.TODO, f"{path}/{segment}", lane))
+                task_folders.setdefault(segment, []).append(TaskFolder(State.TODO, f"{path}/{segment}", lane))
 
-    def _waiting(self, places: dict[str, list[Place]]) -> None:
+    def _waiting(self, task_folders: dict[str, list[TaskFolder]]) -> None:
         top = f"{self._root}/waiting"
-        for bucket in self._scene.folders(top, legal_names.BUCKET.fullmatch):
-            for segment in self._scene.folders(f"{top}/{bucket}", ids.is_segment):
-                places.setdefault(segment, []).append(Place(State.WAITING, f"{top}/{bucket}/{segment}", bucket=bucket))
+        for bucket in self._audit.folders(top, legal_names.BUCKET.fullmatch):
+            for segment in self._audit.folders(f"{top}/{bucket}", ids.is_segment):
+                task_folders.setdefault(segment, []).append(
+                    TaskFolder(State.WAITING, f"{top}/{bucket}/{segment}", bucket=bucket)
+                )

@@ -1,4 +1,4 @@
-"""Keys: each is one file with the task that was added under it, and no task is missing behind one."""
+"""Check keys: each is a hard link of the file of its task, and that task exists."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from taskyard.stores.directory.fsck.context import Scene
+    from taskyard.stores.directory.fsck.context import AuditContext
     from taskyard.stores.directory.tasks.keys import Keys
 
 _HEX = frozenset("0123456789abcdef")
 
 
-class Keyring:
-    """Looks at every key, after the tasks: most were seen to be their tasks' already."""
+class KeyAudit:
+    """Checks every key after the tasks, which have confirmed most of them already."""
 
-    def __init__(self, scene: Scene, keys: Keys) -> None:
-        self._scene = scene
-        self._root = scene.root
+    def __init__(self, audit: AuditContext, keys: Keys) -> None:
+        self._audit = audit
+        self._root = audit.root
         self._keys = keys
-        self._elsewhere: set[str] = set()
+        self._misplaced: set[str] = set()
 
-    def check(self, keyed: set[int], elsewhere: set[str]) -> None:
-        """Every key that no task was seen with is looked at for itself, unless its task is only misplaced."""
-        self._elsewhere = elsewhere
+    def check(self, keyed: set[int], misplaced: set[str]) -> None:
+        """Check every key whose inode is not in `keyed`, unless its task is in `misplaced`."""
+        self._misplaced = misplaced
         top = f"{self._root}/keys"
-        for part in self._scene.folders(top, lambda name: len(name) == 2 and _HEX.issuperset(name)):
+        for part in self._audit.folders(top, lambda name: len(name) == 2 and _HEX.issuperset(name)):
             folder = f"{top}/{part}"
-            for name in self._scene.folders(folder, legal_names.KEY.fullmatch):
-                self._scene.count("keys")
+            for name in self._audit.folders(folder, legal_names.KEY.fullmatch):
+                self._audit.count("keys")
                 if name.startswith(part):
                     self._key(folder, name, keyed)
                 else:
-                    self._scene.stray(folder, name, "a key of another folder")
+                    self._audit.stray(folder, name, "a key of another folder")
 
     def _key(self, folder: str, name: str, keyed: set[int]) -> None:
         try:
-            if self._scene.disk.status(f"{folder}/{name}").st_ino not in keyed:
-                self._lonely(folder, name)
+            if self._audit.disk.status(f"{folder}/{name}").st_ino not in keyed:
+                self._unconfirmed(folder, name)
         except OSError:
-            return  # let go of meanwhile
+            return  # removed meanwhile
 
-    def _lonely(self, folder: str, name: str) -> None:
-        looked = self._scene.inspected(folder, name, FILE_MOST)
+    def _unconfirmed(self, folder: str, name: str) -> None:
+        looked = self._audit.inspected(folder, name, FILE_MOST)
         if looked is None:
             return
         problem = self._problem(folder, name)
         if problem is not None:
             code, what, id = problem
-            self._scene.suspect(
+            self._audit.suspect(
                 code, (folder, name), what, lambda: (self._problem(folder, name) or ("",))[0] == code, id
             )
 
     def _problem(self, folder: str, name: str) -> tuple[str, str, str | None] | None:
-        """What is wrong with this key; nothing if it is free by now, or its task's after all."""
+        """Return code, text and task id of what is wrong with this key; None if nothing is, or if it was removed."""
         path = f"{folder}/{name}"
         try:
-            content = self._scene.disk.inspect(path, FILE_MOST)[1]
+            content = self._audit.disk.inspect(path, FILE_MOST)[1]
             fields: dict[str, Any] = task_file.decode(content) if content.startswith(task_file.MARK) else {}
             id = str(fields["id"])
             if self._keys.path(str(fields["key"])) != path:
@@ -70,14 +70,14 @@ class Keyring:
             return "key_broken", "not the file of a task with a key", None
         except OSError:
             return None
-        found = self._scene.find(id)
+        found = self._audit.find(id)
         if found is None:
             return self._unowned(path, id)
-        # A copy, and a key that another task has too, are told of with the task.
-        same = self._scene.disk.same_file(path, found.path)
+        # The check of the task reports a copied key, and a key that two tasks have.
+        same = self._audit.disk.same_file(path, found.path)
         return (
             None
-            if same or self._claims_it(found.path, str(fields["key"]))
+            if same or self._names_key(found.path, str(fields["key"]))
             else (
                 "key_broken",
                 f"task {id} does not say that the key is its own",
@@ -85,20 +85,20 @@ class Keyring:
             )
         )
 
-    def _claims_it(self, path: str, key: str) -> bool:
-        """Whether the task's own file names this key; one that moves on at this moment is given the benefit of the doubt."""
+    def _names_key(self, path: str, key: str) -> bool:
+        """Return whether the task's file has this key; True if the file cannot be read, because it may be moving."""
         try:
-            return bool(task_file.decode(self._scene.disk.read(path)).get("key") == key)
+            return bool(task_file.decode(self._audit.disk.read(path)).get("key") == key)
         except Invalid:
             return False
         except OSError:
             return True
 
     def _unowned(self, path: str, id: str) -> tuple[str, str, str | None] | None:
-        """Its task is nowhere; not if it is only just being added, or being pruned."""
-        if id in self._elsewhere or self._scene.blind or self._scene.has(f"{self._root}/tmp/{id}.json"):
+        """Return the problem of a key whose task is nowhere; None if the task is being added or pruned."""
+        if id in self._misplaced or self._audit.incomplete or self._audit.has(f"{self._root}/tmp/{id}.json"):
             return None
-        dead = self._scene.context.locator.names(f"{self._root}/dead")
-        if any(name.startswith(id) for name in dead) or not self._scene.has(path):
+        dead = self._audit.context.locator.names(f"{self._root}/dead")
+        if any(name.startswith(id) for name in dead) or not self._audit.has(path):
             return None
         return "key_without_task", f"task {id} is nowhere", id

@@ -1,4 +1,4 @@
-"""Which names may be where, to the letter: PROTOCOL.md's grammar, without the lenience of whoever only wants to work."""
+"""The exact grammar of names in PROTOCOL.md; clients parse names less strictly (`names`)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LEASE_MOST = round(LEASE_MOST * 1000)
 
 
 def parse(state: State, name: str, lane: Lane | None) -> Token | None:
-    """What the name says, or None if a task in this state cannot have it."""
+    """Parse the name; return None if a task in this state cannot have it."""
     if _NAMES[state].fullmatch(name) is None:
         return None
     token = Token.parse(name, lane)
@@ -59,7 +59,7 @@ def parse(state: State, name: str, lane: Lane | None) -> Token | None:
 
 @functools.lru_cache(maxsize=10_000)
 def _is_legal(text: str) -> bool:
-    """Whether this lane's kind and assignee are words that an add would take."""
+    """Return whether an add would accept the lane's kind and assignee."""
     lane = Lane.parse(text)
     if lane is None:
         return False
@@ -73,7 +73,7 @@ def _is_legal(text: str) -> bool:
 
 
 def _is_claim(token: Token, name: str) -> bool:
-    """Whether the lease and the holder are possible; a lane with an assignee has no other holder."""
+    """Return whether the lease and the worker are possible; the worker of an assigned lane is its assignee."""
     assigned = f".{ASSIGNED}-{token.nonce}." in name
     if assigned != (token.lane.assignee is not None) or not token.fence:
         return False
@@ -86,7 +86,7 @@ def _is_claim(token: Token, name: str) -> bool:
 
 
 def is_word(part: str) -> bool:
-    """Whether this is an encoded word of somebody's choice."""
+    """Return whether this is an encoded kind or worker name."""
     try:
         return words.encoded(words.worker(words.decoded(part))) == part
     except (Invalid, ValueError):

@@ -1,7 +1,7 @@
-"""What the log tells of each task: read before the states are, so that a state is never behind what was read.
+"""Read the log of each task before the states, so that a state is never older than the log that was read.
 
-A move is made first and logged then. So a log that was read before a name was seen can tell of nothing that the name does
-not show, whoever works meanwhile. The other way round an event may come late, or never: see `unlogged` in `meanings`.
+A move is logged after it is made. So a log that was read before a name has no move that the name does not show, even
+while others work. An event may also come late, or never: see `unlogged` in `codes`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from taskyard.stores.directory.fsck.context import Scene
+    from taskyard.stores.directory.fsck.context import AuditContext
 
 _HOUR = len("2026-01-31T12")
 _CHUNK = 1 << 20
-_BAD_MOST = 1000  # lines of one page that are no events and are told one by one: a page of others is no log at all
-_PACKED = "events-"  # what the name of a page in the archive begins with
+_BAD_MOST = 1000  # bad lines of one page that are reported one by one
+_PACKED = "events-"  # the prefix of an archived page's name
 _MARK = b'"task":"'
 _BEGIN = b'{"at":"'
 _OPEN = frozenset((State.TODO, State.WAITING, State.BLOCKED))
-# Where each event leads. Those that lead nowhere tell nothing of where a task is.
+# The states that a task can be in after each event; none if the task no longer exists.
 LEADS: dict[str, frozenset[State]] = {
     "added": _OPEN,
     "claimed": frozenset((State.PROCESSING, State.DONE, State.FAILED)),
@@ -58,8 +58,8 @@ _GONE = frozenset(("taken back", "set_aside"))
 _WHOLE = rb'^\{"task": \{"id": "([0-9a-hjkmnp-tv-z]{21})"'
 
 
-class Story:
-    """How far the log has followed one task: its last move, and which claims it knows."""
+class LoggedTask:
+    """One task by the log: its last move, and its claims."""
 
     __slots__ = ("claims", "event", "fence", "seen")
 
@@ -67,82 +67,83 @@ class Story:
         self.fence = -1
         self.event = ""
         self.claims = 0
+        """A bit for the fence of each claim."""
         self.seen = False
-        """Whether the task was seen in its place."""
+        """Whether the audit found the task in a state."""
 
-    def tell(self, event: str, fence: int) -> None:
-        """One more event; they may come in any order."""
+    def append(self, event: str, fence: int) -> None:
+        """Add an event; events may come in any order."""
         if event == "claimed":
             self.claims |= 1 << min(fence, 100_000)
-        # Within one fence only a claim and its own ending can meet, and the ending is later.
+        # Only a claim and its own ending have the same fence, and the ending is later.
         if fence > self.fence or (fence == self.fence and self.event == "claimed"):
             self.fence, self.event = fence, event
 
     def knows(self, fence: int) -> bool:
-        """Whether the log has the claim of this fence."""
+        """Return whether the log has the claim of this fence."""
         return bool(self.claims >> min(fence, 100_000) & 1)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing was to happen any more to the task."""
+        """Whether the last move ended the task."""
         return self.event in _ENDINGS
 
     @property
     def gone(self) -> bool:
-        """Whether the task was to be no task any more."""
+        """Whether the last event removed the task."""
         return self.event in _GONE
 
 
 class LogAudit:
-    """Reads the log for some segments at a time, so that memory is bounded however long it is."""
+    """Reads the log for some segments at a time, so that a long log does not fill the memory."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._disk = scene.disk
-        self._folder = f"{scene.root}/events"
-        self._judged = False
+    def __init__(self, audit: AuditContext) -> None:
+        self._audit = audit
+        self._disk = audit.disk
+        self._folder = f"{audit.root}/events"
+        self._first_pass_done = False
         self._segments: frozenset[bytes] = frozenset()
         self._offsets: dict[str, int] = {}
-        self.stories: dict[str, Story] = {}
+        self.logged_tasks: dict[str, LoggedTask] = {}
         self._hours: set[str] = set()
         self._intents: set[str] = set()
-        self.told: set[str] = set()
-        """Segments that the log tells of."""
+        self.segments: set[str] = set()
+        """All segments of tasks in the log."""
 
     def read(self, segments: list[str]) -> None:
-        """All that the log tells of the tasks of these segments."""
+        """Read all events of the tasks of these segments."""
         self._segments = frozenset(segment.encode() for segment in segments)
         self._offsets = {}
-        self.stories = {}
+        self.logged_tasks = {}
         self.catch_up()
-        self._judged = True
+        self._first_pass_done = True
 
     def catch_up(self) -> None:
-        """What was logged since, and what somebody is about to log."""
+        """Read what was logged since the last call, and the intents of writers."""
         self._note_intents()
-        names = self._scene.names(self._folder)
+        names = self._audit.names(self._folder)
         pages = sorted(filter(PAGE_NAME.fullmatch, names), key=page_number)
         for name in pages:
             try:
                 self._page(name)
             except OSError as error:
-                if not self._judged:
-                    self._scene.unreadable(f"{self._folder}/{name}", error)
-        for name in () if self._judged else set(names) - set(pages):
-            self._scene.stray(self._folder, name, "no page of the log")
-        # Listed once more: of an hour from which a page has gone meanwhile, not all was read.
+                if not self._first_pass_done:
+                    self._audit.unreadable(f"{self._folder}/{name}", error)
+        for name in () if self._first_pass_done else set(names) - set(pages):
+            self._audit.stray(self._folder, name, "no page of the log")
+        # List the pages again: if one has gone meanwhile, its hour was not read completely.
         self._hours = self._whole_hours()
 
     def _logs(self) -> dict[str, set[int]]:
-        """For each log and hour the numbers of its pages."""
+        """Return the page numbers of each log and hour."""
         logs: dict[str, set[int]] = {}
-        for name in filter(PAGE_NAME.fullmatch, self._scene.names(self._folder)):
+        for name in filter(PAGE_NAME.fullmatch, self._audit.names(self._folder)):
             log, number = page_number(name)
             logs.setdefault(log, set()).add(number)
         return logs
 
     def _whole_hours(self) -> set[str]:
-        """Hours of which all pages are there: one that is missing may have told of anything."""
+        """Return the hours of which all pages exist; a missing page may have had any event."""
         logs = self._logs()
         torn = {log[:_HOUR] for log, numbers in logs.items() if len(numbers) <= max(numbers)}
         return {log[:_HOUR] for log in logs} - torn
@@ -151,22 +152,22 @@ class LogAudit:
         offset = self._offsets.get(name, 0)
         path = f"{self._folder}/{name}"
         if lines.is_huge(self._disk, path):
-            if not self._judged:
+            if not self._first_pass_done:
                 what = "it is larger than any page of the log, and not read"
-                self._scene.suspect(
+                self._audit.suspect(
                     "event_garbage", (self._folder, name), what, lambda: lines.is_huge(self._disk, path)
                 )
             return
         bad = 0
         for begin, line, end in lines.whole(self._disk, path, _CHUNK, offset):
-            self._scene.tell("reading the log")
-            if not self._line(line) and not self._judged:
+            self._audit.report_progress("reading the log")
+            if not self._line(line) and not self._first_pass_done:
                 bad += 1
                 self._bad(name, begin, line, bad)
-            if not self._judged:
-                self._scene.count("events")
+            if not self._first_pass_done:
+                self._audit.count("events")
             offset = end
-        if not self._judged:
+        if not self._first_pass_done:
             rest = self._disk.read_at(path, offset, _CHUNK)
             torn = rest.lstrip(b"\n")
             if torn and b"\n" not in torn:
@@ -174,12 +175,12 @@ class LogAudit:
         self._offsets[name] = offset
 
     def _line(self, line: bytes) -> bool:
-        """Whether this is an event; one of another round's tasks is taken as it is once it was judged."""
+        """Return whether this is an event; after the first round, lines of other segments are not parsed again."""
         if len(line) < len(_BEGIN) or len(line) > lines.LINE_MOST:
             return False
         at = line.find(_MARK) + len(_MARK)
         wanted = line[at : at + ids.SEGMENT] in self._segments
-        if self._judged and not wanted:
+        if self._first_pass_done and not wanted:
             return True
         try:
             event = json.loads(line)
@@ -191,31 +192,31 @@ class LogAudit:
             return False
         if not ids.is_id(task):
             return bool(name == "set_aside")
-        self.told.add(task[: ids.SEGMENT])
+        self.segments.add(task[: ids.SEGMENT])
         if wanted and name not in SILENT:
-            story = self.stories.get(task)
-            if story is None:
-                story = self.stories[task] = Story()
-            story.tell(_told(name, event), fence)
+            logged = self.logged_tasks.get(task)
+            if logged is None:
+                logged = self.logged_tasks[task] = LoggedTask()
+            logged.append(_move(name, event), fence)
         return True
 
     def _bad(self, name: str, offset: int, line: bytes, number: int) -> None:
         path = f"{self._folder}/{name}"
         torn = line.startswith(_BEGIN[: len(line)])
 
-        def again() -> bool:
+        def still_holds() -> bool:
             there = self._disk.read_at(path, offset, len(line) + 1)
             return there.startswith(line) if len(line) >= _CHUNK else there.split(b"\n")[0] == line
 
         if number <= _BAD_MOST:
             rest = "; of the lines after it no more is told" if number == _BAD_MOST else ""
             what = f"at byte {offset}: {line[:60].decode('utf-8', 'replace')!a}{rest}"
-            self._scene.suspect("event_torn" if torn else "event_garbage", (self._folder, name), what, again)
+            self._audit.suspect("event_torn" if torn else "event_garbage", (self._folder, name), what, still_holds)
 
     def gaps(self) -> None:
-        """Pages that are missing between others; those that were pruned are in the archive."""
+        """Find missing pages between others; pruned pages are in the archive."""
         kept: dict[str, set[int]] = {}
-        for name in self._scene.names(f"{self._scene.root}/archive"):
+        for name in self._audit.names(f"{self._audit.root}/archive"):
             if name.startswith(_PACKED):
                 log, number = page_number(name[len(_PACKED) :].removesuffix(".gz"))
                 kept.setdefault(log, set()).add(number)
@@ -227,52 +228,52 @@ class LogAudit:
 
     def _gap(self, log: str, first: int, missing: int) -> None:
         page = page_name(log, first)
-        packed = f"{self._scene.root}/archive/{_PACKED}{page}.gz"
+        packed = f"{self._audit.root}/archive/{_PACKED}{page}.gz"
         what = "neither here nor in the archive" + (f", nor are the {missing - 1} after it" if missing > 1 else "")
-        again = self._scene.lacks(f"{self._folder}/{page}", packed)
-        self._scene.suspect("page_missing", (self._folder, page), what, again)
+        still_holds = self._audit.lacks(f"{self._folder}/{page}", packed)
+        self._audit.suspect("page_missing", (self._folder, page), what, still_holds)
 
-    # What else tells of moves
+    # Intents and archives
 
     def has_hour(self, moment: int) -> bool:
-        """Whether the log has all pages of that hour: what was pruned or moved away is no proof of anything."""
+        """Return whether the log has all pages of that hour; only then a missing event proves anything."""
         return time.strftime("%Y-%m-%dT%H", time.gmtime(moment // 1000)) in self._hours
 
     def intended(self, task: str) -> bool:
-        """Whether a process, dead or alive, has noted a move of this task: it is logged by it, or for it."""
+        """Return whether a process, dead or alive, has an intent for this task, which will still be logged."""
         return task in self._intents
 
     def _note_intents(self) -> None:
-        writers = self._scene.context.writers()
+        writers = self._audit.context.writers()
         self._intents = set()
-        for tag in filter(legal_names.WRITER.fullmatch, self._scene.names(f"{self._scene.root}/writers")):
+        for tag in filter(legal_names.WRITER.fullmatch, self._audit.names(f"{self._audit.root}/writers")):
             try:
                 intents = writers.intents(tag)
             except OSError:
-                continue  # told of by itself
+                continue  # reported by the check of writers or archives
             for intent in intents:
                 self._intents.update(map(str, (intent.get("task"), *intent.get("tasks", ()))))
 
     def archived(self, wanted: set[str]) -> set[str]:
-        """Those of these tasks that are in the archive."""
+        """Return those of the wanted tasks that are in the archive."""
         found: set[str] = set()
-        folder = f"{self._scene.root}/archive"
-        for name in self._scene.names(folder) if wanted else ():
+        folder = f"{self._audit.root}/archive"
+        for name in self._audit.names(folder) if wanted else ():
             if not name.startswith("tasks-") or found == wanted:
                 continue
             try:
-                for text in unpacked(self._scene, f"{folder}/{name}"):
+                for text in unpacked(self._audit, f"{folder}/{name}"):
                     found.update(wanted & {id.decode() for id in re.findall(_WHOLE, text, re.MULTILINE)})
             except (OSError, zlib.error, EOFError):
-                continue  # told of by itself
+                continue  # reported by the check of writers or archives
         return found
 
 
-def unpacked(scene: Scene, path: str) -> Iterator[bytes]:
-    """The lines of an archive, some whole ones at a time; `zlib.error` or `EOFError` if it is broken."""
+def unpacked(audit: AuditContext, path: str) -> Iterator[bytes]:
+    """Yield whole lines of an archive, several at a time; raise `zlib.error` or `EOFError` if it is broken."""
     unpacker = zlib.decompressobj(wbits=31)
     offset, rest = 0, b""
-    while chunk := scene.disk.read_at(path, offset, _CHUNK):
+    while chunk := audit.disk.read_at(path, offset, _CHUNK):
         offset += len(chunk)
         text = rest + unpacker.decompress(chunk)
         whole, newline, rest = text.rpartition(b"\n")
@@ -282,8 +283,8 @@ def unpacked(scene: Scene, path: str) -> Iterator[bytes]:
         raise EOFError("cut off")
 
 
-def _told(name: str, event: dict[str, Any]) -> str:
-    """The event by what it leads to."""
+def _move(name: str, event: dict[str, Any]) -> str:
+    """Return the event's name as a key of `LEADS`."""
     if name in ("failed", "reaped") and event.get("final"):
         return f"{name} for good"
     if name == "cancelled" and event.get("reason") == TAKEN_BACK:

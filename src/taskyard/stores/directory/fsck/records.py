@@ -1,4 +1,4 @@
-"""What lies beside tasks: records of how claims ended, edits, and the folders of attempts."""
+"""Check the files beside tasks: records of how claims ended, edits, and the folders of attempts."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from re import Pattern
 
-    from taskyard.stores.directory.fsck.context import Scene
+    from taskyard.stores.directory.fsck.context import AuditContext
     from taskyard.stores.directory.fsck.log import LogAudit
     from taskyard.stores.directory.tasks.locate import Found
 
     Seen = dict[str, list[Found]]
 
-_MOST = 1 << 23  # bytes of a record that are read: several times the largest result
+_MOST = 1 << 23  # bytes of a record that are read, several times the largest result
 _STALE = "stale-"
 
 
 class RecordAudit:
-    """Reads all papers of one segment, before its tasks are looked at: whatever counts was written before the move."""
+    """Reads all records of one segment before its tasks: a record is written before the move that it belongs to."""
 
-    def __init__(self, scene: Scene, chronicle: LogAudit) -> None:
-        self._scene = scene
-        self._root = scene.root
-        self._chronicle = chronicle
+    def __init__(self, audit: AuditContext, log_audit: LogAudit) -> None:
+        self._audit = audit
+        self._root = audit.root
+        self._log_audit = log_audit
         self._sound: set[str] = set()
         self._claims: dict[str, list[tuple[int, str, str]]] = {}
         self._edits: list[str] = []
@@ -40,21 +40,21 @@ class RecordAudit:
         """Read every record, and list the rest."""
         self._sound, self._claims = set(), {}
         folder = f"{self._root}/results/{segment}"
-        for name in self._scene.folders(folder, lambda name: _is_of(legal_names.RECORD, name, segment)):
-            self._scene.count("records")
+        for name in self._audit.folders(folder, lambda name: _is_of(legal_names.RECORD, name, segment)):
+            self._audit.count("records")
             self._record(folder, name)
         edits = f"{self._root}/edits/{segment}"
-        several = self._scene.folders(edits, lambda name: _is_of(legal_names.EDIT, name, segment))
-        self._edits = [name for name in several if self._scene.is_plain(edits, name)]
+        several = self._audit.folders(edits, lambda name: _is_of(legal_names.EDIT, name, segment))
+        self._edits = [name for name in several if self._audit.is_plain(edits, name)]
         attempts = f"{self._root}/attempts/{segment}"
-        some = self._scene.folders(attempts, lambda name: ids.is_id(name) and name.startswith(segment))
+        some = self._audit.folders(attempts, lambda name: ids.is_id(name) and name.startswith(segment))
         self._attempts = list(some)
         for id in self._attempts:
             self._claimed(f"{attempts}/{id}", id)
 
     def _claimed(self, folder: str, id: str) -> None:
-        for name in self._scene.folders(folder, lambda name: name.startswith(id) and legal_names.CLAIM.fullmatch(name)):
-            self._scene.count("attempts", self._scene.is_plain(folder, name, is_folder=True))
+        for name in self._audit.folders(folder, lambda name: name.startswith(id) and legal_names.CLAIM.fullmatch(name)):
+            self._audit.count("attempts", self._audit.is_plain(folder, name, is_folder=True))
 
     def _record(self, folder: str, name: str) -> None:
         id, fence, nonce, kind, _ = name.split(".")
@@ -62,26 +62,26 @@ class RecordAudit:
             self._sound.add(name)
             self._claims.setdefault(id, []).append((int(fence), nonce, kind))
             return
-        if self._scene.inspected(folder, name, _MOST, id) is not None:
+        if self._audit.inspected(folder, name, _MOST, id) is not None:
             what = "empty, cut off, or not of the claim in its name"
 
-            def again() -> bool:
-                return self._scene.has(f"{folder}/{name}") and not self._is_sound(folder, name)
+            def still_holds() -> bool:
+                return self._audit.has(f"{folder}/{name}") and not self._is_sound(folder, name)
 
-            self._scene.suspect("record_broken", (folder, name), what, again, id)
+            self._audit.suspect("record_broken", (folder, name), what, still_holds, id)
 
     def _is_sound(self, folder: str, name: str) -> bool:
         claim, _, kind = name.removesuffix(".json").rpartition(".")
         try:
-            record = json.loads(self._scene.disk.inspect(f"{folder}/{name}", _MOST)[1])
+            record = json.loads(self._audit.disk.inspect(f"{folder}/{name}", _MOST)[1])
             return bool(record["claim"] == claim and (record["outcome"] == kind or kind.startswith(_STALE)))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return False
 
-    # Beside one task
+    # Records of one task
 
-    def judged(self, found: Found) -> Iterator[tuple[str, str]]:
-        """Whether the record is there that an ended task's name speaks of."""
+    def problems(self, found: Found) -> Iterator[tuple[str, str]]:
+        """Check that the record exists that the name of an ended task refers to."""
         token = found.token
         folder = f"{self._root}/results/{token.id[: ids.SEGMENT]}"
         claim = f"{token.id}.{token.fence}.{token.nonce}"
@@ -93,18 +93,18 @@ class RecordAudit:
                 yield "reason_missing", f"no record of how {claim} failed"
         elif found.state is State.FAILED:
             crash = f"{token.id}.{token.fence - 1}."
-            names = self._scene.context.locator.names(folder)
+            names = self._audit.context.locator.names(folder)
             if not any(name.startswith(crash) and name.endswith(".crash.json") for name in names):
                 yield "reason_missing", f"no record of a crash with fence {token.fence - 1}"
 
     def _has(self, folder: str, name: str) -> bool:
-        """One that is there and broken is told of by itself."""
-        return name in self._sound or self._scene.has(f"{folder}/{name}")
+        """Return whether the record exists; a broken one has a suspect of its own."""
+        return name in self._sound or self._audit.has(f"{folder}/{name}")
 
-    # Beside all tasks of the segment
+    # Records of all tasks of the segment
 
     def compare(self, segment: str, seen: Seen) -> None:
-        """RecordAudit of no task, and records that don't fit the task that they are of."""
+        """Find records of no task, and records that contradict their task."""
         for id, claims in self._claims.items():
             if id in seen:
                 self._fences(segment, id, claims, seen[id])
@@ -119,19 +119,19 @@ class RecordAudit:
                 self._orphan("attempts", segment, id, id)
 
     def _orphan(self, place: str, segment: str, id: str, name: str) -> None:
-        """What a patrol removes once it was left alone for long."""
+        """Add a suspect for a file without a task, if it is so old that a sweep would remove it."""
         folder = f"{self._root}/{place}/{segment}"
         path = f"{folder}/{name}"
-        if self._scene.age(path) <= PATIENCE:
+        if self._audit.age(path) <= PATIENCE:
             return
 
-        def again() -> bool:
-            found = self._scene.find(id)
+        def still_holds() -> bool:
+            found = self._audit.find(id)
             if found is None:
-                return self._scene.has(path) and not self._scene.blind
-            return place == "edits" and found.token.body != name[ids.LENGTH + 1 : -5] and self._scene.has(path)
+                return self._audit.has(path) and not self._audit.incomplete
+            return place == "edits" and found.token.body != name[ids.LENGTH + 1 : -5] and self._audit.has(path)
 
-        self._scene.suspect("orphan", (folder, name), "of a task that is gone or has moved on", again, id)
+        self._audit.suspect("orphan", (folder, name), "of a task that is gone or has moved on", still_holds, id)
 
     def _fences(self, segment: str, id: str, claims: list[tuple[int, str, str]], several: list[Found]) -> None:
         found = max(several, key=lambda found: found.token.fence)
@@ -144,29 +144,29 @@ class RecordAudit:
                 nonces.setdefault(fence, set()).add(nonce)
                 if fence > found.token.fence or (fence == found.token.fence and found.token.nonce is None):
                     what = f"of a claim with fence {fence}, and the task has {found.token.fence}"
-                    self._scene.suspect("record_ahead", (folder, name), what, there, id, found.token)
+                    self._audit.suspect("record_ahead", (folder, name), what, there, id, found.token)
                     continue
             self._known(folder, name, id, fence)
         for fence, some in nonces.items():
             if len(some) > 1:
                 what = f"{len(some)} claims with fence {fence}"
-                self._scene.suspect("fence_twice", found.place, what, self._scene.stays(found.path), id)
+                self._audit.suspect("fence_twice", found.place, what, self._audit.stays(found.path), id)
 
     def _known(self, folder: str, name: str, id: str, fence: int) -> None:
-        """Whether the log knows the claim of this record, if it tells of the task and of that time at all."""
+        """Check that the log has the claim of this record, if it has the task and that hour at all."""
         path = f"{folder}/{name}"
 
         def unknown() -> bool:
-            story = self._chronicle.stories.get(id)
-            if story is None or story.knows(fence) or self._chronicle.intended(id):
+            logged = self._log_audit.logged_tasks.get(id)
+            if logged is None or logged.knows(fence) or self._log_audit.intended(id):
                 return False
-            return self._scene.has(path) and self._chronicle.has_hour(self._scene.now - self._scene.age(path))
+            return self._audit.has(path) and self._log_audit.has_hour(self._audit.now - self._audit.age(path))
 
         if unknown():
-            self._scene.suspect("record_unknown", (folder, name), "of a claim that the log does not know", unknown, id)
+            self._audit.suspect("record_unknown", (folder, name), "of a claim that the log does not know", unknown, id)
 
     def _both(self, one: str, other: str) -> Callable[[], bool]:
-        return lambda: self._scene.has(one) and self._scene.has(other)
+        return lambda: self._audit.has(one) and self._audit.has(other)
 
 
 def _is_of(shape: Pattern[str], name: str, segment: str) -> bool:

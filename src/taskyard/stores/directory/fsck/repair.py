@@ -1,4 +1,4 @@
-"""What `--repair` does about each finding: a safe move, or nothing, with the reason why it is left to a person."""
+"""Repair each finding by a safe move, or note why it is left to a person."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from taskyard.core import ids
 from taskyard.core.errors import Invalid, TaskyardError
 from taskyard.core.moves import Move
 from taskyard.core.task import Handle, State
-from taskyard.stores.directory.fsck.claims import Custody
-from taskyard.stores.directory.fsck.codes import DAMAGE, MEANINGS
+from taskyard.stores.directory.fsck.codes import CODES, DAMAGE
+from taskyard.stores.directory.fsck.repair_moves import RepairMoves
 from taskyard.stores.directory.names import Lane
 from taskyard.stores.directory.tasks import task_file
 from taskyard.stores.directory.tasks.locate import Found
@@ -27,25 +27,31 @@ _OPEN = (State.TODO, State.WAITING, State.BLOCKED)
 _HELD = "a worker holds it; it is looked at again when it is given back"
 
 
-class Left(Exception):
-    """Nothing safe can be done; the message says why."""
+class NotRepairable(Exception):
+    """No safe repair exists; the message says why."""
 
 
-class Healing:
-    """Heals one finding after the other; each is looked at once more before anything is done about it."""
+class Repair:
+    """Repairs one finding at a time; each is checked again before anything is done about it."""
 
     def __init__(
-        self, context: Context, shifts: Shifts, adder: Adder, aside: Rejected, patrol: SegmentRecovery, by: str
+        self,
+        context: Context,
+        shifts: Shifts,
+        adder: Adder,
+        rejected: Rejected,
+        segment_recovery: SegmentRecovery,
+        by: str,
     ) -> None:
         self._context = context
         self._disk = context.disk
         self._root = context.root
         self._edges = shifts.edges
         self._keys = adder.keys
-        self._segment_recovery = patrol
+        self._segment_recovery = segment_recovery
         self._by = by
-        self._custody = Custody(context, shifts, adder, aside, by)
-        self._cures: dict[str, Callable[[Suspect], str | None]] = {
+        self._moves = RepairMoves(context, shifts, adder, rejected, by)
+        self._repairs: dict[str, Callable[[Suspect], str | None]] = {
             "folder_missing": self._make_folder,
             "stray": self._set_aside,
             "symlink": self._set_aside,
@@ -79,55 +85,55 @@ class Healing:
             "marker_lane": self._mark,
         }
 
-    def heal(self, suspect: Suspect) -> None:
-        """Do what is safe about this finding, and note what was done, or why nothing was."""
-        cure = self._cures.get(suspect.code)
-        if cure is None:
+    def run(self, suspect: Suspect) -> None:
+        """Repair this finding if that is safe, and note in it what was done, or why nothing was."""
+        repair = self._repairs.get(suspect.code)
+        if repair is None:
             if suspect.severity == DAMAGE:
-                suspect.left = MEANINGS[suspect.code].by_hand
+                suspect.left_because = CODES[suspect.code].by_hand
             return
         try:
-            if suspect.again():
-                suspect.did = cure(suspect)
+            if suspect.still_holds():
+                suspect.did = repair(suspect)
                 suspect.repaired = suspect.did is not None
-        except Left as why:
-            suspect.left = str(why)
+        except NotRepairable as why:
+            suspect.left_because = str(why)
         except (OSError, TaskyardError) as error:
-            suspect.left = f"it could not be healed: {getattr(error, 'strerror', None) or error}"
+            suspect.left_because = f"it could not be healed: {getattr(error, 'strerror', None) or error}"
 
-    # What it is about
+    # The task of a finding
 
     def _found(self, suspect: Suspect) -> Found:
-        """The task of this very name."""
+        """Return the task under the finding's own path."""
         state = State(suspect.folder.removeprefix(self._root + "/").split("/", 1)[0])
         token = suspect.token
         if token is None or not self._disk.exists(suspect.path):
-            raise Left("it has moved on; run fsck again")
+            raise NotRepairable("it has moved on; run fsck again")
         return Found(state, (suspect.folder, suspect.name), token)
 
     def _task(self, suspect: Suspect) -> Found:
-        """The task that a record or a key is of, wherever it is."""
+        """Return the task of a record or a key, wherever it is."""
         return self._context.locator.find(suspect.task or "")
 
-    # Places and files
+    # Folders and files
 
     def _make_folder(self, suspect: Suspect) -> str:
         self._context.mover.ensure(suspect.path)
         return "made"
 
     def _set_aside(self, suspect: Suspect) -> str | None:
-        fence = max(suspect.known, suspect.token.fence if suspect.token is not None else 0) + 1
+        fence = max(suspect.logged_fence, suspect.token.fence if suspect.token is not None else 0) + 1
         alone = suspect.task is not None and suspect.code != "key_broken" and self._is_alone(suspect)
         task = suspect.task if alone else None
-        return self._custody.set_aside(suspect.path, suspect.what, task, fence if alone else 0)
+        return self._moves.set_aside(suspect.path, suspect.what, task, fence if alone else 0)
 
     def _is_alone(self, suspect: Suspect) -> bool:
-        """Whether the task has no other file that is its own."""
+        """Return whether the task has no other file."""
         found = self._context.locator.matching(suspect.task or "").get(suspect.task or "")
         return found is None or found.path == suspect.path
 
     def _set_copy_aside(self, suspect: Suspect) -> str | None:
-        return self._custody.set_aside(suspect.path, f"a copy of task {suspect.task}, which is {suspect.what}")
+        return self._moves.set_aside(suspect.path, f"a copy of task {suspect.task}, which is {suspect.what}")
 
     def _drop_twin(self, suspect: Suspect) -> str | None:
         return "its second name is gone" if self._segment_recovery.twins((suspect.task or "")[: ids.SEGMENT]) else None
@@ -137,73 +143,73 @@ class Healing:
     def _rename(self, suspect: Suspect) -> str | None:
         found = self._found(suspect)
         if found.state is State.PROCESSING:
-            return self._custody.shift(found, State.TODO, suspect.known, "released", suspect.what)
+            return self._moves.shift(found, State.TODO, suspect.logged_fence, "released", suspect.what)
         if found.state not in _OPEN:
-            raise Left(MEANINGS[suspect.code].by_hand)
-        return self._custody.shift(found, found.state, suspect.known, "edited", suspect.what)
+            raise NotRepairable(CODES[suspect.code].by_hand)
+        return self._moves.shift(found, found.state, suspect.logged_fence, "edited", suspect.what)
 
     def _put_home(self, suspect: Suspect) -> str | None:
         found = self._found(suspect)
         if self._context.locator.knows(found.token.id):
             return self._set_copy_aside(suspect)
         if found.state in _OPEN:
-            return self._custody.shift(found, found.state, suspect.known, "edited", suspect.what)
+            return self._moves.shift(found, found.state, suspect.logged_fence, "edited", suspect.what)
         if found.state is State.PROCESSING:
-            raise Left(_HELD)
-        return self._custody.put_home(found)
+            raise NotRepairable(_HELD)
+        return self._moves.put_home(found)
 
     def _change_lane(self, suspect: Suspect) -> str | None:
         found = self._found(suspect)
         if found.state not in _OPEN:
-            raise Left(_HELD)
+            raise NotRepairable(_HELD)
         draft = task_file.draft(self._context.edits.read(*found.place))
         lane = Lane.of(draft.priority, draft.kind, draft.assignee)
-        return self._custody.shift(found, found.state, suspect.known, "edited", suspect.what, lane)
+        return self._moves.shift(found, found.state, suspect.logged_fence, "edited", suspect.what, lane)
 
     def _fail_broken(self, suspect: Suspect) -> str | None:
         found = self._found(suspect)
         if found.state is State.DONE:
-            raise Left(MEANINGS[suspect.code].by_hand)
+            raise NotRepairable(CODES[suspect.code].by_hand)
         if found.token.dropped and found.state in (*_OPEN, State.PROCESSING):
-            return self._custody.back_to_the_box(found, suspect.what)
-        return self._custody.fail(found, suspect.known, f"its file is broken: {suspect.what}")
+            return self._moves.back_to_the_box(found, suspect.what)
+        return self._moves.fail(found, suspect.logged_fence, f"its file is broken: {suspect.what}")
 
     def _fail_unedited(self, suspect: Suspect) -> str | None:
         found = self._found(suspect)
         if found.state is State.DONE:
-            raise Left("it is done, and what it said is lost; its ending and its result stand")
+            raise NotRepairable("it is done, and what it said is lost; its ending and its result stand")
         edit = self._context.edits.path(found.token.id, found.token.body or "")
-        did = self._custody.fail(found, suspect.known, suspect.what, edited=False)
+        did = self._moves.fail(found, suspect.logged_fence, suspect.what, edited=False)
         if did is not None and suspect.code == "body_broken":
-            aside = self._custody.set_aside(edit, f"a broken edit of task {suspect.task}")
-            did += f"; its edit: {aside}"
+            rejected = self._moves.set_aside(edit, f"a broken edit of task {suspect.task}")
+            did += f"; its edit: {rejected}"
         return did
 
     def _raise_fence(self, suspect: Suspect) -> str | None:
         found = self._task(suspect)
         if found.state not in _OPEN:
-            raise Left(_HELD if found.state is State.PROCESSING else MEANINGS[suspect.code].by_hand)
-        return self._custody.shift(found, found.state, suspect.known, "edited", f"a record was {suspect.what}")
+            raise NotRepairable(_HELD if found.state is State.PROCESSING else CODES[suspect.code].by_hand)
+        return self._moves.shift(found, found.state, suspect.logged_fence, "edited", f"a record was {suspect.what}")
 
     def _catch_up(self, suspect: Suspect) -> str | None:
-        """Never let a number be given twice; and let nothing run by itself that the log says has ended."""
+        """Raise the fence above the log's, so that none comes twice; fail the task if the log says that it has ended."""
         found = self._found(suspect)
         if found.state.ended:
-            raise Left("it has ended here and goes on in the log; " + MEANINGS[suspect.code].by_hand)
-        if suspect.ended:
-            return self._custody.fail(found, suspect.known, suspect.what)
+            raise NotRepairable("it has ended here and goes on in the log; " + CODES[suspect.code].by_hand)
+        if suspect.logged_ended:
+            return self._moves.fail(found, suspect.logged_fence, suspect.what)
         if found.state is State.PROCESSING:
-            return self._custody.shift(found, State.TODO, suspect.known, "released", suspect.what)
-        return self._custody.shift(found, found.state, suspect.known, "edited", suspect.what)
+            return self._moves.shift(found, State.TODO, suspect.logged_fence, "released", suspect.what)
+        return self._moves.shift(found, found.state, suspect.logged_fence, "edited", suspect.what)
 
     def _block(self, suspect: Suspect) -> str | None:
         found = self._found(suspect)
         if found.state is not State.TODO:
-            raise Left("it is not in todo; " + MEANINGS[suspect.code].by_hand)
-        return self._custody.shift(found, State.BLOCKED, suspect.known, "edited", suspect.what)
+            raise NotRepairable("it is not in todo; " + CODES[suspect.code].by_hand)
+        return self._moves.shift(found, State.BLOCKED, suspect.logged_fence, "edited", suspect.what)
 
     def _rebucket(self, suspect: Suspect) -> str | None:
-        return self._custody.shift(self._found(suspect), State.WAITING, suspect.known, "edited", suspect.what)
+        return self._moves.shift(self._found(suspect), State.WAITING, suspect.logged_fence, "edited", suspect.what)
 
     # Records and log
 
@@ -216,14 +222,16 @@ class Healing:
             and found.token.has_result
             and suspect.name == f"{id}.{found.token.fence}.{found.token.nonce}.done.json"
         ):
-            raise Left("it is the result of a done task, and nobody can know what it was; restore it from a backup")
-        return self._custody.set_aside(suspect.path, f"a record that is {suspect.what}")
+            raise NotRepairable(
+                "it is the result of a done task, and nobody can know what it was; restore it from a backup"
+            )
+        return self._moves.set_aside(suspect.path, f"a record that is {suspect.what}")
 
     def _give_reason(self, suspect: Suspect) -> str | None:
         found = self._found(suspect)
         reason = "the record of why it failed was missing"
         if found.token.nonce is None:
-            return self._custody.fail(found, suspect.known, reason)
+            return self._moves.fail(found, suspect.logged_fence, reason)
         token = found.token
         standing = token.standing(State.PROCESSING, found.place, self._context.policy)
         move = Move("failed", State.FAILED, token.fence, token.errors, token.crashes, 0.0, "error", f"fsck: {reason}")
@@ -238,7 +246,7 @@ class Healing:
         reason = next(
             (record.get("reason") for claim, kind, record in records if (claim, kind) == (handle, "error")), None
         )
-        return self._custody.log(found, reason)
+        return self._moves.log(found, reason)
 
     # Keys
 
@@ -248,16 +256,16 @@ class Healing:
         did = ""
         if suspect.code == "key_copied":
             path = self._keys.path(key)
-            did = f"{self._custody.set_aside(path, f'a copy of the file of task {suspect.task}')}; "
+            did = f"{self._moves.set_aside(path, f'a copy of the file of task {suspect.task}')}; "
         return f"{did}linked" if self._keys.take(key, found.path, sync=self._context.durable) else None
 
     def _bring_back(self, suspect: Suspect) -> str | None:
-        if suspect.ended:
-            return self._custody.set_aside(suspect.path, f"the key of task {suspect.task}, which has ended and is gone")
+        if suspect.logged_ended:
+            return self._moves.set_aside(suspect.path, f"the key of task {suspect.task}, which has ended and is gone")
         try:
-            return self._custody.bring_back(suspect.path, suspect.task or "", suspect.known)
+            return self._moves.bring_back(suspect.path, suspect.task or "", suspect.logged_fence)
         except Invalid as error:
-            raise Left(f"its file cannot be a task: {error.message}") from None
+            raise NotRepairable(f"its file cannot be a task: {error.message}") from None
 
     # Edges and segments
 
@@ -279,6 +287,6 @@ class Healing:
     def _mark(self, suspect: Suspect) -> str | None:
         did = ""
         if suspect.code != "marker_missing":
-            did = f"{self._custody.set_aside(suspect.path, suspect.what, stem=f'segment-{suspect.name}')}; "
-        made = self._custody.mark(suspect.name)
+            did = f"{self._moves.set_aside(suspect.path, suspect.what, stem=f'segment-{suspect.name}')}; "
+        made = self._moves.mark(suspect.name)
         return f"{did}{made or 'no tasks, no marker'}" if did or made else None

@@ -1,4 +1,4 @@
-"""Every task: in one place, under a legal name, with the content, key, edit and record that its name speaks of."""
+"""Check every task: it is in one state, under a legal name, with the content, key, edit and record of that name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from taskyard.stores.directory.fsck.context import Scene
-    from taskyard.stores.directory.fsck.folders import Place
+    from taskyard.stores.directory.fsck.context import AuditContext
+    from taskyard.stores.directory.fsck.folders import TaskFolder
     from taskyard.stores.directory.fsck.log import LogAudit
     from taskyard.stores.directory.fsck.records import RecordAudit
     from taskyard.stores.directory.tasks.keys import Keys
@@ -29,33 +29,33 @@ if TYPE_CHECKING:
 _FLOW = (State.BLOCKED, State.TODO, State.WAITING)
 
 
-class Tasks:
-    """Looks at all tasks of one segment after the other."""
+class TaskAudit:
+    """Checks the tasks of one segment at a time."""
 
-    def __init__(self, scene: Scene, papers: RecordAudit, chronicle: LogAudit, keys: Keys) -> None:
-        self._scene = scene
-        self._disk = scene.disk
-        self._root = scene.root
-        self._papers = papers
-        self._chronicle = chronicle
+    def __init__(self, audit: AuditContext, record_audit: RecordAudit, log_audit: LogAudit, keys: Keys) -> None:
+        self._audit = audit
+        self._disk = audit.disk
+        self._root = audit.root
+        self._record_audit = record_audit
+        self._log_audit = log_audit
         self._keys = keys
         self.keyed: set[int] = set()
-        """The inodes of tasks whose key is in its place."""
-        self.elsewhere: set[str] = set()
-        """Ids of tasks that are there, but where nobody finds them."""
-        self.astray: set[str] = set()
-        """Ids of tasks that are in a lane which is not theirs."""
+        """The inodes of tasks whose key is right."""
+        self.misplaced: set[str] = set()
+        """Ids of tasks that exist in a place where a lookup by id does not find them."""
+        self.in_wrong_lane: set[str] = set()
+        """Ids of tasks in a lane that is not the one of their content."""
 
-    def check(self, segment: str, places: list[Place], running: list[str]) -> dict[str, list[Found]]:
-        """Look at all tasks of this segment, and give where each was seen."""
+    def check(self, segment: str, task_folders: list[TaskFolder], running: list[str]) -> dict[str, list[Found]]:
+        """Check all tasks of this segment, and return where each was found."""
         seen: dict[str, list[Found]] = {}
-        for place in places:
+        for place in task_folders:
             if place.state in _FLOW:
-                self._gather(seen, segment, place.state, place.folder, self._scene.names(place.folder), place)
+                self._gather(seen, segment, place.state, place.folder, self._audit.names(place.folder), place)
         self._gather(seen, segment, State.PROCESSING, f"{self._root}/processing", running)
-        for place in places:
+        for place in task_folders:
             if place.state not in _FLOW:
-                self._gather(seen, segment, place.state, place.folder, self._scene.names(place.folder), place)
+                self._gather(seen, segment, place.state, place.folder, self._audit.names(place.folder), place)
         for several in seen.values():
             if len(several) > 1:
                 several.sort(key=lambda found: found.token.fence)  # stable: of equal ones the later seen is last
@@ -70,10 +70,10 @@ class Tasks:
         state: State,
         folder: str,
         names: list[str],
-        place: Place | None = None,
+        place: TaskFolder | None = None,
     ) -> None:
         lane = None if place is None else place.lane
-        self._scene.count(str(state), len(names))
+        self._audit.count(str(state), len(names))
         for name in names:
             token = legal_names.parse(state, name, lane)
             if token is None:
@@ -82,61 +82,61 @@ class Tasks:
                     continue
             if token.id[: ids.SEGMENT] != segment:
                 what = f"a task of segment {token.id[: ids.SEGMENT]}"
-                again = self._scene.stays(f"{folder}/{name}")
-                self._scene.suspect("misplaced", (folder, name), what, again, token.id, token)
-                self.elsewhere.add(token.id)
+                still_holds = self._audit.stays(f"{folder}/{name}")
+                self._audit.suspect("misplaced", (folder, name), what, still_holds, token.id, token)
+                self.misplaced.add(token.id)
                 continue
             seen.setdefault(token.id, []).append(Found(state, (folder, name), token))
 
     def _misnamed(self, state: State, folder: str, name: str, lane: Any) -> Token | None:
-        """What a name that is not legal here tells all the same."""
+        """Parse an illegal name less strictly; return None if it does not even have an id."""
         token = Token.parse(name, lane)
         if token is None:
             task = self._id_in(f"{folder}/{name}")
-            self._scene.stray(folder, name, f"no name of a task in {state}", task)
+            self._audit.stray(folder, name, f"no name of a task in {state}", task)
             return None
-        again = self._scene.stays(f"{folder}/{name}")
-        self._scene.suspect("name_illegal", (folder, name), f"no legal name in {state}", again, token.id, token)
+        still_holds = self._audit.stays(f"{folder}/{name}")
+        self._audit.suspect("name_illegal", (folder, name), f"no legal name in {state}", still_holds, token.id, token)
         return token
 
     def _id_in(self, path: str) -> str | None:
-        """Whose file this is, by its content."""
+        """Return the id in the file's content."""
         try:
             id = str(_whole(self._disk.inspect(path, FILE_MOST)[1])["id"])
         except (OSError, Invalid):
             return None
-        self.elsewhere.add(id)
+        self.misplaced.add(id)
         return id
 
     def _twice(self, several: list[Found]) -> None:
-        """One id in two places: it moved meanwhile, or both names are there at one moment."""
+        """One id under two names: the task has moved meanwhile, or both names exist at the same time."""
         kept = several[-1]
         for found in several[:-1]:
 
             def both(found: Found = found) -> bool:
-                # No name comes twice, so what is there before and after was there all the time.
-                return all(map(self._scene.has, (found.path, kept.path, found.path)))
+                # No name is used twice, so a name that exists before and after has existed all the time.
+                return all(map(self._audit.has, (found.path, kept.path, found.path)))
 
             if both():
                 same = self._disk.same_file(found.path, kept.path)
                 what = f"also in {kept.path.removeprefix(self._root + '/')}"
                 code = "two_names" if same else "two_files"
-                self._scene.suspect(code, found.place, what, both, found.token.id, found.token)
+                self._audit.suspect(code, found.place, what, both, found.token.id, found.token)
 
     # One task
 
     def _judge(self, found: Found) -> None:
         for code, what in self._problems(found, first=True):
-            again = self._asker(found, code)
-            self._scene.suspect(code, found.place, what, again, found.token.id, found.token)
+            still_holds = self._asker(found, code)
+            self._audit.suspect(code, found.place, what, still_holds, found.token.id, found.token)
             if code == "lane_differs":
-                self.astray.add(found.token.id)
+                self.in_wrong_lane.add(found.token.id)
 
     def _asker(self, found: Found, code: str) -> Callable[[], bool]:
         return lambda: any(code == other for other, _ in self._problems(found))
 
     def _problems(self, found: Found, first: bool = False) -> list[Problem]:
-        """What is wrong with the task of this very name, as long as it has it; nothing if it has moved on."""
+        """Return what is wrong with the task of this name; nothing if the task has moved since."""
         folder, name = found.place
         try:
             status, content = self._disk.inspect(found.path, FILE_MOST)
@@ -144,21 +144,21 @@ class Tasks:
             return []
         except OSError:
             if first:
-                self._scene.inspected(folder, name, FILE_MOST, found.token.id)
+                self._audit.inspected(folder, name, FILE_MOST, found.token.id)
             return []
         if (status.st_mode & 0o170000) != 0o100000:
             if first:
-                self._scene.inspected(folder, name, FILE_MOST, found.token.id)
+                self._audit.inspected(folder, name, FILE_MOST, found.token.id)
             return []
-        problems = [*self._said(found, status.st_ino, status.st_ctime_ns // 1_000_000, content)]
-        problems += times.judged(self._scene, found, status.st_ctime_ns // 1_000_000)
-        problems += self._papers.judged(found)
-        problems += self._told(found, status.st_ctime_ns // 1_000_000)
-        # What is missing beside a task that has moved on meanwhile is not missing.
-        return problems if not problems or self._scene.has(found.path) else []
+        problems = [*self._content_problems(found, status.st_ino, status.st_ctime_ns // 1_000_000, content)]
+        problems += times.problems(self._audit, found, status.st_ctime_ns // 1_000_000)
+        problems += self._record_audit.problems(found)
+        problems += self._compared_with_log(found, status.st_ctime_ns // 1_000_000)
+        # A task that has moved meanwhile takes its files with it.
+        return problems if not problems or self._audit.has(found.path) else []
 
-    def _said(self, found: Found, inode: int, moved_at: int, content: bytes) -> Iterator[Problem]:
-        """What is wrong with the task's file, its edit, and its key."""
+    def _content_problems(self, found: Found, inode: int, moved_at: int, content: bytes) -> Iterator[Problem]:
+        """Check the task's file, its edit and its key."""
         token = found.token
         if not content.startswith(task_file.MARK):
             if token.dropped:
@@ -180,16 +180,16 @@ class Tasks:
             yield from self._edited(found)
 
     def _dropped(self, found: Found, moved_at: int, content: bytes) -> Iterator[Problem]:
-        """A file that came through the drop box may be in somebody's editor, for a moment."""
+        """Check a dropped file; it may be half written for a moment, by an editor."""
         try:
             file_format.draft(file_format.parse(content))
         except Invalid as error:
-            if self._scene.now - moved_at > self._scene.context.settle:
+            if self._audit.now - moved_at > self._audit.context.settle:
                 yield from _broken(found, error.message)
 
     def _edited(self, found: Found) -> Iterator[Problem]:
         token = found.token
-        path = self._scene.context.edits.path(token.id, token.body or "")
+        path = self._audit.context.edits.path(token.id, token.body or "")
         try:
             fields = _whole(self._disk.inspect(path, FILE_MOST)[1])
         except FileNotFoundError:
@@ -215,14 +215,14 @@ class Tasks:
             yield "key_missing", f"its key {key!a} has no file"
             return
         except OSError:
-            return  # told of by itself
+            return  # the check of keys reports it
         if status.st_ino == inode:
             self.keyed.add(inode)
             return
         try:
             holder = _whole(content)["id"]
         except Invalid:
-            return  # told of by itself
+            return  # the check of keys reports it
         if holder == fields["id"]:
             yield "key_copied", f"the file of its key {key!a} is a copy"
         else:
@@ -230,24 +230,24 @@ class Tasks:
 
     # The log
 
-    def _told(self, found: Found, moved_at: int) -> Iterator[Problem]:
-        """Where the log and the name don't agree; the log was read before this name was seen."""
+    def _compared_with_log(self, found: Found, moved_at: int) -> Iterator[Problem]:
+        """Compare the name with the log, which was read before the name."""
         from taskyard.stores.directory.fsck.log import LEADS
 
-        token, story = found.token, self._chronicle.stories.get(found.token.id)
-        if story is not None and story.fence > token.fence:
+        token, logged = found.token, self._log_audit.logged_tasks.get(found.token.id)
+        if logged is not None and logged.fence > token.fence:
             yield (
                 "state_behind",
-                f"the log has {story.event!r} with fence {story.fence}, and its name has {token.fence}",
+                f"the log has {logged.event!r} with fence {logged.fence}, and its name has {token.fence}",
             )
             return
-        if story is not None and story.fence == token.fence and found.state not in LEADS[story.event]:
-            yield "log_differs", f"the log has {story.event!r} with its fence, and it is in {found.state}"
+        if logged is not None and logged.fence == token.fence and found.state not in LEADS[logged.event]:
+            yield "log_differs", f"the log has {logged.event!r} with its fence, and it is in {found.state}"
             return
-        if not self._chronicle.has_hour(moved_at) or self._chronicle.intended(token.id) or self._is_unseen(moved_at):
+        if not self._log_audit.has_hour(moved_at) or self._log_audit.intended(token.id) or self._is_unseen(moved_at):
             return
-        claimed = story is not None and story.knows(token.fence)
-        ended = story is not None and story.fence == token.fence and story.event != "claimed"
+        claimed = logged is not None and logged.knows(token.fence)
+        ended = logged is not None and logged.fence == token.fence and logged.event != "claimed"
         if token.nonce is not None and found.state is not State.PROCESSING and not (claimed and ended):
             yield (
                 ("unlogged", "one of its last two moves")
@@ -261,18 +261,18 @@ class Tasks:
             yield "unlogged", f"the claim of fence {token.fence} is not in the log"
 
     def _is_unseen(self, moved_at: int) -> bool:
-        """Whether the move's event may be in the cache of another machine, which writes it out in its own time."""
-        return not self._scene.context.local and self._scene.now - moved_at < 2 * UNSEEN
+        """Return whether the move's event may still be in the cache of another machine."""
+        return not self._audit.context.local and self._audit.now - moved_at < 2 * UNSEEN
 
 
 def _broken(found: Found, why: str) -> Iterator[Problem]:
-    """What claims find broken ends in failed/ with the reason: there it is dealt with."""
+    """Report a broken file, unless the task has failed already: a claim fails a task whose file is broken."""
     if found.state is not State.FAILED:
         yield "broken", why
 
 
 def _lane(found: Found, fields: dict[str, Any]) -> Iterator[Problem]:
-    """Nobody chooses an ended task by its lane any more."""
+    """Compare the lane with the content, unless the task has ended: then no claim chooses it by its lane."""
     lane = found.token.lane
     if found.state.ended:
         return
@@ -283,7 +283,7 @@ def _lane(found: Found, fields: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _whole(content: bytes) -> dict[str, Any]:
-    """The fields of a task's own file, or `Invalid` if it is not one from its first to its last byte."""
+    """Parse a task's own file; raise `Invalid` if it is not complete from its first to its last byte."""
     if not content.startswith(task_file.MARK):
         raise Invalid("not written by Taskyard" if content else "empty")
     fields = task_file.decode(content)

@@ -76,11 +76,11 @@ class DirectoryUpkeep:
         progress: Callable[[str], object] | None = None,
     ) -> dict[str, Any]:
         """Prove that every task is in one legal state; with a sweep, after repairing what can be repaired without loss."""
-        from taskyard.stores.directory.fsck.verdict import Proof
+        from taskyard.stores.directory.fsck.verdict import Fsck
         from taskyard.stores.directory.recovery.missing import Missing
         from taskyard.stores.directory.recovery.segments import SegmentRecovery
 
         store = self._store
         segments = SegmentRecovery(self._context, Missing(self._context))
-        proof = Proof(self._context, store.shifts, store.adder, store.dropbox.rejected, segments, by)
-        return proof.prove(sweep, progress)
+        fsck = Fsck(self._context, store.shifts, store.adder, store.dropbox.rejected, segments, by)
+        return fsck.run(sweep, progress)

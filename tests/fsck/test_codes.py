@@ -24,20 +24,18 @@ def test_the_table_in_the_docs_is_that_of_the_code() -> None:
     rows = [line.strip("|").split("|") for line in PAGE.splitlines() if line.startswith("| `")]
     told = {row[0].strip().strip("`"): [cell.strip() for cell in row[1:]] for row in rows}
     assert told == {
-        code: [means.severity, means.means, means.repair, means.by_hand] for code, means in codes.MEANINGS.items()
+        code: [means.severity, means.means, means.repair, means.by_hand] for code, means in codes.CODES.items()
     }
 
 
 def test_every_code_is_found_somewhere_and_none_is_unknown() -> None:
-    text = "".join(
-        path.read_text(encoding="utf-8") for path in SOURCES if path.name not in ("meanings.py", "healing.py")
-    )
+    text = "".join(path.read_text(encoding="utf-8") for path in SOURCES if path.name not in ("codes.py", "repair.py"))
     used = set(re.findall(r'"([a-z]+(?:_[a-z]+)*)"', text))
-    assert set(codes.MEANINGS) <= used
+    assert set(codes.CODES) <= used
 
 
 def test_every_damage_that_is_left_alone_says_what_a_person_can_do() -> None:
-    for code, means in codes.MEANINGS.items():
+    for code, means in codes.CODES.items():
         if means.severity == codes.DAMAGE and "left alone" in means.repair:
             assert means.by_hand != codes.BY_HAND, code
 
@@ -117,12 +115,12 @@ def test_every_store_says_that_it_is_clean(yard: Yard) -> None:
     assert yard.audit()["checked"]["tasks"] == 2
 
 
-def test_every_cure_is_of_a_known_code(tmp_path: Path) -> None:
+def test_every_repair_is_of_a_known_code(tmp_path: Path) -> None:
     yard = Yardful(str(tmp_path / "yard"))
     text = Path(repair.__file__).read_text(encoding="utf-8")
-    cures = set(re.findall(r'^ +"(\w+)": self\._', text, re.MULTILINE))
-    assert cures
-    assert cures <= set(codes.MEANINGS)
+    repairs = set(re.findall(r'^ +"(\w+)": self\._', text, re.MULTILINE))
+    assert repairs
+    assert repairs <= set(codes.CODES)
     assert yard.codes() == []
 
 

@@ -1,4 +1,4 @@
-"""The few moves that a repair is made of. Each is one rename or link to a name that was never used; nothing is removed."""
+"""The moves of a repair. Each is one rename or link to a name that was never used; nothing is removed."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.tasks.shifts import Shifts
 
 
-class Custody:
-    """Takes what is damaged out of everybody's way, or puts it where it belongs."""
+class RepairMoves:
+    """Moves damaged files to failed/, or to the place where they belong."""
 
-    def __init__(self, context: Context, shifts: Shifts, adder: Adder, aside: Rejected, by: str) -> None:
+    def __init__(self, context: Context, shifts: Shifts, adder: Adder, rejected: Rejected, by: str) -> None:
         self._context = context
         self._disk = context.disk
         self._root = context.root
         self._shifts = shifts
         self._adder = adder
-        self._rejected = aside
+        self._rejected = rejected
         self._by = by
 
     # Files
 
     def set_aside(self, path: str, reason: str, task: str | None = None, fence: int = 0, stem: str = "") -> str | None:
-        """Keep the file in failed/ with the reason beside it, as a dropped file that is refused; where it is then.
+        """Move the file to failed/, with the reason beside it, and return a sentence that names its new place.
 
-        With a task, the log says that this was its file, and that the task is no more.
+        With `task`, the log gets an event that this was the task's file, and that the task no longer exists.
         """
         stem = stem or path.rpartition("/")[2].removesuffix(SUFFIX)
         kept = self._rejected.put(path, stem, f"fsck: {reason}")
@@ -56,10 +56,10 @@ class Custody:
 
     # Tasks
 
-    def highest(self, found: Found, known: int) -> int:
-        """The highest fence that this task ever had, by its name, the log and its records."""
+    def highest(self, found: Found, logged_fence: int) -> int:
+        """Return the highest fence that the task ever had, by its name, the log and its records."""
         id = found.token.id
-        fences = [found.token.fence, known]
+        fences = [found.token.fence, logged_fence]
         for name in self._context.locator.names(f"{self._root}/results/{id[: ids.SEGMENT]}"):
             parts = name.split(".")
             if name.startswith(id) and len(parts) == 5 and parts[1].isdigit() and not parts[3].startswith("stale-"):
@@ -67,10 +67,10 @@ class Custody:
         return max(fences)
 
     def shift(
-        self, found: Found, to: State, known: int, event: str, reason: str, lane: Lane | None = None
+        self, found: Found, to: State, logged_fence: int, event: str, reason: str, lane: Lane | None = None
     ) -> str | None:
-        """Give the task a legal name in this state, with a fence that it never had; what was done, if it was."""
-        fence = self.highest(found, known) + 1
+        """Move the task to `to`, under a legal name with a new fence; return what was done, or None."""
+        fence = self.highest(found, logged_fence) + 1
         standing = found.token.standing(found.state, found.place, self._context.policy)
         if lane is not None:
             standing.priority, standing.kind, standing.assignee = lane.priority, lane.kind, lane.assignee
@@ -79,8 +79,8 @@ class Custody:
             return None
         return f"moved to {to} with fence {fence}"
 
-    def fail(self, found: Found, known: int, reason: str, *, edited: bool = True) -> str | None:
-        """Claim the task and fail it for good, with the reason; without its edit if that cannot be read."""
+    def fail(self, found: Found, logged_fence: int, reason: str, *, edited: bool = True) -> str | None:
+        """Claim the task and fail it for good; with `edited=False` as it was before its edit, which cannot be read."""
         context, token, lane = self._context, found.token, found.token.lane
         own = names.own_parts(found.place[1])
         if not edited and token.body is not None:
@@ -88,7 +88,7 @@ class Custody:
         counters = names.Counters.parse(f"e{token.errors}.c{token.crashes}{own}{SUFFIX}")
         if counters is None:
             return None
-        fence = self.highest(found, known) + 1
+        fence = self.highest(found, logged_fence) + 1
         nonce = f"{ids.base32(ids.chance(40), 8)}1"
         plan = names.Plan(counters, lane, self._by, Terms(self._by, None, None, False), context.policy)
         name = f"{token.id}.{fence}.{plan.middle}{nonce}{SUFFIX}"
@@ -107,7 +107,7 @@ class Custody:
         return f"failed, with fence {fence}" if self._shifts.shift(standing, move, self._by) else None
 
     def _unedited(self, found: Found, own: str) -> tuple[str, Lane]:
-        """What the name is to say of a task that counts as it was before its edit: its own parts, and its lane."""
+        """Return the parts of the name and the lane that the task had before its edit."""
         content = self._disk.read(found.path)
         own = own.replace(f".b{found.token.body}", "" if content.startswith(task_file.MARK) else f".{DROPPED}")
         try:
@@ -117,13 +117,13 @@ class Custody:
         return own, Lane.of(draft.priority, draft.kind, draft.assignee)
 
     def back_to_the_box(self, found: Found, reason: str) -> str:
-        """A dropped file that is broken is judged again where it came from."""
+        """Move a broken dropped file back to the drop box, where a sweep reads it again."""
         standing = found.token.standing(found.state, found.place, self._context.policy)
         self._shifts.back_to_the_box(standing, f"fsck: {reason}")
         return f"back in the drop box as todo/{standing.id}.json"
 
     def put_home(self, found: Found) -> str | None:
-        """An ended task goes to its own segment under the same name, which its record is selected by."""
+        """Move an ended task to its own segment. Its name stays, because that selects its record."""
         folder = f"{self._root}/{found.state}/{found.token.id[: ids.SEGMENT]}"
         self._context.mover.ensure(folder)
         if not self._disk.move_new(found.path, f"{folder}/{found.place[1]}"):
@@ -131,8 +131,8 @@ class Custody:
         self._context.sync_move(folder, found.place[1])
         return f"moved to {folder.removeprefix(self._root + '/')}"
 
-    def bring_back(self, path: str, id: str, known: int) -> str | None:
-        """A task of which only its key is left is put into its place again, with a fence that it never had."""
+    def bring_back(self, path: str, id: str, logged_fence: int) -> str | None:
+        """Restore a task from the file of its key, with a new fence."""
         draft = task_file.draft(self._disk.read(path))
         lane = Lane.of(draft.priority, draft.kind, draft.assignee)
         now = self._context.clock.now()
@@ -140,7 +140,7 @@ class Custody:
         due = draft.due(now)
         folder, name = self._adder.target(id, draft, lane, due, now, "", bool(needs))
         token = names.Token(id, 0, 0, 0, lane)
-        fence = self.highest(Found(State.TODO, (folder, name), token), known) + 1
+        fence = self.highest(Found(State.TODO, (folder, name), token), logged_fence) + 1
         name = name.replace(f"{id}.0.", f"{id}.{fence}.", 1)
         if needs:
             self._shifts.edges.register(id, needs, self._context.durable)
@@ -156,7 +156,7 @@ class Custody:
         return f"brought back with fence {fence}"
 
     def mark(self, segment: str) -> str | None:
-        """Make a marker for a segment that has tasks; as a full one, because nobody knows how many there were."""
+        """Write the marker of a segment that has tasks: as a full one, because their number is unknown."""
         tasks = self._context.locator.matching(segment)
         if not tasks:
             return None
@@ -172,7 +172,7 @@ class Custody:
         return f"made for lane {lane}, as a full segment"
 
     def log(self, found: Found, reason: str | None) -> str:
-        """Log the claim and the ending of a task of which the log knows neither, at the time of the ending."""
+        """Log the claim and the ending of a task, both at the time of the ending."""
         from taskyard.core.times import rfc3339
 
         token = found.token
