@@ -162,7 +162,7 @@ def test_a_turn_that_has_nothing_to_do_looks_at_no_task(url: str, limits: dict[s
         end(yard, 40)
         disk = Counting(url)
         pruner = yard._store.upkeep._pruner  # type: ignore[attr-defined]
-        for part in (pruner, pruner._endings, pruner._endings._segments, pruner._endings._locator):
+        for part in (pruner, pruner._ended, pruner._ended._segments, pruner._ended._locator):
             monkey(part, disk)
         yard.prune(**limits)
     assert disk.count("changed_at") == 0

@@ -14,7 +14,7 @@ import pytest
 
 import taskyard
 from taskyard.stores.directory import layout
-from taskyard.stores.directory.doctor.place import MARK
+from taskyard.stores.directory.doctor.directory import MARK
 from taskyard.stores.directory.recovery import crashes, edges, segments
 from tests.conftest import taken, wait_until
 from tests.doctor import grounds

@@ -8,7 +8,7 @@ import pytest
 
 from taskyard.core.diagnosis import Verdict
 from taskyard.stores.directory.doctor import inspection
-from taskyard.stores.directory.doctor.place import Place
+from taskyard.stores.directory.doctor.directory import ExaminedDirectory
 from taskyard.stores.directory.filesystem import mounts, safety
 from taskyard.stores.directory.filesystem.mounts import Mount
 
@@ -70,7 +70,7 @@ def mount(name: str) -> Mount:
 
 @pytest.mark.parametrize("name", LINES)
 def test_each_type_of_filesystem_has_its_verdict(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(str(tmp_path))
+    place = ExaminedDirectory(str(tmp_path))
     place.mount = mount(name)
     monkeypatch.setattr(safety, "is_local", lambda _: False)
     found = inspection.filesystem(place)
@@ -129,4 +129,4 @@ def test_a_system_without_mountinfo_tells_nothing(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(mounts, "MOUNTINFO", str(tmp_path / "nowhere"))
     assert mounts.mounts() == []
     assert safety.filesystem("/") is None
-    assert inspection.filesystem(Place(str(tmp_path))).verdict is Verdict.GREEN
+    assert inspection.filesystem(ExaminedDirectory(str(tmp_path))).verdict is Verdict.GREEN

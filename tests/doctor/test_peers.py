@@ -112,9 +112,9 @@ def test_a_doctor_that_nobody_joins_says_what_to_start_where(place: str) -> None
 # Somebody who meets a doctor, and then is not there any more.
 LEAVES = """
 import os, sys
-from taskyard.stores.directory.doctor import meeting, place
-with place.Corner(place.look(sys.argv[1])) as corner:
-    assert meeting.meet(corner, 60) is not None
+from taskyard.stores.directory.doctor import directory, meeting
+with directory.ProbeFolder(directory.open_directory(sys.argv[1])) as probes:
+    assert meeting.meet(probes, 60) is not None
     print("met", flush=True)
     if sys.argv[2] == "killed":
         os.kill(os.getpid(), 9)
@@ -210,7 +210,7 @@ class Alone:
     def folder(self, _: str) -> str:
         return str(self._folder)
 
-    def swap(self, step: str) -> None:
+    def exchange(self, step: str) -> None:
         if step == "there":
             (self._folder / self.other).mkdir()
             (self._folder / self.other / "file").touch()

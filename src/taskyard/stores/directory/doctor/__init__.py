@@ -1,1 +1,1 @@
-"""Is this place safe for a yard? By what its filesystem is, and by what it does when it is tried."""
+"""Check whether a directory is safe for a yard: by the type of its file system, and by trying what a yard needs."""

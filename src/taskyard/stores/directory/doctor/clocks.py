@@ -1,4 +1,4 @@
-"""What time it is: the filesystem's, which leases are judged by, beside this machine's."""
+"""Compare the file system's time, which leases go by, with this machine's."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from taskyard.core.diagnosis import Finding, green, warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.stores.directory.doctor.place import Corner
+    from taskyard.stores.directory.doctor.directory import ProbeFolder
 
-FAR = 5.0  # seconds between two clocks that somebody should know of
+FAR = 5.0  # seconds between two clocks from which on there is a warning
 _COARSE = 0.5  # seconds
 _SAMPLES = 5
-_PATIENCE = 3.0
+_TIMEOUT = 3.0
 
 
-def skew(corner: Corner) -> Finding:
-    """How far the filesystem's time is ahead of this machine's."""
-    ahead = ahead_of_us(corner.path("clock"))
-    told = {"seconds_ahead": round(ahead, 3) + 0.0}  # no -0.0
+def skew(probes: ProbeFolder) -> Finding:
+    """Measure how far the file system's time is ahead of this machine's."""
+    ahead = ahead_of_us(probes.path("clock"))
+    measured = {"seconds_ahead": round(ahead, 3) + 0.0}  # no -0.0
     if abs(ahead) > FAR:
         return warn(
             "clock",
-            f"the filesystem's time is {far(ahead)} this machine's: leases and delays go by the filesystem's, so claims are safe, "
+            f"the filesystem's time is {difference(ahead)} this machine's: leases and delays go by the filesystem's, so claims are safe, "
             "but moments that are given or shown differ from your clock",
             "set both clocks by NTP",
-            **told,
+            **measured,
         )
-    return green("clock", f"the filesystem's time and this machine's are {abs(ahead) * 1000:.0f} ms apart", **told)
+    return green("clock", f"the filesystem's time and this machine's are {abs(ahead) * 1000:.0f} ms apart", **measured)
 
 
 def ahead_of_us(probe: str) -> float:
-    """Seconds by which the filesystem's time is ahead of ours, by the sample that took the least time."""
+    """Return the seconds by which the file system's time is ahead of ours, by the fastest of several samples."""
     samples = []
     for _ in range(_SAMPLES):
         before = time.time_ns()
@@ -45,7 +45,7 @@ def ahead_of_us(probe: str) -> float:
 
 
 def touched(probe: str) -> int:
-    """The filesystem's time in nanoseconds: the ctime of a file that is touched for it."""
+    """Touch a file and return its ctime, the file system's time in nanoseconds."""
     descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         os.utime(descriptor if os.utime in os.supports_fd else probe)
@@ -55,12 +55,12 @@ def touched(probe: str) -> int:
 
 
 def pause(seconds: float) -> None:
-    """Do nothing for a while; not by time.sleep, which fails under libfaketime, with which clocks are set apart on purpose."""
+    """Wait; not by time.sleep, which fails under libfaketime, which tests use to set clocks apart."""
     select.select([], [], [], seconds)
 
 
-def far(seconds: float) -> str:
-    """So much, ahead of or behind."""
+def difference(seconds: float) -> str:
+    """Return the amount as text, with "ahead of" or "behind"."""
     distance = abs(seconds)
     amount = (
         f"{distance:.1f} s"
@@ -72,11 +72,11 @@ def far(seconds: float) -> str:
     return f"{amount} {'ahead of' if seconds > 0 else 'behind'}"
 
 
-def granularity(corner: Corner) -> Finding:
-    """How far apart two times must be to be told apart."""
-    probe = corner.path("grain")
+def granularity(probes: ProbeFolder) -> Finding:
+    """Measure the smallest step of the file system's times."""
+    probe = probes.path("grain")
     steps: list[int] = []
-    last, end = touched(probe), time.monotonic() + _PATIENCE
+    last, end = touched(probe), time.monotonic() + _TIMEOUT
     while len(steps) < 3 and time.monotonic() < end:
         now = touched(probe)
         if now < last:
@@ -85,16 +85,16 @@ def granularity(corner: Corner) -> Finding:
         if now > last:
             steps.append(now - last)
             last = now
-    grain = min(steps, default=int(_PATIENCE * 1e9)) / 1e9
-    told = {"seconds": round(grain, 6)}
+    grain = min(steps, default=int(_TIMEOUT * 1e9)) / 1e9
+    measured = {"seconds": round(grain, 6)}
     if grain > _COARSE:
         return warn(
             "granularity",
             f"times are kept to {grain:.1f} s: a lease may end so much too early or too late",
             "give no lease shorter than a minute here",
-            **told,
+            **measured,
         )
-    return green("granularity", f"times are kept to {_small(grain)}", **told)
+    return green("granularity", f"times are kept to {_small(grain)}", **measured)
 
 
 def _small(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What the filesystem keeps: what was synced, and a file under two names."""
+"""Check that files and folders can be synced, and that a file can have two names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from taskyard.stores.directory.doctor.inspection import ELSEWHERE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.stores.directory.doctor.place import Corner
+    from taskyard.stores.directory.doctor.directory import ProbeFolder
 
 _ROUNDS = 5
 
 
-def syncing(corner: Corner) -> Finding:
-    """Whether a file and a folder can be synced, which is what an add and an ending do before they are acknowledged."""
-    draft, folder = corner.path("draft"), corner.folder("synced")
+def syncing(probes: ProbeFolder) -> Finding:
+    """Check that a file and a folder can be synced, as an add and an ending do before they are acknowledged."""
+    draft, folder = probes.path("draft"), probes.folder("synced")
     spent = []
     for number in range(_ROUNDS):
         began = time.perf_counter()
@@ -25,7 +25,7 @@ def syncing(corner: Corner) -> Finding:
             _sync_new(draft, os.path.join(folder, str(number)), folder)
         except OSError as error:
             reason = f"a new name cannot be synced: {error.strerror}"
-            if corner.place.durability == "fast":
+            if probes.directory.durability == "fast":
                 hint = "nothing to do in this yard, which is 'fast': a power cut may undo what was acknowledged"
                 return warn("sync", reason, hint)
             return refuse(
@@ -53,9 +53,9 @@ def _sync_new(draft: str, path: str, folder: str) -> None:
         os.close(descriptor)
 
 
-def links(corner: Corner) -> Finding:
-    """Whether a file can have two names, which keys are made of, and a taken name is refused."""
-    first, second, other = corner.file("first", content=b"1"), corner.path("second"), corner.file("other", content=b"2")
+def links(probes: ProbeFolder) -> Finding:
+    """Check that hard links work, which keys need, and that a link does not replace a name."""
+    first, second, other = probes.file("first", content=b"1"), probes.path("second"), probes.file("other", content=b"2")
     try:
         os.link(first, second)
     except OSError as error:
@@ -75,7 +75,7 @@ def links(corner: Corner) -> Finding:
     if (one.st_nlink, two.st_nlink) != (2, 2):
         reason = f"names of one file are counted wrong ({one.st_nlink} and {two.st_nlink} for two)"
         return refuse("links", f"{reason}: a janitor could take a key's task for gone", ELSEWHERE)
-    os.rename(second, corner.path("third"))
+    os.rename(second, probes.path("third"))
     if os.stat(first).st_nlink != 2:
         return refuse("links", "a rename makes a copy: after it a file has lost its other name", ELSEWHERE)
     if one.st_ino != two.st_ino:

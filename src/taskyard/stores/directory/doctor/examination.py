@@ -1,11 +1,11 @@
-"""One check after the other, and what they found."""
+"""Run all checks, one after the other, and return their findings."""
 
 from __future__ import annotations
 
 from taskyard.core.diagnosis import Diagnosis, Finding, Verdict, refuse
 from taskyard.core.errors import Unavailable
 from taskyard.stores.directory.doctor import access, clocks, durability, inspection, names, renames, space
-from taskyard.stores.directory.doctor.place import Corner, Place, look
+from taskyard.stores.directory.doctor.directory import ExaminedDirectory, ProbeFolder, open_directory
 from taskyard.stores.directory.filesystem import errors
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     S = TypeVar("S")
 
-_LOOKS = (
+_INSPECTIONS = (
     ("yard", inspection.yard),
     ("filesystem", inspection.filesystem),
     ("mounts", inspection.mounts),
@@ -39,8 +39,8 @@ _TRIALS = (
     ("clock", clocks.skew),
     ("granularity", clocks.granularity),
 )
-# What `init` asks before it makes a yard: milliseconds, and no other process.
-_QUICK_LOOKS = (("mounts", inspection.mounts), ("filesystem", inspection.filesystem))
+# What `init` checks before it makes a yard: it takes milliseconds, and starts no process.
+_QUICK_INSPECTIONS = (("mounts", inspection.mounts), ("filesystem", inspection.filesystem))
 _QUICK_TRIALS = (
     ("rename", renames.across),
     ("descriptor", renames.descriptor),
@@ -49,45 +49,45 @@ _QUICK_TRIALS = (
 )
 
 
-def examine(path: str, processes: int, wait: float | None, tell: Callable[[str], None] = lambda _: None) -> Diagnosis:
-    """All that can be found out about this place; with `wait` also what a second doctor and this one see of each other."""
-    place = look(path)
-    findings = [_tried(name, check, place) for name, check in _LOOKS]
+def examine(path: str, processes: int, wait: float | None, report: Callable[[str], None] = lambda _: None) -> Diagnosis:
+    """Run all checks on this directory; with `wait`, also those that need a second doctor on another machine."""
+    directory = open_directory(path)
+    findings = [_tried(name, check, directory) for name, check in _INSPECTIONS]
     try:
-        with Corner(place) as corner:
-            findings += [_tried(name, check, corner) for name, check in _TRIALS]
-            findings += _with_others(corner, processes)
+        with ProbeFolder(directory) as probes:
+            findings += [_tried(name, check, probes) for name, check in _TRIALS]
+            findings += _with_others(probes, processes)
             if wait is not None:
                 from taskyard.stores.directory.doctor import peers
 
-                findings += peers.examine(corner, wait, tell)
+                findings += peers.examine(probes, wait, report)
     except OSError as error:
         findings.append(space.unwritable(error))
-    return Diagnosis(place.root, findings)
+    return Diagnosis(directory.root, findings)
 
 
 def quick(path: str) -> list[str]:
-    """Warnings about a place in which a yard is being made; `Unavailable` if tasks would not be safe there."""
-    place = Place(path)
-    findings = [_tried(name, check, place) for name, check in _QUICK_LOOKS]
+    """Return warnings about a directory for a new yard; raise `Unavailable` if tasks would not be safe there."""
+    directory = ExaminedDirectory(path)
+    findings = [_tried(name, check, directory) for name, check in _QUICK_INSPECTIONS]
     if all(finding.verdict is not Verdict.REFUSE for finding in findings):
-        with Corner(place) as corner:
-            findings += [_tried(name, check, corner) for name, check in _QUICK_TRIALS]
+        with ProbeFolder(directory) as probes:
+            findings += [_tried(name, check, probes) for name, check in _QUICK_TRIALS]
     for finding in findings:
         if finding.verdict is Verdict.REFUSE:
-            raise Unavailable(f"{place.root} is not safe for a yard: {finding.reason}", hint=finding.hint)
+            raise Unavailable(f"{directory.root} is not safe for a yard: {finding.reason}", hint=finding.hint)
     return [finding.reason for finding in findings if finding.verdict is Verdict.WARN]
 
 
-def _with_others(corner: Corner, processes: int) -> Iterator[Finding]:
-    from taskyard.stores.directory.doctor import races  # brings subprocess, which init has no use for
+def _with_others(probes: ProbeFolder, processes: int) -> Iterator[Finding]:
+    from taskyard.stores.directory.doctor import races  # imports subprocess, which init does not need
 
-    yield from races.race(corner, processes)
-    yield _tried("locks", races.locks, corner)
+    yield from races.race(probes, processes)
+    yield _tried("locks", races.locks, probes)
 
 
 def _tried(name: str, check: Callable[[S], Finding], subject: S) -> Finding:
-    """What the check found; an error of the filesystem is a finding too."""
+    """Run the check; an error of the file system becomes a finding."""
     try:
         return check(subject)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What can be told of a place without touching it: what is mounted there, and which folders it has."""
+"""Checks that only read: the mounts of a directory, and the folders of its yard."""
 
 from __future__ import annotations
 
@@ -12,102 +12,102 @@ from taskyard.stores.directory.filesystem import safety
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.stores.directory.doctor.place import Place
+    from taskyard.stores.directory.doctor.directory import ExaminedDirectory
 
 ELSEWHERE = "choose a local disk, NFS, or another POSIX filesystem"
 _NETWORK = frozenset(("nfs", "nfs4", "ceph", "fuse.ceph-fuse", "lustre", "gpfs", "beegfs", "afs", "ocfs2", "gfs2"))
-_PASSING = {
+_TEMPORARY = {
     "tmpfs": "gone when this machine stops",
     "ramfs": "gone when this machine stops",
     "overlay": "in a container, gone with the container",
 }
 
 
-def yard(place: Place) -> Finding:
-    """Whether there is a yard that this version can keep to."""
-    if place.broken is not None:
-        return refuse("yard", place.broken.message, place.broken.hint or "put yard.json right by hand")
-    if not place.is_yard:
+def yard(directory: ExaminedDirectory) -> Finding:
+    """Check whether there is a yard that this version can use."""
+    if directory.broken is not None:
+        return refuse("yard", directory.broken.message, directory.broken.hint or "put yard.json right by hand")
+    if not directory.is_yard:
         return green("yard", "no yard yet: examined as a place for one", is_yard=False)
-    return green("yard", f"a yard, durability {place.durability}", is_yard=True, durability=place.durability)
+    return green("yard", f"a yard, durability {directory.durability}", is_yard=True, durability=directory.durability)
 
 
-def filesystem(place: Place) -> Finding:
-    """Whether the filesystem is known to be fit, or unfit, by its type and options."""
-    mount = place.mount
+def filesystem(directory: ExaminedDirectory) -> Finding:
+    """Check whether the type and the options of the file system are known to be safe."""
+    mount = directory.mount
     if mount is None:
         return green("filesystem", "this system does not tell its type: what it does decides", type=None)
-    told = {
+    measured = {
         "type": mount.kind,
         "source": mount.source,
         "mount_point": mount.point,
-        "local": safety.is_local(place.root),
+        "local": safety.is_local(directory.root),
     }
     unsafe, doubt = safety.unsafe(mount), safety.doubtful(mount)
     if unsafe is not None:
-        return refuse("filesystem", unsafe, ELSEWHERE, **told)
+        return refuse("filesystem", unsafe, ELSEWHERE, **measured)
     if doubt is not None:
         return warn(
             "filesystem",
             f"this is {doubt}: renames may not be atomic for all who share it",
             "let workers on one machine alone use it, or prove it with: taskyard doctor --peer, on two machines at once",
-            **told,
+            **measured,
         )
     if mount.kind in ("nfs", "nfs4") and "soft" in mount.options:
         return warn(
             "filesystem",
             f"{mount.kind} of {mount.source} is mounted soft: a move that was made may be reported as failed",
             "mount it hard, which is what NFS does by default",
-            **told,
+            **measured,
         )
     if mount.kind in ("nfs", "nfs4") and "nocto" in mount.options:
         return warn(
             "filesystem",
             f"{mount.kind} of {mount.source} is mounted nocto: even a listing may be old, and what others have made seem to be missing",
             "mount it without nocto, which is what NFS does by default",
-            **told,
+            **measured,
         )
     if mount.kind in _NETWORK:
         reason = f"{mount.kind} of {mount.source}: shared between machines, dead workers are told by their leases alone"
     else:
-        passing = _PASSING.get(mount.kind)
-        reason = f"{mount.kind} of {mount.source}" + (f" ({passing})" if passing else "")
-    return green("filesystem", reason, **told)
+        temporary = _TEMPORARY.get(mount.kind)
+        reason = f"{mount.kind} of {mount.source}" + (f" ({temporary})" if temporary else "")
+    return green("filesystem", reason, **measured)
 
 
-def mounts(place: Place) -> Finding:
-    """Whether the yard is one mount: a rename cannot cross from one to another, even of the same filesystem."""
-    tops = {os.path.relpath(point, place.root).split(os.sep, 1)[0] for point in place.mounted_within}
+def mounts(directory: ExaminedDirectory) -> Finding:
+    """Check that the yard is one mount: a rename cannot cross mounts, even of the same file system."""
+    tops = {os.path.relpath(point, directory.root).split(os.sep, 1)[0] for point in directory.mounted_within}
     if not tops:
         return green("mounts", "no other mount in it", mounted_within=[])
-    first = place.mounted_within[0]
-    if place.is_yard or tops & set(layout.FOLDERS):
+    first = directory.mounted_within[0]
+    if directory.is_yard or tops & set(layout.FOLDERS):
         return refuse(
             "mounts",
             f"{first} is a mount of its own, and a yard must be one mount: a rename cannot cross it",
             "choose a directory without other mounts in it, or mount one volume for the whole yard",
-            mounted_within=place.mounted_within,
+            mounted_within=directory.mounted_within,
         )
     return warn(
         "mounts",
         f"{first} is a mount of its own: a yard here must not take that in",
         "make the yard in a directory without other mounts in it",
-        mounted_within=place.mounted_within,
+        mounted_within=directory.mounted_within,
     )
 
 
-def folders(place: Place) -> Finding:
-    """Whether the yard's folders are folders, and no links that lead elsewhere."""
-    if not place.is_yard:
+def folders(directory: ExaminedDirectory) -> Finding:
+    """Check that the yard's folders are folders, and no links."""
+    if not directory.is_yard:
         return green("folders", "none of a yard's yet")
     missing, odd = [], []
     for folder in layout.FOLDERS:
         try:
-            mode = os.lstat(place.path(folder)).st_mode
+            mode = os.lstat(directory.path(folder)).st_mode
         except FileNotFoundError:
             missing.append(folder)
         except PermissionError:
-            continue  # told by the check of permissions
+            continue  # the check of permissions reports it
         else:
             if not stat.S_ISDIR(mode):
                 odd.append(f"{folder} ({'a symbolic link' if stat.S_ISLNK(mode) else 'not a folder'})")
@@ -123,7 +123,7 @@ def folders(place: Place) -> Finding:
         return warn(
             "folders",
             f"missing: {', '.join(missing)}",
-            f"make them again with: cd {quote(place.root)} && mkdir {' '.join(missing)}",
+            f"make them again with: cd {quote(directory.root)} && mkdir {' '.join(missing)}",
             odd=odd,
             missing=missing,
         )

@@ -1,8 +1,8 @@
-"""How two doctors meet: through files in the place itself, and nothing else.
+"""Two doctors find each other through files in the examined directory, and by no other means.
 
-Each puts an offer into its own corner and looks for the offers of others. Whoever has the higher tag takes its own offer
-back and renames the other's: one rename, so that of many doctors two are a pair. They work in the corner of the one whose
-offer was taken, the host.
+Each writes an offer into its own probe folder and looks for the offers of others. The doctor with the higher tag withdraws
+its own offer and renames the other's. That is one rename, so that of many doctors exactly two become a pair. They work in the
+probe folder of the doctor whose offer was taken, the host.
 """
 
 from __future__ import annotations
@@ -12,76 +12,76 @@ import os
 import time
 
 from taskyard.stores.directory.doctor import clocks
-from taskyard.stores.directory.doctor.place import MARK, is_left
+from taskyard.stores.directory.doctor.directory import MARK, is_abandoned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from taskyard.stores.directory.doctor.place import Corner
+    from taskyard.stores.directory.doctor.directory import ProbeFolder
 
 HOST, GUEST = "host", "guest"
 _OFFER, _WITHDRAWN, _TAKEN = "offer", "withdrawn", "taken."
 _PAIR, _NOTES = "pair", "notes"
-_FRESH = 5_000_000_000  # nanoseconds since whoever made an offer last touched it
+_FRESH = 5_000_000_000  # nanoseconds since a doctor last touched its offer
 _PAUSE = 0.02
-_GLANCE = 0.5  # seconds between two looks whether the other is still there
-PATIENCE = 60.0  # seconds for one word of the other: a file server may show it late
+_CHECK_EVERY = 0.5  # seconds between two checks whether the other doctor is alive
+TIMEOUT = 60.0  # seconds to wait for a message: a file server may show it late
 
 
 class PeerLost(Exception):
-    """The other doctor has left, or says nothing any more."""
+    """The other doctor has ended, or sends no more messages."""
 
 
 class Meeting:
-    """One side of a pair: a folder that both write to, and words that each leaves there for the other."""
+    """One side of a pair: a folder that both write to, and messages as files in it."""
 
-    def __init__(self, corner: Corner, role: str, partner: str) -> None:
-        self.corner = corner
+    def __init__(self, probes: ProbeFolder, role: str, partner: str) -> None:
+        self.probes = probes
         self.role = role
         self.other = GUEST if role == HOST else HOST
-        self._partner = os.path.join(corner.base, partner)
-        self._folder = os.path.join(corner.root if role == HOST else self._partner, _PAIR)
+        self._partner = os.path.join(probes.base, partner)
+        self._folder = os.path.join(probes.root if role == HOST else self._partner, _PAIR)
         self._notes = os.path.join(self._folder, _NOTES)
 
     def path(self, *parts: str) -> str:
-        """Something in the folder of both."""
+        """Return a path in the common folder."""
         return os.path.join(self._folder, *parts)
 
     def folder(self, name: str) -> str:
-        """A folder that the host makes; both know it after the next word."""
+        """Return a common folder, which the host makes; it exists for both after the next exchange."""
         path = self.path(name)
         if self.role == HOST:
             os.mkdir(path)
         return path
 
-    def say(self, word: str, value: Any = None) -> None:
-        """Leave a word for the other, whole."""
-        draft = os.path.join(self._notes, f".{word}.{self.role}")
+    def send(self, name: str, value: Any = None) -> None:
+        """Write a message for the other doctor, which sees it only when it is whole."""
+        draft = os.path.join(self._notes, f".{name}.{self.role}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             os.write(descriptor, json.dumps(value).encode())
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.rename(draft, os.path.join(self._notes, f"{word}.{self.role}"))
+        os.rename(draft, os.path.join(self._notes, f"{name}.{self.role}"))
 
-    def hear(self, word: str) -> Any:
-        """The other's word, once it is there."""
-        name = f"{word}.{self.other}"
-        self.see(self._notes, name)
-        with open(os.path.join(self._notes, name), "rb") as file:
+    def receive(self, name: str) -> Any:
+        """Wait for the other doctor's message of this name, and return its value."""
+        file_name = f"{name}.{self.other}"
+        self.wait_for(self._notes, file_name)
+        with open(os.path.join(self._notes, file_name), "rb") as file:
             return json.loads(file.read())
 
-    def swap(self, word: str, value: Any = None) -> Any:
-        """Leave a word, and wait for the other's: from here on both have come so far."""
-        self.say(word, value)
-        return self.hear(word)
+    def exchange(self, name: str, value: Any = None) -> Any:
+        """Send a message and wait for the other's of the same name, so that both have reached this step."""
+        self.send(name, value)
+        return self.receive(name)
 
-    def see(self, folder: str, name: str) -> list[str]:
-        """Wait until a listing of the folder has this name, and give that listing: a listing tells what is true soonest."""
+    def wait_for(self, folder: str, name: str) -> list[str]:
+        """Wait until a listing of the folder has this name, and return it: listings show changes soonest."""
         now = time.monotonic()
-        end, glance = now + PATIENCE, now + _GLANCE
+        end, next_check = now + TIMEOUT, now + _CHECK_EVERY
         while now < end:
             try:
                 names = os.listdir(folder)
@@ -91,53 +91,53 @@ class Meeting:
                 return names
             clocks.pause(0.001)
             now = time.monotonic()
-            if now > glance:
-                glance = now + _GLANCE
-                self._look_after_the_other()
-        raise PeerLost(f"the other doctor has said nothing for {PATIENCE:g} s")
+            if now > next_check:
+                next_check = now + _CHECK_EVERY
+                self._check_peer()
+        raise PeerLost(f"the other doctor has said nothing for {TIMEOUT:g} s")
 
-    def _look_after_the_other(self) -> None:
-        """Wait no longer for somebody who has gone, or died."""
-        if os.path.basename(self._partner) not in os.listdir(self.corner.base) or is_left(self._partner):
+    def _check_peer(self) -> None:
+        """Raise `PeerLost` if the other doctor has ended."""
+        if os.path.basename(self._partner) not in os.listdir(self.probes.base) or is_abandoned(self._partner):
             raise PeerLost("the other doctor has left")
 
 
-def meet(corner: Corner, wait: float) -> Meeting | None:
-    """Find another doctor that wants to meet one, within so many seconds."""
-    corner.folder(_PAIR, _NOTES)
-    corner.file(_OFFER)
+def meet(probes: ProbeFolder, wait: float) -> Meeting | None:
+    """Find another doctor within `wait` seconds; return None if there is none."""
+    probes.folder(_PAIR, _NOTES)
+    probes.file(_OFFER)
     end = time.monotonic() + wait
     while True:
-        for name in os.listdir(corner.root):
+        for name in os.listdir(probes.root):
             if name.startswith(_TAKEN):
-                return Meeting(corner, HOST, f"{MARK}{name.removeprefix(_TAKEN)}")
+                return Meeting(probes, HOST, f"{MARK}{name.removeprefix(_TAKEN)}")
         over = time.monotonic() >= end
-        lower = None if over else _lower_offer(corner)
-        if (over or lower is not None) and _withdrawn(corner):
+        lower = None if over else _lower_offer(probes)
+        if (over or lower is not None) and _withdrawn(probes):
             if lower is None:
                 return None
-            if _taken(corner, lower):
-                return Meeting(corner, GUEST, lower)
-            os.rename(corner.path(_WITHDRAWN), corner.path(_OFFER))
+            if _taken(probes, lower):
+                return Meeting(probes, GUEST, lower)
+            os.rename(probes.path(_WITHDRAWN), probes.path(_OFFER))
         clocks.pause(_PAUSE)
 
 
-def _lower_offer(corner: Corner) -> str | None:
-    """The name of the corner of another doctor, with a lower tag, that waits at this moment; our own offer is kept fresh on the way."""
+def _lower_offer(probes: ProbeFolder) -> str | None:
+    """Touch our own offer, and return the probe folder of a waiting doctor with a lower tag, if there is one."""
     try:
-        os.utime(corner.path(_OFFER))
+        os.utime(probes.path(_OFFER))
     except FileNotFoundError:
         return None  # it was taken just now
-    now = clocks.touched(corner.path("clock"))
-    for name in sorted(os.listdir(corner.base)):
-        if not name.startswith(MARK) or name >= corner.name:
+    now = clocks.touched(probes.path("clock"))
+    for name in sorted(os.listdir(probes.base)):
+        if not name.startswith(MARK) or name >= probes.name:
             continue
-        folder = os.path.join(corner.base, name)
+        folder = os.path.join(probes.base, name)
         try:
             if _OFFER in os.listdir(folder) and now - _stamp(os.path.join(folder, _OFFER)) < _FRESH:
                 return name
         except OSError:
-            continue  # gone just now, or nobody's corner
+            continue  # removed just now, or no doctor's folder
     return None
 
 
@@ -149,19 +149,19 @@ def _stamp(path: str) -> int:
         os.close(descriptor)
 
 
-def _withdrawn(corner: Corner) -> bool:
-    """Whether our own offer is ours again; not if somebody has taken it."""
+def _withdrawn(probes: ProbeFolder) -> bool:
+    """Withdraw our own offer; return False if another doctor has taken it."""
     try:
-        os.rename(corner.path(_OFFER), corner.path(_WITHDRAWN))
+        os.rename(probes.path(_OFFER), probes.path(_WITHDRAWN))
     except FileNotFoundError:
         return False
     return True
 
 
-def _taken(corner: Corner, partner: str) -> bool:
-    folder = os.path.join(corner.base, partner)
+def _taken(probes: ProbeFolder, partner: str) -> bool:
+    folder = os.path.join(probes.base, partner)
     try:
-        os.rename(os.path.join(folder, _OFFER), os.path.join(folder, f"{_TAKEN}{corner.tag}"))
+        os.rename(os.path.join(folder, _OFFER), os.path.join(folder, f"{_TAKEN}{probes.tag}"))
     except FileNotFoundError:
         return False
     return True

@@ -1,6 +1,6 @@
-"""A process that races others for files, or holds a lock: started by the doctor, and told when to begin.
+"""A process that races others for files, or holds a lock; the doctor starts it and signals when to begin.
 
-It imports nothing of Taskyard, so that several of them are there at once soon.
+It imports nothing of Taskyard, so that several of them start quickly.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ RENAMES, NAMES, LINES = 1000, 200, 500
 POOL, WON, MADE, LINKED, LOG, LOCK = "pool", "won", "made", "linked", "log", "lock"
 
 
-def main(words: list[str]) -> None:
-    """Do as the words say, after the first line on stdin."""
-    task, folder, number = words
+def main(arguments: list[str]) -> None:
+    """Run the task in the first argument, after the first line on stdin."""
+    task, folder, number = arguments
     if task == "hold":
         descriptor = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CLOEXEC)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        say("held")
+        send("held")
         sys.stdin.readline()
         return
-    say("ready")
+    send("ready")
     if not sys.stdin.readline():
-        return  # whoever started this is gone
-    say(race(folder, int(number)))
+        return  # the doctor has ended
+    send(race(folder, int(number)))
 
 
-def say(value: object) -> None:
-    """One JSON value a line."""
+def send(value: object) -> None:
+    """Print a JSON value on one line."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 
 def race(folder: str, number: int) -> dict[str, list[int]]:
-    """Try to get every file and every name before the others do; which ones were got."""
+    """Try to get every file and every name before the others; return the numbers of those that were won."""
 
     def moved(count: int) -> None:
         os.rename(f"{folder}/{POOL}/{count}", f"{folder}/{WON}/{count}.{number}")
@@ -63,7 +63,7 @@ def race(folder: str, number: int) -> dict[str, list[int]]:
 
 
 def won(attempt: Callable[[int], None], most: int) -> list[int]:
-    """Those that were this process's: all begin at the same end, so that they meet."""
+    """Return the numbers for which the attempt succeeded; all processes start at 0, so that they collide."""
     mine = []
     for count in range(most):
         try:

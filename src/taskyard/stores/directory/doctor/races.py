@@ -1,4 +1,4 @@
-"""Several processes at once: who gets a file, who makes a name, whose line arrives, and whether a lock is seen."""
+"""Check several processes at once: who gets a file, who makes a name, whose lines arrive, and who sees a lock."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from taskyard.stores.directory.doctor.place import Corner
+    from taskyard.stores.directory.doctor.directory import ProbeFolder
 
-_PATIENCE = 120.0  # seconds for the slowest race: a file server may take milliseconds for each call
+_TIMEOUT = 120.0  # seconds for the slowest race: a file server may take milliseconds for each call
 _TWICE = "two workers would get one task"
 
 
-def race(corner: Corner, processes: int) -> Iterator[Finding]:
-    """Let so many processes race for files and names, and look who got what."""
+def race(probes: ProbeFolder, processes: int) -> Iterator[Finding]:
+    """Start `processes` processes that race for files and names, and check what each has won."""
     try:
-        folder = _prepared(corner)
+        folder = _prepared(probes)
         got = _run(folder, processes)
         yield _renamed(folder, got)
         yield _created(folder, got)
-        yield _appended(corner, folder, processes)
+        yield _appended(probes, folder, processes)
     except OSError as error:
         yield refuse(
             "race", f"it could not be tried: {error.strerror or error}", errors.hint(error), processes=processes
@@ -41,13 +41,13 @@ def race(corner: Corner, processes: int) -> Iterator[Finding]:
         yield refuse("race", "a process that raced has ended in error, or to no end", hint, processes=processes)
 
 
-def _prepared(corner: Corner) -> str:
-    """The folder of the race, with the files to race for."""
-    folder = corner.folder("race")
+def _prepared(probes: ProbeFolder) -> str:
+    """Make the folder of the race, with the files to race for."""
+    folder = probes.folder("race")
     for name in (racer.POOL, racer.WON, racer.MADE, racer.LINKED):
-        corner.folder("race", name)
+        probes.folder("race", name)
     for count in range(racer.RENAMES):
-        corner.file("race", racer.POOL, str(count), content=str(count).encode())
+        probes.file("race", racer.POOL, str(count), content=str(count).encode())
     return folder
 
 
@@ -55,19 +55,19 @@ def _run(folder: str, processes: int) -> list[dict[str, list[int]]]:
     runners = [_start("race", folder, number) for number in range(processes)]
     try:
         for runner in runners:
-            _heard(runner)
+            _received(runner)
         for runner in runners:
             assert runner.stdin is not None
             runner.stdin.write("\n")
             runner.stdin.flush()
-        return [_heard(runner) for runner in runners]
+        return [_received(runner) for runner in runners]
     finally:
         for runner in runners:
             _end(runner)
 
 
 def _renamed(folder: str, got: list[dict[str, list[int]]]) -> Finding:
-    """Every file has one winner, is where its winner put it, and is nowhere else."""
+    """Check that every file has one winner, and is only where that winner has moved it."""
     wins = [entry[racer.WON] for entry in got]
     winners: dict[int, list[int]] = {}
     for number, mine in enumerate(wins):
@@ -76,7 +76,7 @@ def _renamed(folder: str, got: list[dict[str, list[int]]]) -> Finding:
     twice = [count for count, some in winners.items() if len(some) > 1]
     there = {f"{count}.{some[0]}" for count, some in winners.items()}
     listed = os.listdir(os.path.join(folder, racer.WON))
-    told: dict[str, Any] = {
+    measured: dict[str, Any] = {
         "processes": len(got),
         "files": racer.RENAMES,
         "won": [len(mine) for mine in wins],
@@ -85,77 +85,75 @@ def _renamed(folder: str, got: list[dict[str, list[int]]]) -> Finding:
     }
     if twice:
         reason = f"{len(twice)} of {racer.RENAMES} files were won by two of {len(got)} processes: {_TWICE}"
-        return refuse("race", reason, ELSEWHERE, **told)
+        return refuse("race", reason, ELSEWHERE, **measured)
     if set(listed) != there or len(listed) != racer.RENAMES or os.listdir(os.path.join(folder, racer.POOL)):
         reason = f"{racer.RENAMES} files were raced for, {len(winners)} were won, and {len(listed)} are listed"
-        return refuse("race", f"{reason}: tasks would be lost, or seen where they are not", ELSEWHERE, **told)
+        return refuse("race", f"{reason}: tasks would be lost, or seen where they are not", ELSEWHERE, **measured)
     spread = ", ".join(str(len(mine)) for mine in wins)
-    return green("race", f"{len(got)} processes, {racer.RENAMES} files, each won once ({spread})", **told)
+    return green("race", f"{len(got)} processes, {racer.RENAMES} files, each won once ({spread})", **measured)
 
 
 def _created(folder: str, got: list[dict[str, list[int]]]) -> Finding:
-    """Every name was made by one, by an exclusive create as well as by a link."""
-    told = {}
+    """Check that one process made each name, by an exclusive create and by a link."""
+    measured = {}
     for way, call in ((racer.MADE, "O_EXCL"), (racer.LINKED, "link")):
         made = [count for entry in got for count in entry[way]]
-        told[way] = len(made)
+        measured[way] = len(made)
         if len(made) != len(set(made)):
             reason = f"{len(made) - len(set(made))} of {racer.NAMES} names were made twice by {call}"
-            return refuse("exclusive", f"{reason}: what one has written another would overwrite", ELSEWHERE, **told)
+            return refuse("exclusive", f"{reason}: what one has written another would overwrite", ELSEWHERE, **measured)
     listed = len(os.listdir(os.path.join(folder, racer.MADE)))
-    if told[racer.MADE] != racer.NAMES or listed != racer.NAMES:
-        reason = f"of {racer.NAMES} new names {told[racer.MADE]} were made, and {listed} are listed"
-        return refuse("exclusive", reason, ELSEWHERE, **told)
-    ways = "O_EXCL and by link" if told[racer.LINKED] else "O_EXCL"
-    return green("exclusive", f"{racer.NAMES} names, each made once by {ways}", names=racer.NAMES, **told)
+    if measured[racer.MADE] != racer.NAMES or listed != racer.NAMES:
+        reason = f"of {racer.NAMES} new names {measured[racer.MADE]} were made, and {listed} are listed"
+        return refuse("exclusive", reason, ELSEWHERE, **measured)
+    ways = "O_EXCL and by link" if measured[racer.LINKED] else "O_EXCL"
+    return green("exclusive", f"{racer.NAMES} names, each made once by {ways}", names=racer.NAMES, **measured)
 
 
-def _appended(corner: Corner, folder: str, processes: int) -> Finding:
-    """Every line that was appended is there, whole."""
+def _appended(probes: ProbeFolder, folder: str, processes: int) -> Finding:
+    """Check that every appended line is complete."""
     with open(os.path.join(folder, racer.LOG), "rb") as file:
         lines = file.read().split(b"\n")[:-1]
     wanted = {f"{number} {count} {'.' * 80}".encode() for number in range(processes) for count in range(racer.LINES)}
     lost = len(wanted - set(lines))
-    told = {"lines": len(wanted), "lost": lost}
+    measured = {"lines": len(wanted), "lost": lost}
     if not lost:
-        return green("append", f"{len(wanted):,} lines appended by {processes} processes, none lost", **told)
+        return green("append", f"{len(wanted):,} lines appended by {processes} processes, none lost", **measured)
     reason = f"{lost} of {len(wanted):,} lines that {processes} processes appended are lost"
-    if safety.is_local(corner.place.root):
-        return warn("append", f"{reason}: the log would have gaps; tasks are not kept there", ELSEWHERE, **told)
-    return green("append", f"{reason}; here every process has a log of its own", **told)
+    if safety.is_local(probes.directory.root):
+        return warn("append", f"{reason}: the log would have gaps; tasks are not kept there", ELSEWHERE, **measured)
+    return green("append", f"{reason}; here every process has a log of its own", **measured)
 
 
-def locks(corner: Corner) -> Finding:
-    """Whether a lock is seen by other processes, and gone when its holder is killed: so a dead worker is known at once."""
-    folder = corner.folder("locks")
-    path = corner.file("locks", racer.LOCK)
-    trusted = corner.place.kind in safety.LOCAL and safety.is_local(corner.place.root)
+def locks(probes: ProbeFolder) -> Finding:
+    """Check that others see a lock, and that it ends when its holder is killed, which shows a dead worker at once."""
+    folder = probes.folder("locks")
+    path = probes.file("locks", racer.LOCK)
+    trusted = probes.directory.kind in safety.LOCAL and safety.is_local(probes.directory.root)
     holder = _start("hold", folder, 0)
     try:
-        held = _heard(holder) == "held"
+        held = _received(holder) == "held"
         seen = held and not _is_free(path)
     except (OSError, ValueError):
         held = seen = False
     finally:
         _end(holder)
     freed = held and _is_free(path)
-    told = {"trusted": trusted, "held": held, "seen": seen, "freed_by_death": freed}
+    measured = {"trusted": trusted, "held": held, "seen": seen, "freed_by_death": freed}
     if not trusted:
-        reason = (
-            f"locks are not relied on here ({corner.place.kind}): a dead worker's task comes back when its lease ends"
-        )
-        return green("locks", reason, **told)
+        reason = f"locks are not relied on here ({probes.directory.kind}): a dead worker's task comes back when its lease ends"
+        return green("locks", reason, **measured)
     if not held:
         hint = "give short leases, so that the tasks of dead workers come back soon; or choose a place with flock"
         return warn(
-            "locks", "no lock can be had (flock): a dead worker is known only when its lease ends", hint, **told
+            "locks", "no lock can be had (flock): a dead worker is known only when its lease ends", hint, **measured
         )
     if not seen or not freed:
         reason = "a lock is not seen by another process" if not seen else "a lock outlives the process that held it"
         return refuse(
-            "locks", f"{reason}: the living would be taken for dead, or the dead for living", ELSEWHERE, **told
+            "locks", f"{reason}: the living would be taken for dead, or the dead for living", ELSEWHERE, **measured
         )
-    return green("locks", "a lock is seen by others, and free when its holder is killed", **told)
+    return green("locks", "a lock is seen by others, and free when its holder is killed", **measured)
 
 
 def _is_free(path: str) -> bool:
@@ -181,16 +179,16 @@ def _start(task: str, folder: str, number: int) -> subprocess.Popen[str]:
     )
 
 
-def _heard(runner: subprocess.Popen[str]) -> Any:
-    """The next thing that it says; `ValueError` if it has ended without a word, or is silent for too long."""
+def _received(runner: subprocess.Popen[str]) -> Any:
+    """Return the next value that the process prints; raise `ValueError` if it ends first, or after `_TIMEOUT`."""
     assert runner.stdout is not None
-    if not select.select([runner.stdout], [], [], _PATIENCE)[0]:
+    if not select.select([runner.stdout], [], [], _TIMEOUT)[0]:
         raise ValueError("silent")
     return json.loads(runner.stdout.readline())
 
 
 def _end(runner: subprocess.Popen[str]) -> None:
-    """Kill it if it is still there, and wait for it."""
+    """Kill the process if it still runs, and wait for it."""
     runner.kill()
     runner.wait()
     for stream in (runner.stdin, runner.stdout):

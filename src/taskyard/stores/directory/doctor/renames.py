@@ -1,4 +1,4 @@
-"""What a rename does here: whether it is one, crosses all folders, and keeps a file's identity and times as it must."""
+"""Check renames: that each is a real rename, works between all folders, and treats inode and times as it must."""
 
 from __future__ import annotations
 
@@ -13,29 +13,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from taskyard.stores.directory.doctor.place import Corner
+    from taskyard.stores.directory.doctor.directory import ProbeFolder
 
-_AN_HOUR = 3_600_000_000_000  # nanoseconds
+_HOUR = 3_600_000_000_000  # nanoseconds
 _LARGE = 32 << 20
 _ROUNDS = 5
-_TIMES, _SLOWER = (
-    5,
-    0.002,
-)  # so many times as long, and so many seconds longer: copying 32 MiB takes 5 ms at the very least
-_PATIENCE = 3.0  # seconds until the filesystem's clock must have moved on: FAT counts by twos
+_TIMES = 5  # a rename that takes this many times as long as one of an empty file ...
+_SLOWER = 0.002  # ... and this many seconds longer is a copy: copying 32 MiB takes at least 5 ms
+_TIMEOUT = 3.0  # seconds until the file system's clock must have advanced: FAT counts by two seconds
 
 
-def across(corner: Corner) -> Finding:
-    """Whether a file can be renamed from every folder of the yard to every other, and is the same file all the way."""
-    folders = [corner.place.path(folder) for folder in corner.place.usable()]
+def across(probes: ProbeFolder) -> Finding:
+    """Check that a file can be renamed from every folder of the yard to every other, and stays the same file."""
+    folders = [probes.directory.path(folder) for folder in probes.directory.usable()]
     if len(folders) < 2:
-        folders = [corner.folder("across", name) for name in ("todo", "processing", "done")]
-    path = os.path.join(folders[0], corner.probe)
+        folders = [probes.folder("across", name) for name in ("todo", "processing", "done")]
+    path = os.path.join(folders[0], probes.probe)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     moves, began = 0, time.perf_counter()
     try:
         for folder in _every_pair(folders):
-            target = os.path.join(folder, corner.probe)
+            target = os.path.join(folder, probes.probe)
             try:
                 os.rename(path, target)
             except OSError as error:
@@ -57,7 +55,7 @@ def across(corner: Corner) -> Finding:
 
 
 def _every_pair(folders: list[str]) -> Iterator[str]:
-    """Where to go next from the first folder, so that every folder is left for every other one."""
+    """Yield the target of each rename, starting in the first folder, so that every ordered pair occurs."""
     for number, folder in enumerate(folders):
         if number:
             yield folder
@@ -66,9 +64,9 @@ def _every_pair(folders: list[str]) -> Iterator[str]:
             yield folder
 
 
-def descriptor(corner: Corner) -> Finding:
-    """Whether an open descriptor follows its file through a rename; one that is a copy and a delete leaves it behind."""
-    old, new = os.path.join(corner.folder("here"), "probe"), os.path.join(corner.folder("there"), "probe")
+def descriptor(probes: ProbeFolder) -> Finding:
+    """Check that an open descriptor follows its file through a rename; a copy and a delete would break that."""
+    old, new = os.path.join(probes.folder("here"), "probe"), os.path.join(probes.folder("there"), "probe")
     held = os.open(old, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.write(held, b"before ")
@@ -76,9 +74,9 @@ def descriptor(corner: Corner) -> Finding:
         same, arrived = _is_same(held, new), _arrives(held, new)
     finally:
         os.close(held)
-    told = {"same_inode": same, "written_through": arrived}
+    measured = {"same_inode": same, "written_through": arrived}
     if os.path.lexists(old):
-        return refuse("descriptor", "after a rename the old name is still there", ELSEWHERE, **told)
+        return refuse("descriptor", "after a rename the old name is still there", ELSEWHERE, **measured)
     if not arrived or not same:
         return refuse(
             "descriptor",
@@ -86,13 +84,13 @@ def descriptor(corner: Corner) -> Finding:
             if same
             else "a rename makes a copy: the new name is another file than the open one",
             ELSEWHERE,
-            **told,
+            **measured,
         )
-    return green("descriptor", "an open file follows its rename, and what is written arrives", **told)
+    return green("descriptor", "an open file follows its rename, and what is written arrives", **measured)
 
 
 def _is_same(held: int, path: str) -> bool:
-    """Whether the open file is the one that has this name; one that is gone with its old name is not."""
+    """Return whether the open file is the one under this path."""
     try:
         one, other = os.fstat(held), os.stat(path)
     except OSError:
@@ -101,7 +99,7 @@ def _is_same(held: int, path: str) -> bool:
 
 
 def _arrives(held: int, path: str) -> bool:
-    """Whether what is written to the open file is found under this name."""
+    """Write to the open file; return whether the content is found under this path."""
     try:
         os.write(held, b"after")
         os.fsync(held)
@@ -111,7 +109,7 @@ def _arrives(held: int, path: str) -> bool:
 
 
 def _read(path: str) -> bytes:
-    """What is in the file, and not just in this kernel's memory of it."""
+    """Read the file from the disk, not from this kernel's cache."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if hasattr(os, "posix_fadvise"):
@@ -121,17 +119,17 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
-def cost(corner: Corner) -> Finding:
-    """Whether a large file is renamed as fast as an empty one, and its holes stay: what is copied takes its time, and fills them."""
-    status = os.statvfs(corner.root)
+def cost(probes: ProbeFolder) -> Finding:
+    """Check that a large file is renamed as fast as an empty one, and keeps its holes; a copy does neither."""
+    status = os.statvfs(probes.root)
     if status.f_bavail * status.f_frsize < 4 * _LARGE:
         return green("cost", "not tried: too little room for a large file", bytes=0)
-    sparse = corner.file("sparse")
+    sparse = probes.file("sparse")
     os.truncate(sparse, _LARGE)
     before = _status(sparse).st_blocks
     os.rename(sparse, f"{sparse}.moved")
     after = _status(f"{sparse}.moved").st_blocks
-    empty, large = corner.file("empty"), corner.file("large")
+    empty, large = probes.file("empty"), probes.file("large")
     descriptor = os.open(large, os.O_WRONLY | os.O_CLOEXEC)
     try:
         for _ in range(_LARGE >> 20):
@@ -141,20 +139,20 @@ def cost(corner: Corner) -> Finding:
         os.close(descriptor)
     small, big = _quickest(empty), _quickest(large)
     os.unlink(large)
-    told = {"bytes": _LARGE, "microseconds_large": round(big * 1e6, 1), "microseconds_empty": round(small * 1e6, 1)}
-    told |= {"blocks_before": before, "blocks_after": after}
+    measured = {"bytes": _LARGE, "microseconds_large": round(big * 1e6, 1), "microseconds_empty": round(small * 1e6, 1)}
+    measured |= {"blocks_before": before, "blocks_after": after}
     if after > before + 64:
-        return refuse("cost", "a rename makes a copy: the holes of a file are filled after it", ELSEWHERE, **told)
+        return refuse("cost", "a rename makes a copy: the holes of a file are filled after it", ELSEWHERE, **measured)
     figures = f"{big * 1e6:.0f} us for 32 MiB, {small * 1e6:.0f} us for an empty file"
     if big > _TIMES * small and big - small > _SLOWER:
         return refuse(
-            "cost", f"a rename makes a copy: it takes longer the larger the file is ({figures})", ELSEWHERE, **told
+            "cost", f"a rename makes a copy: it takes longer the larger the file is ({figures})", ELSEWHERE, **measured
         )
-    return green("cost", f"a rename does not depend on the file's size ({figures})", **told)
+    return green("cost", f"a rename does not depend on the file's size ({figures})", **measured)
 
 
 def _quickest(path: str) -> float:
-    """Seconds for a rename there, or back: the least of several, because a busy machine only ever makes it longer."""
+    """Return the seconds of the fastest of several renames: a busy machine can only make them slower."""
     spent = []
     for _ in range(_ROUNDS):
         for one, other in ((path, f"{path}.moved"), (f"{path}.moved", path)):
@@ -164,36 +162,36 @@ def _quickest(path: str) -> float:
     return min(spent)
 
 
-def times(corner: Corner) -> Finding:
-    """Whether a rename and a touch move a file's ctime, from which leases are counted, and a rename keeps its mtime."""
-    path, target = corner.file("times"), corner.path("times.moved")
-    past = time.time_ns() - _AN_HOUR
+def times(probes: ProbeFolder) -> Finding:
+    """Check that a rename and a touch change a file's ctime, which leases go by, and that a rename keeps its mtime."""
+    path, target = probes.file("times"), probes.path("times.moved")
+    past = time.time_ns() - _HOUR
     os.utime(path, ns=(past, past))
     before = _status(path)
-    _let_time_pass(corner, before.st_ctime_ns)
+    _wait_for_tick(probes, before.st_ctime_ns)
     os.rename(path, target)
     moved = _status(target)
-    _let_time_pass(corner, moved.st_ctime_ns)
+    _wait_for_tick(probes, moved.st_ctime_ns)
     os.utime(target)
     touched = _status(target)
-    told = {
+    measured = {
         "ctime_moves_on_rename": moved.st_ctime_ns > before.st_ctime_ns,
         "ctime_moves_on_touch": touched.st_ctime_ns > moved.st_ctime_ns,
         "mtime_kept": moved.st_mtime_ns == before.st_mtime_ns,
     }
-    if not told["ctime_moves_on_rename"]:
+    if not measured["ctime_moves_on_rename"]:
         reason = "a rename does not move ctime: a task that has waited for long would look abandoned as soon as it is claimed"
-        return refuse("times", reason, ELSEWHERE, **told)
-    if not told["ctime_moves_on_touch"]:
-        return refuse("times", "a touch does not move ctime: no heartbeat would renew a lease", ELSEWHERE, **told)
-    if not told["mtime_kept"]:
+        return refuse("times", reason, ELSEWHERE, **measured)
+    if not measured["ctime_moves_on_touch"]:
+        return refuse("times", "a touch does not move ctime: no heartbeat would renew a lease", ELSEWHERE, **measured)
+    if not measured["mtime_kept"]:
         reason = "a rename changes mtime, which no rename should"
-        return warn("times", reason, f"a sign of a rename that copies; if in doubt, {ELSEWHERE}", **told)
-    return green("times", "a rename and a touch move ctime, a rename keeps mtime", **told)
+        return warn("times", reason, f"a sign of a rename that copies; if in doubt, {ELSEWHERE}", **measured)
+    return green("times", "a rename and a touch move ctime, a rename keeps mtime", **measured)
 
 
 def _status(path: str) -> os.stat_result:
-    """By way of a descriptor: on NFS a stat by name may be 30 s old."""
+    """Return the file's status by a descriptor: on NFS a stat by name may be 30 s old."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.fstat(descriptor)
@@ -201,11 +199,11 @@ def _status(path: str) -> os.stat_result:
         os.close(descriptor)
 
 
-def _let_time_pass(corner: Corner, since: int) -> None:
-    """Wait until the filesystem's clock has moved on, as a file that is made anew each time tells."""
-    end = time.monotonic() + _PATIENCE
+def _wait_for_tick(probes: ProbeFolder, since: int) -> None:
+    """Wait until the file system's clock is later than `since`, by the ctime of new files."""
+    end = time.monotonic() + _TIMEOUT
     while time.monotonic() < end:
-        ticking = corner.file("ticking")
+        ticking = probes.file("ticking")
         ctime = _status(ticking).st_ctime_ns
         os.unlink(ticking)
         if ctime > since:

@@ -1,4 +1,4 @@
-"""How much room is left: bytes, and files."""
+"""Check the free space: bytes and inodes."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from taskyard.stores.directory.filesystem import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from taskyard.stores.directory.doctor.place import Corner, Place
+    from taskyard.stores.directory.doctor.directory import ExaminedDirectory, ProbeFolder
 
 _LEAST_BYTES, _LEAST_FILES = 100 << 20, 5_000
 _LEAST_SHARE = 0.02
-_PROBE = bytes(1 << 20)  # as much as one task may have
+_PROBE = bytes(1 << 20)  # the largest size of a task
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
-def space(place: Place) -> Finding:
-    """Whether there is room for tasks, as far as the filesystem tells."""
-    status = os.statvfs(place.root)
+def space(directory: ExaminedDirectory) -> Finding:
+    """Check the free bytes that the file system reports."""
+    status = os.statvfs(directory.root)
     free, total = status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
-    told = {"free_bytes": free, "total_bytes": total}
+    measured = {"free_bytes": free, "total_bytes": total}
     if total == 0:
-        return green("space", "the filesystem does not tell how much room it has", **told)
+        return green("space", "the filesystem does not tell how much room it has", **measured)
     reason = f"{amount(free)} free of {amount(total)}"
     if free == 0:
-        return refuse("space", f"the disk is full: {reason}", "make room on the disk (df -h)", **told)
+        return refuse("space", f"the disk is full: {reason}", "make room on the disk (df -h)", **measured)
     if free < _LEAST_BYTES or free < total * _LEAST_SHARE:
-        return warn("space", f"only {reason}", "make room on the disk before it is full (df -h)", **told)
-    return green("space", reason, **told)
+        return warn("space", f"only {reason}", "make room on the disk before it is full (df -h)", **measured)
+    return green("space", reason, **measured)
 
 
-def inodes(place: Place) -> Finding:
-    """Whether there is room for more files: each task is one, and each result."""
-    status = os.statvfs(place.root)
-    told = {"free_files": status.f_favail, "total_files": status.f_files}
+def inodes(directory: ExaminedDirectory) -> Finding:
+    """Check the free inodes: each task and each result is a file."""
+    status = os.statvfs(directory.root)
+    measured = {"free_files": status.f_favail, "total_files": status.f_files}
     if status.f_files == 0:
-        return green("inodes", "as many files as there is space for", **told)
+        return green("inodes", "as many files as there is space for", **measured)
     reason = f"{status.f_favail:,} of {status.f_files:,} inodes free"
     if status.f_favail == 0:
-        return refuse("inodes", f"no file can be made: {reason}", "make room for files (df -i)", **told)
+        return refuse("inodes", f"no file can be made: {reason}", "make room for files (df -i)", **measured)
     if status.f_favail < _LEAST_FILES or status.f_favail < status.f_files * _LEAST_SHARE:
-        return warn("inodes", f"only {reason}", "make room for files before there is none (df -i)", **told)
-    return green("inodes", reason, **told)
+        return warn("inodes", f"only {reason}", "make room for files before there is none (df -i)", **measured)
+    return green("inodes", reason, **measured)
 
 
-def writing(corner: Corner) -> Finding:
-    """Whether a task of the largest size can be written, which quotas and reserves may keep from it."""
-    path = corner.path("writing")
+def writing(probes: ProbeFolder) -> Finding:
+    """Check that a task of the largest size can be written; a quota may prevent it."""
+    path = probes.path("writing")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         view = memoryview(_PROBE)
@@ -62,7 +62,7 @@ def writing(corner: Corner) -> Finding:
 
 
 def unwritable(error: OSError) -> Finding:
-    """What to say where not even a corner of the doctor's own can be made."""
+    """Make the finding for a directory in which no probe folder can be made."""
     hint = errors.hint(error)
     return refuse(
         "writing",
@@ -72,7 +72,7 @@ def unwritable(error: OSError) -> Finding:
 
 
 def amount(count: float) -> str:
-    """Bytes as people read them."""
+    """Return a number of bytes as text with a unit."""
     unit = 0
     while count >= 1024 and unit < len(_UNITS) - 1:
         count /= 1024

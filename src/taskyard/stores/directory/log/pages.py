@@ -1,4 +1,4 @@
-"""Moves old pages of the log to archive/, each as a whole."""
+"""Old pages of the log leave for archive/, each as a whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 from taskyard.stores.directory.log.lines import is_huge, pieces
 from taskyard.stores.directory.log.writer import page_number
-from taskyard.stores.directory.retention.archive import keep
+from taskyard.stores.directory.retention.archive import write_archive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _PIECE = 1 << 20
 
 
 class Pages:
-    """Finds the pages whose events are all old."""
+    """Finds the pages that tell only of what was let go of."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -30,9 +30,9 @@ class Pages:
         self._writers = context.writers()
 
     def prune(self, horizon: float, apply: bool, end: float | None = None) -> int:
-        """Archive the pages whose newest event is from before the horizon; return how many, or how many it would be.
+        """How many pages go, or would go, because their newest event is from before the horizon.
 
-        After `end`, by the monotonic clock, it archives one and no more: the others wait for the next sweep.
+        After `end`, by the monotonic clock, it is one and no more: the others can wait for the next sweep.
         """
         old = self._before(horizon) if horizon > 0 else []
         if not apply:
@@ -43,35 +43,35 @@ class Pages:
             try:
                 path = f"{self._folder}/{name}"
                 if not self._disk.is_file(path) or is_huge(self._disk, path):
-                    continue  # not a log page
-                keep(self._context, f"events-{name}.gz", self._content(path))
+                    continue  # nothing of ours
+                write_archive(self._context, f"events-{name}.gz", self._content(path))
                 self._disk.unlink(f"{self._folder}/{name}")
             except (FileNotFoundError, PermissionError):
-                continue  # another janitor was quicker, or it is not readable for this user
+                continue  # another janitor was quicker; or it is not ours to read
         return len(old)
 
     def _content(self, path: str) -> Iterator[bytes]:
-        """Read the page as it is, however long the shell client has made it."""
+        """The page as it is, however long the shell client has made it."""
         yield from pieces(self._disk, path, _PIECE)
-        self._disk.size(path)  # raises if it is gone: then only a part may have been read
+        self._disk.size(path)  # raises if it is gone: what was read of it then may be a part, or nothing
 
     def _before(self, horizon: float) -> list[str]:
         names = sorted(name for name in self._context.locator.names(self._folder) if PAGE_NAME.fullmatch(name))
-        over = _hour(self._context.clock.exact() - 3_600_000)  # no process writes to the pages of earlier hours
+        over = _hour(self._context.clock.exact() - 3_600_000)  # nobody writes to the pages of earlier hours any more
         left = [name for name in names if name[:_HOUR] < over]
-        if self._context.local:  # on a network, other machines see a writer's note late
+        if self._context.local:  # elsewhere it may take a while until others can read what a writer has noted
             left += self._left([name for name in names if name[:_HOUR] >= over])
         return [name for name in left if self._is_before(name, horizon)]
 
     def _left(self, names: list[str]) -> list[str]:
-        """Return pages of the current hour that no process writes to: neither the first nor the last, nor held."""
+        """Pages of an hour that is not over, to which nobody writes any more: neither the first nor the last, nor held."""
         last: dict[str, int] = {}
         for name in names:
             log, number = page_number(name)
             last[log] = max(number, last.get(log, 0))
         inner = [name for name in names if 0 < page_number(name)[1] < last[page_number(name)[0]]]
         if inner:
-            held = self._writers.pages()  # after the listing: see writer.py
+            held = self._writers.pages()  # after the listing: see log.py
             inner = [name for name in inner if name not in held]
         return inner
 

@@ -1,1 +1,1 @@
-"""Ended tasks and old events that leave the yard for its archive."""
+"""Move ended tasks and old events from the yard to its archive."""

@@ -1,4 +1,4 @@
-"""archive/: what has left the yard, compressed. Nothing here is read again by the yard."""
+"""Write archive/: compressed files of pruned tasks and events. Only fsck and copy read them again."""
 
 from __future__ import annotations
 
@@ -12,44 +12,48 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.context import Context
     from taskyard.stores.directory.filesystem.disk import Disk
 
-FILE_MOST = 1 << 20  # bytes of one file that are kept; of a larger one only its name, and why
+FILE_MOST = 1 << 20  # bytes of one file that are archived; of a larger one only its name, and why
 FILES_MOST = 1 << 22  # bytes of all files of one task
-_OURS = ("notes.jsonl", "progress.json")  # told in the task's line already
-_GZIP = 31  # the form of a gzip file, without a name or a time
+_IN_THE_RECORD = ("notes.jsonl", "progress.json")  # the task's record has their content
+_GZIP = 31  # zlib's number for a gzip file
 _LEVEL = 4  # level 9 takes three times as long, and saves a tenth
 
 
-def keep(context: Context, name: str, pieces: Iterable[bytes]) -> None:
-    """Keep this, whole and safe from a power cut, before whatever it was made from goes."""
+def write_archive(context: Context, name: str, chunks: Iterable[bytes]) -> None:
+    """Write and sync an archive, before the caller removes what is in it."""
     draft = context.draft()
-    context.disk.create(draft, _packed(pieces), sync=True)
+    context.disk.create(draft, _packed(chunks), sync=True)
     context.disk.rename(draft, f"{context.root}/archive/{name}")
     context.disk.sync(f"{context.root}/archive")
 
 
-def _packed(pieces: Iterable[bytes]) -> bytes:
-    """All of them as one gzip file, without ever having them in memory together."""
+def _packed(chunks: Iterable[bytes]) -> bytes:
+    """Return all chunks as one gzip file, without having them in memory together."""
     packer = compressobj(_LEVEL, wbits=_GZIP)
-    return b"".join([*map(packer.compress, pieces), packer.flush()])
+    return b"".join([*map(packer.compress, chunks), packer.flush()])
 
 
 def files(disk: Disk, folder: str) -> list[dict[str, Any]]:
-    """What the attempts at a task left in their folders: each file's path with its text, or its bytes in base64.
+    """Return the files of a task's attempts: each path with its text, or with its bytes in base64.
 
-    An error if one of them cannot be read: it is the only one there is.
+    Raise `OSError` if a file cannot be read, because there is no other copy of it.
     """
     kept: list[dict[str, Any]] = []
     room = FILES_MOST
     for path in _below(disk, folder, ""):
-        look = disk.examine(f"{folder}/{path}", min(FILE_MOST, room))
-        if look.is_folder:
+        examined = disk.examine(f"{folder}/{path}", min(FILE_MOST, room))
+        if examined.is_folder:
             continue
-        room -= len(look.content)
-        kept.append({"path": path, "left_out": look.oddity} if look.oddity else {"path": path, **_told(look.content)})
+        room -= len(examined.content)
+        kept.append(
+            {"path": path, "left_out": examined.oddity}
+            if examined.oddity
+            else {"path": path, **_encoded(examined.content)}
+        )
     return kept
 
 
-def _told(content: bytes) -> dict[str, str]:
+def _encoded(content: bytes) -> dict[str, str]:
     try:
         return {"text": content.decode()}
     except UnicodeDecodeError:
@@ -59,9 +63,9 @@ def _told(content: bytes) -> dict[str, str]:
 
 
 def _below(disk: Disk, folder: str, path: str) -> Iterator[str]:
-    """Every name in the folder and in those below it, links not followed."""
+    """Yield every path in the folder and below it; links are not followed."""
     for name in sorted(disk.listdir(f"{folder}/{path}")):
-        if name not in _OURS:
+        if name not in _IN_THE_RECORD:
             yield f"{path}{name}"
         if disk.is_folder(f"{folder}/{path}{name}"):
             yield from _below(disk, folder, f"{path}{name}/")

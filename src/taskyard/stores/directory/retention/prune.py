@@ -1,7 +1,7 @@
-"""Retention: ended tasks leave the yard for archive/, as compressed JSON Lines, with all that belongs to them.
+"""Prune: move ended tasks to archive/ as compressed JSON Lines, with their records, notes, edits and files.
 
-A task is archived and synced before anything of it is removed. Its file goes to dead/ first, so that it is gone from its
-state at one stroke; then its key, records, notes and edits; at last the file. Whoever finds it in dead/ can finish.
+A task is archived and synced before anything of it is removed. One rename moves its file from its state to dead/. Then its
+key, records, notes and edits are removed, and last the file. Any sweep can finish this for a file in dead/.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from taskyard.core.errors import Invalid
 from taskyard.stores.directory.log.pages import Pages
 from taskyard.stores.directory.names import UNREADABLE
 from taskyard.stores.directory.recovery.segments import retire
-from taskyard.stores.directory.retention.archive import files, keep
-from taskyard.stores.directory.retention.ended import ENDED, Endings
+from taskyard.stores.directory.retention.archive import files, write_archive
+from taskyard.stores.directory.retention.ended import ENDED, EndedTasks
 from taskyard.stores.directory.tasks.segment_index import PLACES, SegmentIndex
 
 TYPE_CHECKING = False
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.tasks.locate import Found
     from taskyard.stores.directory.tasks.show import Reader
 
-SHARE = 20_000  # tasks that leave with one sweep at the most
-LONG = 0.3  # seconds after which a sweep begins no other archive: somebody waits for the command that does it
+SHARE = 20_000  # tasks that one sweep prunes at most
+LONG = 0.3  # seconds after which a sweep begins no other archive: a user waits for the command that runs it
 _ARCHIVE = 1000  # tasks in one archive
-_BYTES = 1 << 25  # of them: an archive is put together in memory
-_MARKERS = 50  # of segments that are looked at with one prune
-_WORTHWHILE = 500  # an unasked prune waits until there are so many, so that archives don't come in crumbs
-_LATE = 3600.0  # seconds, or a tenth of the age: nothing waits longer than that for others to go with it
+_BYTES = 1 << 25  # of one archive, which is put together in memory
+_MARKERS = 50  # of segments that one prune checks
+_WORTHWHILE = 500  # tasks that a sweep waits for, so that archives do not become small
+_LATE = 3600.0  # seconds, or a tenth of the age: a task waits no longer for others
 
 
 class Pruner:
-    """Finds what may go, tells of it, and lets it go."""
+    """Finds the tasks that may leave, archives them and removes them."""
 
-    def __init__(self, context: Context, looking: Reader, adder: Adder, edges: Edges) -> None:
+    def __init__(self, context: Context, reader: Reader, adder: Adder, edges: Edges) -> None:
         self._context = context
         self._disk = context.disk
         self._root = context.root
-        self._reader = looking
+        self._reader = reader
         self._adder = adder
         self._edges = edges
-        self._endings = Endings(context, adder.segments)
+        self._ended = EndedTasks(context, adder.segments)
         self._pages = Pages(context)
 
     def by_retention(self, by: str) -> int:
-        """As much as the yard's own settings ask for, a bounded share; nothing where they ask for nothing."""
+        """Prune what the yard's settings ask for, at most `SHARE` tasks; return how many tasks and events left."""
         age, count = self._context.retention.age, self._context.retention.count
         if age is None and count is None:
             return 0
@@ -59,7 +59,7 @@ class Pruner:
         surplus, enough = 0, _WORTHWHILE
         if count is not None:
             enough = min(_WORTHWHILE, count // 10 + 1)
-            surplus = self._endings.count(count + enough) - count
+            surplus = self._ended.count(count + enough) - count
         if age is None and surplus < enough:
             return 0
         tasks = self._chosen(None if age is None else now - age * 1000, surplus, SHARE)
@@ -74,9 +74,9 @@ class Pruner:
         )
 
     def plan(self, age: float | None, count: int | None, apply: bool, by: str) -> dict[str, Any]:
-        """What would go, or with `apply` what went."""
+        """Return what a prune would remove, or with `apply` has removed."""
         now = self._context.clock.exact()
-        surplus = 0 if count is None else self._endings.count(count) - count
+        surplus = 0 if count is None else self._ended.count(count) - count
         tasks = self._chosen(None if age is None else now - age * 1000, surplus, None)
         oldest = min((ids.created(found.token.id) for _, found in tasks), default=None)
         archives = self.apply(tasks, by) if apply else []
@@ -90,22 +90,22 @@ class Pruner:
         }
 
     def _chosen(self, limit: float | None, surplus: int, most: int | None) -> list[tuple[int, Found]]:
-        """The tasks that ended first: so many, and as many more as ended before the limit; at most `most`."""
+        """Return the `surplus` tasks that ended first and all that ended before `limit`; at most `most` of them."""
         chosen: list[tuple[int, Found]] = []
 
         def wanted(moment: int) -> bool:
             return len(chosen) != most and (len(chosen) < surplus or (limit is not None and moment < limit))
 
-        for pair in self._endings.oldest_first(wanted):
-            chosen.append(pair)  # noqa: PERF402  one by one, because `wanted` looks at how many there are
+        for pair in self._ended.oldest_first(wanted):
+            chosen.append(pair)  # noqa: PERF402  one by one, because `wanted` reads the length
         return self._edges.leaving(chosen)
 
     def _horizon(self, tasks: list[tuple[int, Found]], age: float | None, now: int) -> float:
-        """The log goes back as far as the ended tasks do: to the last ending that is let go of, and to the age."""
+        """Return the time before which events leave: the ending of the last pruned task, or the age if that is later."""
         return max(tasks[-1][0] if tasks else 0, 0 if age is None else now - age * 1000)
 
     def apply(self, tasks: list[tuple[int, Found]], by: str) -> list[str]:
-        """Archive and remove these; gives for each that went the archive that it is in."""
+        """Archive and remove these tasks; return the name of the archive for each that was removed."""
         gone: list[str] = []
         begin = 0
         while begin < len(tasks):
@@ -113,12 +113,12 @@ class Pruner:
         return gone
 
     def _archive_some(self, tasks: list[tuple[int, Found]], by: str, gone: list[str]) -> int:
-        """Archive and remove as many of these as one archive takes; gives how many were dealt with."""
+        """Archive and remove as many of these as fit into one archive; return how many were processed."""
         batch = tasks[:_ARCHIVE]
         segments = dict.fromkeys(found.token.id[: ids.SEGMENT] for _, found in batch)
-        papers = {segment: own for segment in segments if (own := self._papers(segment)) is not None}
-        archive, written, number = self._archive(batch, papers, by)
-        gone += [archive for found in written if self._remove(found, papers[found.token.id[: ids.SEGMENT]])]
+        indexes = {segment: index for segment in segments if (index := self._index(segment)) is not None}
+        archive, written, number = self._archive(batch, indexes, by)
+        gone += [archive for found in written if self._remove(found, indexes[found.token.id[: ids.SEGMENT]])]
         for folder in dict.fromkeys(found.place[0] for found in written):
             self._context.mover.drop(folder)
         for segment in segments:
@@ -126,17 +126,17 @@ class Pruner:
         self._retire()
         return number
 
-    def _papers(self, segment: str) -> SegmentIndex | None:
-        """What lies beside the tasks of this segment; None if that cannot be told, so that they stay."""
+    def _index(self, segment: str) -> SegmentIndex | None:
+        """Index the files beside the segment's tasks; return None if they cannot be read, so that the tasks stay."""
         try:
             return SegmentIndex(self._context.locator, self._root, segment)
         except PermissionError:
             return None
 
     def _archive(
-        self, batch: list[tuple[int, Found]], papers: dict[str, SegmentIndex], by: str
+        self, batch: list[tuple[int, Found]], indexes: dict[str, SegmentIndex], by: str
     ) -> tuple[str, list[Found], int]:
-        """Write as many of these down as fit into memory together; gives the archive, what is in it, and how many were read."""
+        """Write an archive of up to `_BYTES`; return its name, the tasks in it, and how many tasks were read."""
         lines: list[str] = []
         written: list[Found] = []
         size = number = 0
@@ -144,17 +144,17 @@ class Pruner:
             if size > _BYTES:
                 break
             number += 1
-            own = papers.get(found.token.id[: ids.SEGMENT])
-            if own is None:
+            index = indexes.get(found.token.id[: ids.SEGMENT])
+            if index is None:
                 continue
             try:
-                report = self._reader.of(found, ended_at, own)
-                left = own.of("attempts", found.token.id)
-                kept = files(self._disk, f"{own.folders['attempts']}/{found.token.id}") if left else []
+                report = self._reader.of(found, ended_at, index)
+                left = index.of("attempts", found.token.id)
+                kept = files(self._disk, f"{index.folders['attempts']}/{found.token.id}") if left else []
             except OSError as error:
                 if error.errno not in UNREADABLE:
                     raise
-                continue  # moved on; or we cannot read all of it, and it stays
+                continue  # the task has moved, or cannot be read completely and stays
             entry = {
                 "task": report.task.as_dict(),
                 "history": report.history,
@@ -170,51 +170,51 @@ class Pruner:
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime(self._context.clock.now() // 1000))
         name = f"tasks-{stamp}-{ids.base32(ids.chance(20), 4)}.jsonl.gz"
         if lines:
-            keep(self._context, name, [("\n".join(lines) + "\n").encode()])
+            write_archive(self._context, name, [("\n".join(lines) + "\n").encode()])
         return name, written, number
 
-    def _remove(self, found: Found, papers: SegmentIndex) -> bool:
+    def _remove(self, found: Found, index: SegmentIndex) -> bool:
         folder, name = found.place
         self._edges.mark(found.token.id, found.state)
         if not self._context.mover.move(f"{folder}/{name}", f"{self._root}/dead", name):
             return False
-        return self._clear(name, papers)
+        return self._clear(name, index)
 
     def finish(self, name: str) -> None:
-        """Remove all that belongs to a task whose file is in dead/."""
+        """Remove all files of a task whose own file is in dead/."""
         segment = name[: ids.SEGMENT]
         self._clear(name, SegmentIndex(self._context.locator, self._root, segment))
         self._drop(segment)
 
-    def _clear(self, name: str, papers: SegmentIndex) -> bool:
-        """Whether it is gone with all that belongs to it; not if another needs it after all."""
+    def _clear(self, name: str, index: SegmentIndex) -> bool:
+        """Remove the task and all its files; return False if a new task needs it."""
         id = name.split(".", 1)[0]
         path = f"{self._root}/dead/{name}"
         if not self._edges.bury(name, "taskyard"):
-            return False  # added at this very moment
+            return False  # a task that needs it was added just now
         try:
             self._adder.keys.release(path)
         except FileNotFoundError:
             return True
         except Invalid:
-            pass  # a broken file tells no key; the key is let go of when somebody asks for it
+            pass  # a broken file has no readable key; the next add under that key releases it
         for place in ("results", "edits", "names"):
-            for entry in papers.of(place, id):
-                self._context.links.remove(f"{papers.folders[place]}/{entry}")
-        if papers.of("attempts", id):
-            self._disk.remove_tree(f"{papers.folders['attempts']}/{id}")
+            for entry in index.of(place, id):
+                self._context.links.remove(f"{index.folders[place]}/{entry}")
+        if index.of("attempts", id):
+            self._disk.remove_tree(f"{index.folders['attempts']}/{id}")
         self._disk.remove(path)
         return True
 
     def _retire(self) -> None:
-        """Where tasks end by the thousand, a patrol that comes to one segment in five seconds is too slow for the markers."""
+        """Remove markers of unused segments: a sweep checks one segment in five seconds, too slow for many tasks."""
         names = self._context.locator.names
-        there = sorted(filter(ids.is_segment, names(f"{self._root}/segments")))
+        marked = sorted(filter(ids.is_segment, names(f"{self._root}/segments")))
         used = {segment for state in ENDED for segment in names(f"{self._root}/{state}")}
-        idle = [segment for segment in there if segment not in used]
+        idle = [segment for segment in marked if segment not in used]
         begin = ids.chance(16) % (len(idle) or 1)  # some may have tasks that wait for long: not always the same ones
         for segment in (idle[begin:] + idle[:begin])[:_MARKERS]:
-            retire(self._context, segment, there)
+            retire(self._context, segment, marked)
 
     def _drop(self, segment: str) -> None:
         for place in PLACES:

@@ -1,7 +1,7 @@
-"""The place under examination, and a corner of it in which the doctor may do as it likes.
+"""The examined directory, and the doctor's own folder in it for probes.
 
-The doctor's names are `.doctor%.<tag>`: hidden, no word, no writer's, no task's. Whatever reads a folder of a yard passes
-them over, and no janitor takes them away.
+The doctor's names are `.doctor%.<tag>`, which are hidden and are no names of tasks, writers or workers. All readers of a yard
+skip them, and no janitor removes them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 MARK = layout.DOCTOR_PREFIX
 _ALIVE = "alive"
 _PROBE = ".probe"
-_LONG_AGO = 86_400.0  # seconds after which a corner is left behind, where no lock can tell
+_ABANDONED_AFTER = 86_400.0  # seconds without a change after which a probe folder counts as abandoned
 
 
-class Place:
-    """A directory, with what can be told of it without touching it."""
+class ExaminedDirectory:
+    """A directory, with its mount, its settings and its folders."""
 
     __slots__ = ("broken", "durability", "folders", "is_yard", "mount", "mounted_within", "root")
 
@@ -54,25 +54,25 @@ class Place:
 
     @property
     def kind(self) -> str:
-        """The type of its filesystem."""
+        """The type of its file system."""
         return "unknown" if self.mount is None else self.mount.kind
 
     def path(self, *parts: str) -> str:
-        """Something in it."""
+        """Return a path in the directory."""
         return os.path.join(self.root, *parts)
 
     def usable(self) -> list[str]:
-        """The folders of the yard in which this user can make and move files."""
+        """Return the folders of the yard in which this user can make and move files."""
         return [folder for folder in self.folders if may_write(self.path(folder))]
 
 
-def look(path: str) -> Place:
-    """The place of this name; `Unavailable` if there is none, `Invalid` if it is no directory."""
+def open_directory(path: str) -> ExaminedDirectory:
+    """Open the directory; raise `Unavailable` if it does not exist, `Invalid` if it is no directory."""
     try:
         if not os.path.isdir(path):
             os.stat(path)
             raise Invalid(f"{path} is not a directory", hint="name a yard, or the directory that it shall be made in")
-        return Place(path)
+        return ExaminedDirectory(path)
     except FileNotFoundError:
         raise Unavailable(
             f"there is no directory {path}", hint="name a yard, or the directory that it shall be made in"
@@ -85,32 +85,32 @@ def look(path: str) -> Place:
 
 
 def may_write(folder: str) -> bool:
-    """Whether this user can make and move files in the folder, as far as permissions tell."""
+    """Return whether permissions let this user make and move files in the folder."""
     return os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-class Corner:
-    """A folder of the doctor's own on the same mount: in a yard's tmp/, else in the directory itself; gone at the end."""
+class ProbeFolder:
+    """The doctor's own folder for probes, in a yard's tmp/ or in the directory itself; it is removed at the end."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.base = place.path("tmp") if "tmp" in place.folders else place.root
+    def __init__(self, directory: ExaminedDirectory) -> None:
+        self.directory = directory
+        self.base = directory.path("tmp") if "tmp" in directory.folders else directory.root
         self.tag = ids.base32(ids.chance(60), 12)
         self.name = f"{MARK}{self.tag}"
         self.probe = f"{self.name}{_PROBE}"
-        """What a file is called that is sent through the yard's own folders."""
+        """The name of the probe file that is renamed through the yard's own folders."""
         self.root = os.path.join(self.base, self.name)
         self._lock = -1
 
-    def __enter__(self) -> Corner:
+    def __enter__(self) -> ProbeFolder:
         os.mkdir(self.root)
         try:
-            # Locked before it has its name: nobody ever finds it unlocked while this process lives.
+            # Locked before it gets its name, so that no other doctor finds it unlocked while this process lives.
             self._lock = os.open(self.path("new"), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             locked(self._lock)
             os.write(self._lock, _identity(self._lock))
             os.rename(self.path("new"), self.path(_ALIVE))
-            self._clear_up_after_the_dead()
+            self._remove_leftovers()
         except BaseException:
             self._remove()
             raise
@@ -122,21 +122,21 @@ class Corner:
         try:
             self._remove()
         except (KeyboardInterrupt, SystemExit):
-            self._remove()  # whoever is in a hurry still wants a clean yard
+            self._remove()  # a signal interrupted the first try
             raise
 
     def path(self, *parts: str) -> str:
-        """Something in it."""
+        """Return a path in the folder."""
         return os.path.join(self.root, *parts)
 
     def folder(self, *parts: str) -> str:
-        """A new folder in it."""
+        """Make a folder in it."""
         path = self.path(*parts)
         os.makedirs(path, exist_ok=True)
         return path
 
     def file(self, *parts: str, content: bytes = b"") -> str:
-        """A new file in it."""
+        """Make a file in it."""
         path = self.path(*parts)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
@@ -149,30 +149,30 @@ class Corner:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
-        remove(self.place, self.base, self.name)
+        remove(self.directory, self.base, self.name)
 
-    def _clear_up_after_the_dead(self) -> None:
-        """Take away what doctors have left that were killed."""
+    def _remove_leftovers(self) -> None:
+        """Remove the probe folders of doctors that were killed."""
         now = os.stat(self.path(_ALIVE)).st_ctime
-        for base in {self.base, self.place.root}:  # there may have been no yard when they came
+        for base in {self.base, self.directory.root}:  # the yard may have been made after they ran
             for name in os.listdir(base):
-                if name.startswith(MARK) and name != self.name and is_left(os.path.join(base, name), now):
-                    remove(self.place, base, name)
+                if name.startswith(MARK) and name != self.name and is_abandoned(os.path.join(base, name), now):
+                    remove(self.directory, base, name)
 
 
-def remove(place: Place, base: str, name: str) -> None:
-    """Take away a corner and the probe of the same doctor, wherever in the yard that was last."""
+def remove(directory: ExaminedDirectory, base: str, name: str) -> None:
+    """Remove a probe folder, and the probe file of the same doctor, in whichever folder of the yard it is."""
     from shutil import rmtree
 
-    for folder in place.folders:
-        path = place.path(folder, f"{name}{_PROBE}")
+    for folder in directory.folders:
+        path = directory.path(folder, f"{name}{_PROBE}")
         if os.path.lexists(path):
             os.unlink(path)
     rmtree(os.path.join(base, name), ignore_errors=True)
 
 
 def locked(descriptor: int) -> bool:
-    """Whether the open file is locked now, by this process alone."""
+    """Lock the open file; return whether that succeeded."""
     from fcntl import LOCK_EX, LOCK_NB, flock
 
     try:
@@ -182,31 +182,31 @@ def locked(descriptor: int) -> bool:
     return True
 
 
-def is_left(corner: str, now: float | None = None) -> bool:
-    """Whether the doctor that made this corner is dead: its lock is free; or nothing has been done there for a day."""
+def is_abandoned(probes: str, now: float | None = None) -> bool:
+    """Return whether the doctor of this probe folder is dead: its lock is free, or it was not changed for a day."""
     try:
-        status = os.stat(corner)
-        if now is not None and now - max(status.st_ctime, status.st_mtime) > _LONG_AGO:
+        status = os.stat(probes)
+        if now is not None and now - max(status.st_ctime, status.st_mtime) > _ABANDONED_AFTER:
             return True
-        descriptor = os.open(os.path.join(corner, _ALIVE), os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(os.path.join(probes, _ALIVE), os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        # A lock that looks free may be held, over a network or by way of another mount: only who sees the same file can tell.
+        # Over a network, or through another mount, a held lock may look free. It counts only if both see the same file.
         same = os.read(descriptor, 4096) == _identity(descriptor)
-        return same and safety.is_local(corner) and locked(descriptor)
+        return same and safety.is_local(probes) and locked(descriptor)
     finally:
         os.close(descriptor)
 
 
 def _identity(descriptor: int) -> bytes:
-    """Which file this is, and on which kernel, as whoever has it open sees it."""
+    """Return kernel, device and inode of the open file, as this process sees them."""
     status = os.fstat(descriptor)
     return f"{kernel()} {status.st_dev} {status.st_ino}\n".encode()
 
 
 def kernel() -> str:
-    """The name of this boot of this machine, the same in all its containers."""
+    """Return the id of this boot of the machine, which is equal in all its containers."""
     try:
         with open(BOOT, encoding="ascii") as file:
             return file.read().strip()
