@@ -1,4 +1,4 @@
-"""Old pages of the log leave for archive/, each as a whole."""
+"""Moves old pages of the log to archive/, each as a whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PIECE = 1 << 20
 
 
 class Pages:
-    """Finds the pages that tell only of what was let go of."""
+    """Finds the pages whose events are all old."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -30,9 +30,9 @@ class Pages:
         self._writers = context.writers()
 
     def prune(self, horizon: float, apply: bool, end: float | None = None) -> int:
-        """How many pages go, or would go, because their newest event is from before the horizon.
+        """Archive the pages whose newest event is from before the horizon; return how many, or how many it would be.
 
-        After `end`, by the monotonic clock, it is one and no more: the others can wait for the next sweep.
+        After `end`, by the monotonic clock, it archives one and no more: the others wait for the next sweep.
         """
         old = self._before(horizon) if horizon > 0 else []
         if not apply:
@@ -43,35 +43,35 @@ class Pages:
             try:
                 path = f"{self._folder}/{name}"
                 if not self._disk.is_file(path) or is_huge(self._disk, path):
-                    continue  # nothing of ours
+                    continue  # not a log page
                 write_archive(self._context, f"events-{name}.gz", self._content(path))
                 self._disk.unlink(f"{self._folder}/{name}")
             except (FileNotFoundError, PermissionError):
-                continue  # another janitor was quicker; or it is not ours to read
+                continue  # another janitor was quicker, or it is not readable for this user
         return len(old)
 
     def _content(self, path: str) -> Iterator[bytes]:
-        """The page as it is, however long the shell client has made it."""
+        """Read the page as it is, however long the shell client has made it."""
         yield from pieces(self._disk, path, _PIECE)
-        self._disk.size(path)  # raises if it is gone: what was read of it then may be a part, or nothing
+        self._disk.size(path)  # raises if it is gone: then only a part may have been read
 
     def _before(self, horizon: float) -> list[str]:
         names = sorted(name for name in self._context.locator.names(self._folder) if PAGE_NAME.fullmatch(name))
-        over = _hour(self._context.clock.exact() - 3_600_000)  # nobody writes to the pages of earlier hours any more
+        over = _hour(self._context.clock.exact() - 3_600_000)  # no process writes to the pages of earlier hours
         left = [name for name in names if name[:_HOUR] < over]
-        if self._context.local:  # elsewhere it may take a while until others can read what a writer has noted
+        if self._context.local:  # on a network, other machines see a writer's note late
             left += self._left([name for name in names if name[:_HOUR] >= over])
         return [name for name in left if self._is_before(name, horizon)]
 
     def _left(self, names: list[str]) -> list[str]:
-        """Pages of an hour that is not over, to which nobody writes any more: neither the first nor the last, nor held."""
+        """Return pages of the current hour that no process writes to: neither the first nor the last, nor held."""
         last: dict[str, int] = {}
         for name in names:
             log, number = page_number(name)
             last[log] = max(number, last.get(log, 0))
         inner = [name for name in names if 0 < page_number(name)[1] < last[page_number(name)[0]]]
         if inner:
-            held = self._writers.pages()  # after the listing: see log.py
+            held = self._writers.pages()  # after the listing: see writer.py
             inner = [name for name in inner if name not in held]
         return inner
 
