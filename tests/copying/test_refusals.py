@@ -13,6 +13,7 @@ import pytest
 
 import taskyard
 from taskyard import Conflict, Invalid, TaskyardError, Unavailable, opening
+from taskyard.stores.directory import layout
 from tests.conftest import taken
 from tests.copying.test_same import STORES, tree
 
@@ -155,6 +156,18 @@ def test_two_copies_into_one_yard_at_once_end_well_or_are_told_of_one_another(
     assert opening.copy(origin, target).was_complete
 
 
+def test_a_copy_leaves_the_files_of_a_doctor_alone(made: Callable[..., str], new: Callable[[str], str]) -> None:
+    origin, target = made("directory", 100), new("directory")
+    taskyard.init(target).close()
+    probes = [Path(target) / folder / f"{layout.DOCTOR_PREFIX}0.probe" for folder in layout.FOLDERS]
+    for probe in probes:
+        probe.touch()
+        os.utime(probe, (1, 1))
+    half(origin, target)  # so that the next copy also takes away what this one has written
+    opening.copy(origin, target)
+    assert [probe.stat().st_mtime for probe in probes] == [1] * len(probes)
+
+
 def test_one_copy_at_a_time_is_made_into_a_directory(new: Callable[[str], str]) -> None:
     target = new("directory")
     with closing(opening.endpoint(target, target=True)), pytest.raises(Conflict, match="at the same time"):
@@ -197,8 +210,6 @@ def test_a_task_that_a_killed_process_forgot_to_let_go(paused: Callable[..., str
 def test_checks_of_somebody_else_are_not_made_ones_own(
     paused: Callable[..., str], new: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from taskyard.stores.directory import layout
-
     origin, target = paused("directory", lambda yard: yard.add("build")), new("directory")
     file = Path(origin) / "yard.json"
     content = json.loads(file.read_text())

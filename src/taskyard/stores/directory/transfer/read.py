@@ -266,11 +266,16 @@ class YardReader:
                     keep_progress = with_progress and claim not in held
                     skipped = ("notes.jsonl",) if keep_progress else ("notes.jsonl", "progress.json")
                     yield from self._below(f"attempts/{segment}/{id}/{claim}", skipped)
-        for name in sorted(self._locator.names(f"{self.root}/failed")):
+        for name in sorted(self.listed("failed")):
             if not ids.is_segment(name) and not self.disk.is_folder(f"{self.root}/failed/{name}"):
                 yield from self._if_regular(f"failed/{name}")
-        for name in sorted(self._locator.names(f"{self.root}/archive")):
+        for name in sorted(self.listed("archive")):
             yield from self._if_regular(f"archive/{name}")
+
+    def listed(self, folder: str) -> list[str]:
+        """The names in a folder of the yard, without the probes of a doctor: those come and go at any moment."""
+        names = self._locator.names(f"{self.root}/{folder}")
+        return [name for name in names if not name.startswith(layout.DOCTOR_PREFIX)]
 
     def _held(self) -> Iterator[Handle]:
         """Yield the handles of the claims that hold a task."""

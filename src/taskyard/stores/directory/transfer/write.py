@@ -63,7 +63,7 @@ class YardWriter:
         self._pause(facts)
 
     def _pause(self, facts: Facts) -> None:
-        for name in self._disk.listdir(f"{self._root}/paused"):
+        for name in self._reading.listed("paused"):
             self._disk.remove(f"{self._root}/paused/{name}")
         for kind in (None, *facts.kinds):
             self._disk.append(f"{self._root}/paused/{names.paused_name(kind)}", b"")
@@ -87,9 +87,9 @@ class YardWriter:
         folders = [f"{state}/{segment}" for state in ("blocked", "done", "failed", "cancelled")]
         folders += [f"{folder}/{segment}" for folder in ("results", "attempts", "edits", "needs", "names")]
         for folder in ("todo", "waiting"):
-            folders += [f"{folder}/{name}/{segment}" for name in self._disk.listdir(f"{self._root}/{folder}")]
+            folders += [f"{folder}/{name}/{segment}" for name in self._reader.listed(folder)]
         folders += [
-            f"processing/{name}" for name in self._disk.listdir(f"{self._root}/processing") if name.startswith(segment)
+            f"processing/{name}" for name in self._reader.listed("processing") if name.startswith(segment)
         ]
         for folder in folders:
             self._disk.remove_tree(f"{self._root}/{folder}")
@@ -223,7 +223,7 @@ class YardWriter:
         before = self._reader.facts()
         self._mark_segments(facts.highest)
         self._pause(facts)
-        for name in self._disk.listdir(f"{self._root}/processing"):
+        for name in self._reader.listed("processing"):
             self._disk.touch(f"{self._root}/processing/{name}")  # the lease of each claim starts anew
         copied = {name: given for name, given in facts.settings.items() if name != "shared"}
         local: dict[str, Any] = {
