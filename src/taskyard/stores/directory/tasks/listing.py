@@ -121,6 +121,9 @@ class Listing:
 
     def shorten(self, wanted: Sequence[str]) -> list[str]:
         """For each id its short name, by a look into the ids' own segments."""
+        if len(wanted) == 1:
+            [id] = wanted
+            return ids.shorten(wanted, self._locator.ids_of(id[: ids.SEGMENT], id[-ids.SHORT :]))
         segments = {id[: ids.SEGMENT] for id in wanted}
         return ids.shorten(wanted, self._ids_of(segments))
 

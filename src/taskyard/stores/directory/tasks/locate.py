@@ -114,10 +114,15 @@ class Locator:
             raise unread
         return tasks
 
-    def ids_of(self, segment: str) -> set[str]:
-        """One pass: the id of every task of this segment."""
-        listed = (name[: ids.LENGTH] for _, folder, _ in self._places(segment) for name in self.names(folder))
-        return {id for id in listed if id.startswith(segment) and ids.is_id(id)}
+    def ids_of(self, segment: str, end: str = "") -> set[str]:
+        """One pass: the id of every task of this segment, or of those whose id has this end."""
+        at = ids.LENGTH - len(end)
+        return {
+            name[: ids.LENGTH]
+            for _, folder, _ in self._places(segment)
+            for name in self.names(folder)
+            if name.startswith(end, at) and name.startswith(segment) and ids.is_id(name[: ids.LENGTH])
+        }
 
     def _places(self, segment: str, closely: bool = False) -> Iterator[tuple[State, str, Lane | None]]:
         """Where tasks of this segment can be, in the order in which tasks move.
