@@ -46,7 +46,7 @@ def drained(
     """Have a crew do so many tasks; whoever is killed is replaced at once."""
     with taskyard.open(path, worker="bench") as yard:
         yard.add_many({"kind": "build", "data": number} for number in range(tasks))
-        begin, kills = time.monotonic(), 0
+        begin, kills, last = time.monotonic(), 0, 0
 
         def hire() -> subprocess.Popen[bytes]:
             return _worker(path, "--drain", "--", "sh", "-c", TASK, more=environment)
@@ -57,7 +57,10 @@ def drained(
                 assert time.monotonic() - begin < PATIENCE
                 time.sleep(kill_every or 0.1)
                 counts = yard.counts()
-                if kill_every is not None and counts["done"] + counts["failed"] < tasks:
+                ended = counts["done"] + counts["failed"]
+                # Only once the crew has got on: on a busy machine it would be killed faster than it can start.
+                if kill_every is not None and last < ended < tasks:
+                    last = ended
                     victim = random.randrange(workers)
                     crew[victim].kill()
                     crew[victim].wait()
