@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import signal
+import subprocess
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -111,6 +113,30 @@ def _nobody_in_particular(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests may themselves be run by an agent, whose name and yard must not leak in."""
     for name in ("TASKYARD", "TASKYARD_WORKER", "AGENT_ID", "TASKYARD_CLAIM"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_process_outlives_its_test(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """End what a failed test leaves running, or it would take time from the tests after it, and fail them with its warnings."""
+    started: list[subprocess.Popen[Any]] = []
+    begin = subprocess.Popen.__init__
+
+    def noted(process: subprocess.Popen[Any], *args: Any, **more: Any) -> None:
+        begin(process, *args, **more)
+        started.append(process)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", noted)
+    yield
+    own = [process for process in started if process not in postgres.kept()]
+    running = [process.args for process in own if process.poll() is None]
+    for process in own:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # what was not written yet has no reader any more
+                    pipe.close()
+    assert not running or request.node.stash.get(_FAILED, False), f"left running: {running}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

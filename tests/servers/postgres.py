@@ -80,6 +80,11 @@ def _enter(place: str) -> socket.socket | None:
     return user
 
 
+def kept() -> list[object]:
+    """What this process keeps as long as it lives: the keeper's process among others."""
+    return _held
+
+
 def url(project: str | None = None, **options: str) -> str:
     """The URL of a project that no other test has, on this run's server."""
     name = f"test-{os.getpid()}-{next(_serial)}" if project is None else project
