@@ -11,6 +11,7 @@ import pytest
 import taskyard
 from taskyard import ClaimLost, State, Unavailable
 from taskyard.core import times
+from taskyard.yard import claim as claim_module
 from tests.conftest import taken, wait_until
 
 if TYPE_CHECKING:
@@ -66,12 +67,19 @@ def test_beside_a_block_others_see_the_task_held(yard: Yard, yard_url: str) -> N
         assert other.get(id).worker == "ada"
 
 
+@pytest.fixture
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have holders look ten times as often whether they were asleep."""
+    monkeypatch.setattr(claim_module, "_LOOK_EVERY", 0.2)
+
+
 def _wakes_after(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the machine wake up after so long a suspend: leases went on, the monotonic clock stood still."""
     ticks = times.ticks
     monkeypatch.setattr(times, "ticks", lambda: ticks() + seconds)
 
 
+@pytest.mark.usefixtures("_looks_often")
 def test_a_block_beats_at_once_when_its_machine_wakes_up(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     id = yard.add("build").id
     with taken(yard.claim(lease=1800)) as claim:
@@ -81,6 +89,7 @@ def test_a_block_beats_at_once_when_its_machine_wakes_up(yard: Yard, monkeypatch
         assert not claim.lost
 
 
+@pytest.mark.usefixtures("_looks_often")
 def test_a_beat_that_failed_is_soon_tried_again(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     id = yard.add("build").id
     claim, failures = taken(yard.claim(lease=1800)), [Unavailable()]
