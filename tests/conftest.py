@@ -36,8 +36,13 @@ Answer = TypeVar("Answer")
 _serial = itertools.count(1)
 
 
-def wait_until(predicate: Callable[[], Answer | None], timeout: float = 10.0) -> Answer:
-    """The first true answer of the predicate; a test that waits in vain fails."""
+def sized(name: str, sample: int, whole: int) -> pytest.MarkDecorator:
+    """Give the test this number: a sample with every run, and the whole with the proofs."""
+    return pytest.mark.parametrize(name, [sample, pytest.param(whole, marks=pytest.mark.proof)])
+
+
+def wait_until(predicate: Callable[[], Answer | None], timeout: float = 60.0) -> Answer:
+    """The first true answer of the predicate; a test that waits in vain fails, late enough for a busy machine."""
     end = time.monotonic() + timeout
     while True:
         answer = predicate()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -14,14 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from tests.conftest import damage
+from tests.conftest import damage, sized
 from tests.guests import hand, programs
 from tests.processes import tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TASKS = int(os.environ.get("TASKYARD_GUESTS", "1200"))
 PATIENCE = 240.0
 LEASE = 1.0
 
@@ -54,10 +52,10 @@ class Member:
         self.process.communicate()
 
 
-def fill(place: str, yard: taskyard.Yard) -> None:
+def fill(place: str, yard: taskyard.Yard, tasks: int) -> None:
     """Half of the tasks are added, half are dropped, some of those with a taskId."""
-    yard.add_many({"kind": f"kind{n % 3}", "data": {"n": n}} for n in range(0, TASKS, 2))
-    for n in range(1, TASKS, 2):
+    yard.add_many({"kind": f"kind{n % 3}", "data": {"n": n}} for n in range(0, tasks, 2))
+    for n in range(1, tasks, 2):
         body = {"operation": "sharpen", "n": n} | ({"taskId": f"t{n}"} if n % 4 == 1 else {})
         draft = Path(place) / f".task_{n}"
         draft.write_text(json.dumps(body), encoding="utf-8")
@@ -77,9 +75,10 @@ def ended(place: str) -> list[int]:
 
 
 @pytest.mark.timeout(600)
+@sized("tasks", 300, 1200)
 @pytest.mark.parametrize("reading", ["glob", "listdir"])
 def test_nothing_is_lost_and_nothing_ends_twice_beside_guests(
-    place: str, reading: str, record_property: Callable[[str, object], None]
+    place: str, reading: str, tasks: int, record_property: Callable[[str, object], None]
 ) -> None:
     settings = Path(place) / "yard.json"
     content = json.loads(settings.read_bytes())
@@ -87,14 +86,14 @@ def test_nothing_is_lost_and_nothing_ends_twice_beside_guests(
     settings.write_text(json.dumps(content), encoding="utf-8")
     chance = random.Random(7)
     with taskyard.open(place, worker="ada") as yard:
-        fill(place, yard)
+        fill(place, yard, tasks)
         guests = [Member(programs.__file__, "loop", place, f"agent-{n}", reading) for n in (1, 2)]
         guests.append(Member(programs.__file__, "janitor", place, "0.7"))
         ours = [Member(hand.__file__, place, name) for name in ("bob", "eve", "joe-vouched")]
         try:
             deadline, before = time.monotonic() + PATIENCE, 0
-            while (now := len(set(ended(place)))) < TASKS:
-                assert time.monotonic() < deadline, f"{now} of {TASKS} ended"
+            while (now := len(set(ended(place)))) < tasks:
+                assert time.monotonic() < deadline, f"{now} of {tasks} ended"
                 if now > before:  # a busy machine would not start them as fast as they are killed
                     before = now
                     chance.choice(guests + ours).kill()
@@ -106,7 +105,7 @@ def test_nothing_is_lost_and_nothing_ends_twice_beside_guests(
                 member.kill()
         yard.sweep()
         numbers = ended(place)
-        assert sorted(numbers) == list(range(TASKS))
+        assert sorted(numbers) == list(range(tasks))
         told: dict[str, int] = {}
         for event in yard.events(event="done", limit=100_000):
             told[event["task"]] = told.get(event["task"], 0) + 1

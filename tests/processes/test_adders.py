@@ -10,7 +10,7 @@ import pytest
 
 import taskyard
 from taskyard.stores.directory.tasks.segments import SIZE
-from tests.conftest import wait_until
+from tests.conftest import sized, wait_until
 from tests.processes import tools
 from tests.processes.crew import recorded_yard
 
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     Crew = Callable[..., subprocess.Popen[str]]
 
-ADDERS, EACH = 6, 300
+ADDERS = 6
 MOST = 1100
 
 
-def test_six_adders_and_two_claimers_lose_nothing(place: str, crew: Crew) -> None:
-    adders = [crew(place, "add", str(EACH)) for _ in range(ADDERS)]
+@sized("each", 60, 300)
+def test_six_adders_and_two_claimers_lose_nothing(place: str, crew: Crew, each: int) -> None:
+    adders = [crew(place, "add", str(each)) for _ in range(ADDERS)]
     claimers = [crew(place, "drain") for _ in range(2)]
     for member in (*adders, *claimers):
         assert tools.said(member) == "ready"
@@ -36,7 +37,7 @@ def test_six_adders_and_two_claimers_lose_nothing(place: str, crew: Crew) -> Non
     with recorded_yard(place) as yard:
         while (claim := yard.claim()) is not None:  # what came after the claimers had seen an empty yard
             claim.done()
-    assert len(set(ids)) == len(ids) == ADDERS * EACH
+    assert len(set(ids)) == len(ids) == ADDERS * each
     tools.judge(place, drained=True)
     assert tools.places(place) == dict.fromkeys(ids, "done")
     held = Counter(id[:4] for id in ids)
@@ -71,8 +72,9 @@ def test_kinds_have_segments_of_their_own_whoever_opens_them(place: str, crew: C
 @pytest.mark.parametrize(
     ("durability", "each"),
     [
-        ("fast", 300),
-        ("durable", 100),
+        ("fast", 100),
+        ("durable", 50),
+        pytest.param("fast", 300, marks=pytest.mark.proof),
     ],
 )
 def test_tasks_with_a_short_delay_are_not_lost_between_sweeps(

@@ -10,6 +10,7 @@ import pytest
 import taskyard
 from bench import crew
 from taskyard.worker.guard import processes
+from tests.conftest import sized
 from tests.processes import tools
 
 if TYPE_CHECKING:
@@ -32,14 +33,17 @@ def left_behind(mark: str) -> list[str]:
     return found
 
 
-def test_a_crew_under_random_kills_publishes_every_task_once_and_leaves_no_process(place: str, tmp_path: Path) -> None:
+@sized("tasks", 60, 300)
+def test_a_crew_under_random_kills_publishes_every_task_once_and_leaves_no_process(
+    place: str, tmp_path: Path, tasks: int
+) -> None:
     tools.settle(place, backoff=0.02, backoff_cap=0.1, max_crashes=1000)
     mark = f"CREW_TEST={tmp_path}"
-    told = crew.drained(place, tasks=300, workers=4, kill_every=0.1, environment={"CREW_TEST": str(tmp_path)})
+    told = crew.drained(place, tasks=tasks, workers=4, kill_every=0.1, environment={"CREW_TEST": str(tmp_path)})
     assert told.kills > 0
     assert left_behind(mark) == []
     states = tools.places(place)
-    assert len(states) == 300
+    assert len(states) == tasks
     assert set(states.values()) == {"done"}, "a fifth of them fails once, and is done the second time"
     ended = [event["task"] for event in tools.events(place, "done")]
     assert sorted(ended) == sorted(states), "each once"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from tests.conftest import taken, wait_until
+from tests.conftest import sized, taken, wait_until
 from tests.directory.stories import check_log, check_places
 from tests.processes import tools
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Crew = Callable[..., subprocess.Popen[str]]
 
-DROPPERS, CLAIMERS, GOOD, BAD = 8, 8, 5000, 200
+DROPPERS, CLAIMERS = 8, 8
 SETTLE = 0.05
 
 
@@ -53,12 +53,14 @@ def aside(yard: taskyard.Yard, name: str) -> str:
     return wait_until(found)
 
 
+@sized("each", 225, 625)
 def test_eight_droppers_and_eight_claimers_do_every_good_file_once_and_set_every_bad_one_aside(
-    place: str, crew: Crew
+    place: str, crew: Crew, each: int
 ) -> None:
     tools.settle(place, settle=2)
     ways = ["slowly", "slowly", "slowly", "rename", "rename", "rename", "cp", "cp"]
-    each, bad = GOOD // DROPPERS, BAD // DROPPERS
+    bad = each // 25
+    all_good, all_bad = each * DROPPERS, bad * DROPPERS
     droppers = [crew(place, "drop", f"d{n}", str(each), str(bad), how) for n, how in enumerate(ways)]
     claimers = [crew(place, "work_until_told", prefix=tools.powerless()) for _ in range(CLAIMERS)]
     for member in (*droppers, *claimers):
@@ -66,19 +68,19 @@ def test_eight_droppers_and_eight_claimers_do_every_good_file_once_and_set_every
     for member in (*claimers, *droppers):
         tools.tell(member)
     dropped = tools.told(droppers)
-    assert len(set(dropped)) == GOOD
+    assert len(set(dropped)) == all_good
 
     def over() -> bool:
         ended = sum(len(names) for _, _, names in os.walk(f"{place}/done"))
-        return ended >= GOOD and len(asides(place)) >= BAD
+        return ended >= all_good and len(asides(place)) >= all_bad
 
-    wait_until(over, timeout=60)
+    wait_until(over, tools.PATIENCE)
     for member in claimers:
         tools.tell(member)
     done = tools.told(claimers)
     assert {n for _, _, n in done} == set(dropped)
     tools.judge(place, drained=True)  # each once
-    assert len(asides(place)) == BAD
+    assert len(asides(place)) == all_bad
     with taskyard.open(place) as yard:
         reasons = {str(entry["name"]): entry["reason"] for entry in yard.set_aside()}
         assert all(reasons.values())
@@ -87,10 +89,10 @@ def test_eight_droppers_and_eight_claimers_do_every_good_file_once_and_set_every
             "no"
         }
         counts = yard.counts()
-        assert counts == {**dict.fromkeys(counts, 0), "done": GOOD}
-        assert yard.stats()["set_aside"] == BAD
-        assert len(yard.events(event="set_aside", limit=100_000)) == BAD
-        assert len(check_places(place)) == GOOD
+        assert counts == {**dict.fromkeys(counts, 0), "done": all_good}
+        assert yard.stats()["set_aside"] == all_bad
+        assert len(yard.events(event="set_aside", limit=100_000)) == all_bad
+        assert len(check_places(place)) == all_good
     assert os.listdir(f"{place}/tmp") == ["clock"]
     assert [name for name in os.listdir(f"{place}/todo") if name.endswith(".json")] == []
 

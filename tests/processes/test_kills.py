@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import taskyard
-from tests.conftest import wait_until
+from tests.conftest import sized, wait_until
 from tests.processes import tools
 from tests.processes.crew import recorded_yard
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     Crew = Callable[..., subprocess.Popen[str]]
 
-KILLS = 50
 AT_ONCE = 2
+each_kill = sized("kills", 12, 50)
 
 
-def killed_at_random(start: Callable[[], subprocess.Popen[str]]) -> list[Any]:
-    """All that 50 processes said before each was killed at a random moment of its work, two side by side."""
+def killed_at_random(kills: int, start: Callable[[], subprocess.Popen[str]]) -> list[Any]:
+    """All that so many processes said before each was killed at a random moment of its work, two side by side."""
     everything = []
-    for _ in range(KILLS // AT_ONCE):
+    for _ in range(kills // AT_ONCE):
         members = [start() for _ in range(AT_ONCE)]
         for member in members:
             assert tools.said(member) == "ready"
@@ -43,11 +43,12 @@ def killed_at_random(start: Callable[[], subprocess.Popen[str]]) -> list[Any]:
     return everything
 
 
-def test_every_acknowledged_add_outlives_its_process(tmp_path: Path, crew: Crew) -> None:
+@each_kill
+def test_every_acknowledged_add_outlives_its_process(tmp_path: Path, crew: Crew, kills: int) -> None:
     place = str(tmp_path / "yard")
     taskyard.init(place).close()
-    acknowledged = {id for ids in killed_at_random(lambda: crew(place, "add_for_ever")) for id in ids}
-    assert len(acknowledged) > KILLS, "they were killed before they did anything"
+    acknowledged = {id for ids in killed_at_random(kills, lambda: crew(place, "add_for_ever")) for id in ids}
+    assert len(acknowledged) > kills, "they were killed before they did anything"
     found = tools.places(place)  # every file in it whole
     with recorded_yard(place) as yard:
         assert sum(yard.counts().values()) == len(found)
@@ -61,14 +62,17 @@ def test_every_acknowledged_add_outlives_its_process(tmp_path: Path, crew: Crew)
     assert verdict.figures["done"] == verdict.figures["claims"] == len(found)
 
 
-def test_every_acknowledged_done_outlives_its_process_and_the_rest_can_be_finished(tmp_path: Path, crew: Crew) -> None:
+@each_kill
+def test_every_acknowledged_done_outlives_its_process_and_the_rest_can_be_finished(
+    tmp_path: Path, crew: Crew, kills: int
+) -> None:
     place = str(tmp_path / "yard")
     taskyard.init(place).close()
     tools.settle(place, max_crashes=1000, backoff=0.01, sweep_every=0.2)
     with recorded_yard(place) as yard:
-        ids = yard.add_many([{"kind": "build"}] * 3000)
-    said = [word for word in killed_at_random(lambda: crew(place, "work_for_ever", "1")) if word[0] != "idle"]
-    assert sum(verb == "done" for verb, _, _ in said) > KILLS // 5, "they were killed before they did anything"
+        ids = yard.add_many([{"kind": "build"}] * (60 * kills))
+    said = [word for word in killed_at_random(kills, lambda: crew(place, "work_for_ever", "1")) if word[0] != "idle"]
+    assert sum(verb == "done" for verb, _, _ in said) > kills // 5, "they were killed before they did anything"
     found = tools.places(place)  # each in one place, its file whole
     tools.judge(place)
     with recorded_yard(place) as yard:

@@ -8,11 +8,12 @@ import random
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import taskyard
 from taskyard.core import times
-from tests.conftest import wait_until
+from tests.conftest import sized, wait_until
 from tests.processes import tools
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     Crew = Callable[..., subprocess.Popen[str]]
 
-WORKERS, KILLS = 4, 16
+WORKERS, LINES = 4, 500
 
 
 def live_and_die(place: str, crew: Crew, kills: int) -> None:
@@ -36,6 +37,7 @@ def live_and_die(place: str, crew: Crew, kills: int) -> None:
         crews[at].communicate()
         crews[at] = crew(place, "live", f"worker{at}", str(kill + 100))
         assert tools.said(crews[at]) == "ready"
+    wait_until(lambda: sum(file.read_bytes().count(b"\n") for file in Path(place, "events").iterdir()) > LINES)
     for member in crews:
         member.kill()
         member.communicate()
@@ -45,16 +47,17 @@ def texts(events: list[dict[str, Any]]) -> list[str]:
     return sorted(json.dumps(event, sort_keys=True) for event in events)
 
 
-def test_after_a_run_with_kills_the_log_tells_the_whole_story_of_every_task(place: str, crew: Crew) -> None:
+@sized("kills", 8, 16)
+def test_after_a_run_with_kills_the_log_tells_the_whole_story_of_every_task(place: str, crew: Crew, kills: int) -> None:
     tools.settle(place, backoff=0.01, backoff_cap=0.05, sweep_every=0.2)
-    live_and_die(place, crew, KILLS)
+    live_and_die(place, crew, kills)
     tools.judge(place)
     with taskyard.open(place) as yard:
         everything = yard.events(limit=100_000)
         verbs = {event["event"] for event in everything}
         assert verbs >= {"added", "claimed", "done", "failed", "released", "cancelled", "edited", "retried", "reaped"}
         assert any(event.get("resumed") for event in everything)
-        assert len(everything) > 500
+        assert len(everything) > LINES
         # One merged stream by the command line too, and the same in pages.
         whole = tools.taskyard(place, "log", "--limit", "100000").data
         assert whole["events"] == list(everything)

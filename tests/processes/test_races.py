@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
+from tests.conftest import sized
 from tests.processes import tools
 from tests.processes.crew import recorded_yard
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     Crew = Callable[..., subprocess.Popen[str]]
 
-MANY, SOME, FEW = 2000, 300, 60
 RACERS = 8
+many = sized("number", 400, 2000)
 
 
 @pytest.fixture
@@ -42,49 +43,55 @@ def everything_was_done_once(yard: str, ids: list[str], won: list[dict[str, Any]
     assert tools.places(yard) == dict.fromkeys(ids, "done")
 
 
-def test_eight_processes_race_for_two_thousand_tasks(durable: str, crew: Crew) -> None:
-    ids = fill(durable, MANY)
+@many
+def test_eight_processes_race_for_many_tasks(durable: str, crew: Crew, number: int) -> None:
+    ids = fill(durable, number)
     won = tools.race([crew(durable, "drain") for _ in range(RACERS)])
     everything_was_done_once(durable, ids, won)
     assert len({entry["worker"] for entry in won}) > 1, "nobody raced"
 
 
-def test_eight_processes_of_one_name_race_for_two_thousand_tasks(place: str, crew: Crew) -> None:
-    ids = fill(place, MANY)
+@many
+def test_eight_processes_of_one_name_race_for_many_tasks(place: str, crew: Crew, number: int) -> None:
+    ids = fill(place, number)
     won = tools.race([crew(place, "drain", "same-name") for _ in range(RACERS)])
     everything_was_done_once(place, ids, won)
     assert {entry["worker"] for entry in won} == {"same-name"}
     assert len({entry["pid"] for entry in won}) > 1, "nobody raced"
 
 
+@many
 @pytest.mark.parametrize("name", ["", "same-name"], ids=["own-names", "one-name"])
-def test_processes_of_containers_with_equal_pids_and_hosts_race(place: str, crew: Crew, name: str) -> None:
+def test_processes_of_containers_with_equal_pids_and_hosts_race(place: str, crew: Crew, name: str, number: int) -> None:
     inside = tools.container("twin")
-    ids = fill(place, MANY)
+    ids = fill(place, number)
     won = tools.race([crew(place, "drain", name, prefix=inside) for _ in range(RACERS)])
     everything_was_done_once(place, ids, won)
     assert {(entry["pid"], entry["host"]) for entry in won} == {(1, "twin")}
     assert len({entry["claim"].split(".")[2][:8] for entry in won}) > 1, "nobody raced"
 
 
-def test_eight_command_lines_race_for_three_hundred_tasks(durable: str, crew: Crew) -> None:
-    ids = fill(durable, SOME)
+@sized("number", 60, 300)
+def test_eight_command_lines_race(durable: str, crew: Crew, number: int) -> None:
+    ids = fill(durable, number)
     won = tools.race([crew(durable, "drain_by_command") for _ in range(RACERS)])
     everything_was_done_once(durable, ids, won)
 
 
-def test_eight_command_lines_of_one_name_race(place: str, crew: Crew) -> None:
-    ids = fill(place, FEW)
+@sized("number", 30, 60)
+def test_eight_command_lines_of_one_name_race(place: str, crew: Crew, number: int) -> None:
+    ids = fill(place, number)
     won = tools.race([crew(place, "drain_by_command", "same-name") for _ in range(RACERS)])
     everything_was_done_once(place, ids, won)
     assert {entry["worker"] for entry in won} == {"same-name"}
 
 
-def test_command_lines_of_containers_with_equal_pids_and_hosts_race(place: str, crew: Crew) -> None:
+@sized("number", 30, 60)
+def test_command_lines_of_containers_with_equal_pids_and_hosts_race(place: str, crew: Crew, number: int) -> None:
     inside = tools.container("twin")
-    ids = fill(place, FEW)
+    ids = fill(place, number)
     won = tools.race([crew(place, "drain_by_command", prefix=inside) for _ in range(RACERS)])
     everything_was_done_once(place, ids, won)
     twins = {entry["worker"].rsplit("-", 1)[0] for entry in won}
     assert all(name.startswith("twin-") for name in twins)
-    assert len(twins) < FEW, "no two processes had the same pid"
+    assert len(twins) < number, "no two processes had the same pid"

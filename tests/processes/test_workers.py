@@ -263,7 +263,7 @@ def companion_of(worker: subprocess.Popen[str]) -> int:
     def find() -> int | None:
         for pid in descendants(worker.pid) or ():
             with contextlib.suppress(OSError):
-                if b"companion" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                if b"heartbeat_process" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     return pid
         return None
 

@@ -13,7 +13,7 @@ import pytest
 
 import taskyard
 from taskyard.proof import History
-from tests.conftest import wait_until
+from tests.conftest import sized, wait_until
 from tests.directory.stories import check_log, check_places
 from tests.processes import tools
 from tests.processes.crew import history, recorded_yard
@@ -22,8 +22,7 @@ from tests.sh import shells
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TASKS = 2000
-KILLS = 16
+PER_KILL = 125  # tasks
 EACH = 4
 
 # Writes down what it asks for and what it is told, each in one write, to a history of its own; it has no clock to tell the time by.
@@ -119,27 +118,29 @@ def is_noted(place: str) -> bool:
     return any(note.read_text().split("\n")[0] for note in Path(place, "writers").glob("*.sh"))
 
 
-def test_every_task_is_published_once_and_none_is_lost(crew: Crew, tmp_path: Path) -> None:
+@sized("kills", 5, 16)
+def test_every_task_is_published_once_and_none_is_lost(crew: Crew, tmp_path: Path, kills: int) -> None:
+    tasks = kills * PER_KILL
     place = str(tmp_path / "yard")
     with recorded_yard(place) as yard:
         kinds = ("build", "docs.html", "漢字")
-        ids = yard.add_many([{"kind": kinds[n % 3], "data": n, "priority": 4 + n % 3} for n in range(TASKS)])
+        ids = yard.add_many([{"kind": kinds[n % 3], "data": n, "priority": 4 + n % 3} for n in range(tasks)])
         for number in range(2 * EACH):
             crew.start(python=number % 2 == 0)
-        for number in range(KILLS):
+        for number in range(kills):
             time.sleep(random.uniform(0.05, 0.4))  # when it dies must not matter
             crew.kill(number)
             crew.start(python=number % 2 == 0)
-        wait_until(lambda: (yard.sweep(), yard.counts()["done"] == TASKS)[1], timeout=240)
+        wait_until(lambda: (yard.sweep(), yard.counts()["done"] == tasks)[1], timeout=240)
         for position in range(len(crew.members)):
             crew.kill(position)
         wait_until(lambda: (yard.sweep(), not is_noted(place))[1])
     assert sorted(check_places(place)) == sorted(ids)  # each in one place
     tools.judge(place, drained=True, log=False)
     by_shells = [op for op in History.load(history(place)) if op.worker.startswith("shell-") and op.verb == "done"]
-    assert sum(op.answer is not None for op in by_shells) > TASKS / 50, "the shells have done their share"
+    assert sum(op.answer is not None for op in by_shells) > tasks / 50, "the shells have done their share"
     with taskyard.open(place) as yard:
         done = [event["task"] for event in yard.events(event=["done"], limit=100_000)]
         assert max(Counter(done).values()) == 1
-        assert len(done) == TASKS, "what was killed before it could be logged is logged by the sweep"
+        assert len(done) == tasks, "what was killed before it could be logged is logged by the sweep"
         check_log(yard)

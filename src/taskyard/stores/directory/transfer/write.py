@@ -63,7 +63,7 @@ class YardWriter:
         self._pause(facts)
 
     def _pause(self, facts: Facts) -> None:
-        for name in self._reading.listed("paused"):
+        for name in self._reader.listed("paused"):
             self._disk.remove(f"{self._root}/paused/{name}")
         for kind in (None, *facts.kinds):
             self._disk.append(f"{self._root}/paused/{names.paused_name(kind)}", b"")
