@@ -4,8 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# Units and the contract need no disk that survives anything: in memory they take no syncs.
-MEMORY := $(firstword $(wildcard /dev/shm) /tmp)
+# Tests kill processes and never the machine: in memory, syncs cost nothing. The proofs run on the disk.
+IN_MEMORY = folder=$$(mktemp -d "$$(sh tests/memory.sh)/taskyard-$@-XXXXXX"); trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
+	$(BIN)/python -m pytest --basetemp "$$folder/tests" -m 'not proof'
 QUICK := tests/test_*.py tests/contract tests/worker tests/proof
 
 .PHONY: help setup quick test proof check demo bench clean
@@ -14,7 +15,7 @@ help:
 	@echo "make demo   a crew on one directory; one is killed, one is stopped, nothing is lost"
 	@echo "make quick  units, and the contract in memory and on a directory"
 	@echo "make test   every test, but for those that take minutes each"
-	@echo "make proof  those: all orders of calls, kills at every call, the version before"
+	@echo "make proof  those: all orders of calls, kills at every call, the version before; and the contract on this disk"
 	@echo "make check  lint and strict types"
 	@echo "make bench  what the operations cost on this machine"
 
@@ -26,14 +27,14 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 quick: setup
-	@folder=$$(mktemp -d $(MEMORY)/taskyard-quick-XXXXXX); trap 'rm -rf "$$folder"' EXIT; \
-	$(BIN)/python -m pytest -m 'not proof' --stores memory,directory --basetemp "$$folder/tests" $(QUICK)
+	@$(IN_MEMORY) --stores memory,directory $(QUICK)
 
 test: setup
-	$(BIN)/python -m pytest -m 'not proof'
+	@$(IN_MEMORY)
 
 proof: setup
 	$(BIN)/python -m pytest -m proof
+	$(BIN)/python -m pytest -m 'not proof' --stores directory tests/contract
 
 check: setup
 	$(BIN)/ruff check .
