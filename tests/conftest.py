@@ -167,17 +167,18 @@ def yard_url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     url = f"memory:test-{next(_serial)}" if request.param == "memory" else str(tmp_path / "yard")
     if request.param == "postgresql":
         url = postgres.url()
-    with taskyard.init(url):
+    with taskyard.init(url, worker="ada") as opened:
+        request.node.stash[_OPENED] = opened
         yield url
     if "directory" in request.param:
         _prove(request, url)
 
 
 @pytest.fixture
-def yard(yard_url: str) -> Iterator[Yard]:
-    """A new, empty yard."""
-    with taskyard.open(yard_url, worker="ada") as opened:
-        yield opened
+def yard(request: pytest.FixtureRequest, yard_url: str) -> Yard:
+    """A new, empty yard: the one that `yard_url` has open, because a connection to a server takes longer than most tests."""
+    opened: Yard = request.node.stash[_OPENED]
+    return opened
 
 
 @pytest.fixture
@@ -205,6 +206,7 @@ def damage(yard: Yard) -> list[dict[str, Any]]:
 
 _DAMAGING = ("doctor", "fsck", "hostile")  # suites that are about damage
 _FAILED = pytest.StashKey[bool]()
+_OPENED = pytest.StashKey["Yard"]()
 
 
 @pytest.hookimpl(wrapper=True)
