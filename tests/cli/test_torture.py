@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from taskyard import Unavailable
+from taskyard.doors.cli import torture
 from taskyard.proof.torture.run import TortureRun
 from taskyard.stores.directory import layout
 
@@ -63,3 +65,25 @@ def test_where_no_scratch_yard_can_be_made_nothing_is_left_of_it(
     monkeypatch.setattr(layout, "make", half)
     assert ask("torture", "--tasks", "5", code=8)["message"] == "no room"
     assert scratch(yard) == []
+
+
+def test_a_third_interrupt_does_not_keep_it_from_ending_its_processes() -> None:
+    done: list[str] = []
+
+    class Impatient:
+        interrupted = False
+        scratch = SimpleNamespace(folder="there")
+
+        def run(self, _: object) -> None:
+            try:
+                signal.raise_signal(signal.SIGINT)
+                done.append("went on")
+                signal.raise_signal(signal.SIGINT)
+                done.append("never")
+            finally:
+                signal.raise_signal(signal.SIGINT)
+                done.append("ended them")
+
+    with pytest.raises(KeyboardInterrupt, match="kept in there"):
+        torture._run(Impatient(), as_json=True)  # type: ignore[arg-type]
+    assert done == ["went on", "ended them"]

@@ -58,10 +58,14 @@ def _run(ordeal: TortureRun, as_json: bool) -> dict[str, Any]:
     """Run it to its end, or to the first Ctrl-C: what was done until then is judged too."""
     from taskyard.core.signals import Stopping
 
+    asked = 0
+
     def interrupt(_: int) -> None:
-        if ordeal.interrupted:
-            raise KeyboardInterrupt  # asked twice: without a verdict, but still without leaving a process
+        nonlocal asked
+        asked += 1
         ordeal.interrupted = True
+        if asked == 2:  # without a verdict, but still without leaving a process: a third one must not break that off
+            raise KeyboardInterrupt
 
     progress = _Progress(ordeal, as_json)
     try:
