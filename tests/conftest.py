@@ -130,7 +130,15 @@ def _no_process_outlives_its_test(request: pytest.FixtureRequest, monkeypatch: p
         begin(process, *args, **more)
         started.append(process)
 
+    end = subprocess.Popen.__exit__
+
+    def ended(process: subprocess.Popen[Any], kind: type[BaseException] | None, *error: Any) -> None:
+        if kind is not None:  # a block that fails would wait for what it was to end itself
+            process.kill()
+        end(process, kind, *error)
+
     monkeypatch.setattr(subprocess.Popen, "__init__", noted)
+    monkeypatch.setattr(subprocess.Popen, "__exit__", ended)
     yield
     own = [process for process in started if process not in postgres.kept()]
     running = [process.args for process in own if process.poll() is None]

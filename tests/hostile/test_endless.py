@@ -13,6 +13,7 @@ import pytest
 
 import taskyard
 from taskyard.doors.cli.values import TEXT_MOST
+from tests.processes import tools
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +29,8 @@ def say(place: Path, *words: str, stdin: str = os.devnull) -> subprocess.Complet
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
-            env={**os.environ, "TASKYARD": str(place)},
+            timeout=tools.PATIENCE,
+            env=tools.environment(TASKYARD=str(place)),
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
         )
 
@@ -66,12 +67,14 @@ def test_a_line_without_end_adds_nothing(place: Path) -> None:
 def test_lines_without_end_add_nothing_and_are_told_as_what_they_are(place: Path) -> None:
     endless = "/bin/sh", "-c", 'while :; do cat "$0"; done'
     lines = place.parent / "lines"
-    lines.write_text('{"kind": "build", "data": "' + "x" * 100_000 + '"}\n')
+    lines.write_text(('{"kind": "build", "data": "' + "x" * 100_000 + '"}\n') * 100)
     with subprocess.Popen([*endless, str(lines)], stdout=subprocess.PIPE) as source:
         assert source.stdout is not None
-        told = say(place, "add", "--from", "-", "--json", stdin=f"/proc/self/fd/{source.stdout.fileno()}")
-        source.stdout.close()
-        source.kill()
+        try:
+            told = say(place, "add", "--from", "-", "--json", stdin=f"/proc/self/fd/{source.stdout.fileno()}")
+        finally:
+            source.stdout.close()
+            source.kill()
     assert (told.returncode, told.stderr) == (1, "")
     assert json.loads(told.stdout)["error"]["message"] == "More memory is needed than there is."
     with taskyard.open(str(place)) as yard:
