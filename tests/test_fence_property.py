@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 
 import taskyard
 from taskyard import TaskyardError
-from tests.conftest import STORES, lapse, taken
+from tests.conftest import STORES, lapse, sized, taken
 from tests.servers import postgres
 
 if TYPE_CHECKING:
@@ -267,10 +267,12 @@ def _told(yard: Yard, id: str) -> dict[str, Any]:
     }
 
 
+@sized("stories", 20, 60)
 @pytest.mark.parametrize("store", [store for store in STORES if not store.startswith("shared")])
-def test_every_story_ends_the_same_in_every_store(store: str) -> None:
+def test_every_story_ends_the_same_in_every_store(store: str, stories: int) -> None:
     story = type(f"StoryOf{store.title()}", (Story,), {"subject_store": store})
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     run_state_machine_as_test(
-        story, settings=settings(max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=checks)
+        story,
+        settings=settings(max_examples=stories, stateful_step_count=30, deadline=None, suppress_health_check=checks),
     )
