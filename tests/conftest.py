@@ -32,6 +32,7 @@ STORES = ("memory", "directory", "shared directory", "postgresql")
 # A shell has what it starts in the background ignore Ctrl-C, and the programs that the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+SOON = 50.0  # seconds for what must not take until the end of a usual lease, also on a busy machine
 Answer = TypeVar("Answer")
 _serial = itertools.count(1)
 
@@ -41,8 +42,8 @@ def sized(name: str, sample: int, whole: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(name, [sample, pytest.param(whole, marks=pytest.mark.proof)])
 
 
-def wait_until(predicate: Callable[[], Answer | None], timeout: float = 60.0) -> Answer:
-    """The first true answer of the predicate; a test that waits in vain fails, late enough for a busy machine."""
+def wait_until(predicate: Callable[[], Answer | None], timeout: float = SOON) -> Answer:
+    """The first true answer of the predicate; a test that waits in vain fails."""
     end = time.monotonic() + timeout
     while True:
         answer = predicate()

@@ -43,7 +43,7 @@ def watcher(shared: str) -> Iterator[Callable[..., subprocess.Popen[str]]]:
             env=environment(shared),
         )
         started.append(process)
-        wait_until(lambda: is_listening(process.pid), timeout=60)
+        wait_until(lambda: is_listening(process.pid))
         return process
 
     yield start

@@ -163,7 +163,7 @@ def test_a_doctor_that_is_interrupted_wherever_it_is_leaves_nothing_behind(after
     doctor = subprocess.Popen(
         [*grounds.DOCTOR, place], env=tools.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    wait_until(lambda: hidden(Path(place)) or doctor.poll() is not None, timeout=60)
+    wait_until(lambda: hidden(Path(place)) or doctor.poll() is not None)
     time.sleep(after)  # not to be right: any moment will do
     doctor.send_signal(signal.SIGINT)
     doctor.communicate(timeout=tools.PATIENCE)

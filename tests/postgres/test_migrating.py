@@ -90,7 +90,7 @@ def test_a_crew_goes_on_while_a_migration_waits_for_a_table_that_is_in_use(
             holder.execute("SELECT count(*) FROM taskyard.task")  # read, and left open
             hands = [crew.submit(work, number) for number in range(3)]
             migrator = crew.submit(opening.migrate, url)
-            wait_until(lambda: _waits_for_a_lock(sql), timeout=20)
+            wait_until(lambda: _waits_for_a_lock(sql))
             time.sleep(2 * schema._PAUSE)  # several tries in vain, beside the crew
             assert not migrator.done()
         assert migrator.result(30)["applied"] == [f"{LATER:04}_colours"]

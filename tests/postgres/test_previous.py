@@ -167,4 +167,4 @@ def _until_somebody_sleeps(sql: Connection[Any], url: str) -> None:
         SELECT count(*) FROM pg_locks JOIN taskyard.project ON objid = project.id
         WHERE locktype = 'advisory' AND classid = 747159 AND granted AND project.name = %s
     """
-    wait_until(lambda: sql.execute(query, (url.rpartition("=")[2],)).fetchone() == (1,), timeout=30)
+    wait_until(lambda: sql.execute(query, (url.rpartition("=")[2],)).fetchone() == (1,))

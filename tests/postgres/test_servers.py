@@ -34,7 +34,7 @@ def test_the_server_goes_with_the_last_of_two_who_are_killed() -> None:
     assert is_alive(server)
     crew[1].send_signal(signal.SIGKILL)
     crew[1].wait()
-    wait_until(lambda: not is_alive(server) and not os.path.exists(folder), timeout=20)
+    wait_until(lambda: not is_alive(server) and not os.path.exists(folder))
     for hand in crew:
         assert hand.stdout is not None
         hand.stdout.close()

@@ -103,7 +103,7 @@ def started(url: str, cwd: Path, *argv: str) -> subprocess.Popen[str]:
     words = [*tools.COMMAND, "torture", "--workers", "2", "--seconds", "100", *argv]
     env = {**tools.environment(TASKYARD=url), "TMPDIR": str(cwd)}
     process = subprocess.Popen(words, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: len(list(cwd.glob("taskyard-torture-*/history/*"))) > 2, 60)
+    wait_until(lambda: len(list(cwd.glob("taskyard-torture-*/history/*"))) > 2)
     return process
 
 

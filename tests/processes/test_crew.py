@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from tests.conftest import is_listening, wait_until
+from tests.conftest import SOON, is_listening, wait_until
 
 from . import tools
 from .terminal import Terminal
@@ -120,7 +120,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def events(crew: subprocess.Popen[str]) -> list[dict[str, Any]]:
     """All that the crew told, once it has ended."""
-    out, _ = crew.communicate(timeout=60)
+    out, _ = crew.communicate(timeout=SOON)
     return [json.loads(line) for line in out.splitlines()]
 
 
@@ -179,7 +179,7 @@ def test_a_screen_that_nobody_reads_holds_up_nobody(place: Place) -> None:
     try:
         place.yard.wait(*ids, timeout=60)
         terminal.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: place.processes() == [terminal.process.pid] or terminal.process.poll() is not None, 20)
+        wait_until(lambda: place.processes() == [terminal.process.pid] or terminal.process.poll() is not None)
         assert terminal.end() == 0
         assert terminal.modes() == terminal.modes_before
     finally:
@@ -193,7 +193,7 @@ def test_lines_tell_of_all_that_happens_and_drain_ends_it(place: Place) -> None:
         "yard = 'yard'\n[worker.ada]\ncommand = 'true'\nkinds = ['build']\n[worker.bob]\ncommand = 'false'\nkinds = ['bad']\n",
         "--drain",
     )
-    out, _ = crew.communicate(timeout=60)
+    out, _ = crew.communicate(timeout=SOON)
     assert crew.returncode == 1
     assert "\x1b" not in out
     for told in (
@@ -311,7 +311,7 @@ def test_a_killed_supervisor_leaves_nobody_behind(place: Place, stopped: bool) -
             os.kill(place.worker(name), signal.SIGSTOP)
     crew.kill()
     crew.communicate()
-    wait_until(lambda: place.processes() == [], 20)
+    wait_until(lambda: place.processes() == [])
     place.yard.sweep()
     assert place.yard.counts()["todo"] == 1
 
@@ -341,7 +341,7 @@ def test_a_killed_supervisor_leaves_no_worker_that_was_stopped_while_it_started(
         os.kill(place.worker("ada"), signal.SIGSTOP)
         os.kill(crew, signal.SIGKILL)
         try:
-            wait_until(lambda: place.processes() == [], 20)
+            wait_until(lambda: place.processes() == [])
         finally:
             parent.kill()
 
@@ -352,7 +352,7 @@ def test_a_reader_that_goes_away_ends_the_crew(place: Place) -> None:
     crew.stdout.readline()
     crew.stdout.close()
     place.yard.add("build")
-    assert crew.wait(timeout=30) == 141
+    assert crew.wait(timeout=SOON) == 141
     assert place.processes() == []
 
 
@@ -363,7 +363,7 @@ def test_a_terminal_that_goes_away_ends_the_crew_in_order(place: Place) -> None:
     )
     terminal.until("ada +works")
     terminal.hang_up()
-    terminal.process.wait(timeout=30)
+    terminal.process.wait(timeout=SOON)
     assert place.yard.counts()["done"] == 1, "what ran was let finish"
     assert place.processes() == []
 
@@ -440,7 +440,7 @@ def test_the_second_crew_of_one_file_says_that_both_count_the_same(place: Place)
     )
     assert "runs on this machine already" in second.stderr
     first.send_signal(signal.SIGTERM)
-    first.communicate(timeout=60)
+    first.communicate(timeout=SOON)
     alone = subprocess.run(
         place.command(FIVE, "--drain", "--json"),
         env=tools.environment(),

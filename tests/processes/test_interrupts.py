@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taskyard import init
-from tests.conftest import wait_until
+from tests.conftest import SOON, wait_until
 from tests.directory.staging import yard_on
 from tests.directory.stories import check_log, check_places
 
@@ -78,7 +78,7 @@ def test_any_signal_to_end_in_the_middle_of_a_batch_takes_it_back_and_says_so(
         process.send_signal(number)
         if again:  # somebody in a hurry: the batch is taken back all the same
             process.send_signal(number)
-        told, errors = process.communicate(timeout=60)
+        told, errors = process.communicate(timeout=SOON)
     assert (process.returncode, told) == (code, b"")
     assert errors == b"taskyard: interrupted: nothing of the batch was added\n"
     assert check_places(place) == {}
@@ -96,5 +96,5 @@ def test_nohup_lets_a_batch_go_on_when_its_terminal_is_closed(tmp_path: Path) ->
     ) as process:
         wait_until(lambda: os.path.isdir(f"{place}/todo/5-build"))
         process.send_signal(signal.SIGHUP)
-        told, _ = process.communicate(timeout=60)
+        told, _ = process.communicate(timeout=SOON)
     assert (process.returncode, told) == (0, b"5000 tasks added\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from tests.conftest import wait_until
+from tests.conftest import SOON, wait_until
 from tests.processes import tools
 from tests.processes.crew import recorded_yard
 
@@ -49,7 +49,7 @@ def test_a_heartbeat_beside_a_block_keeps_the_claim_over_many_leases(
         handle = tools.said(worker)
         first = yard.get(id).lease_until
         assert first is not None
-        wait_until(lambda: (yard.get(id).lease_until or "") > first, 30)
+        wait_until(lambda: (yard.get(id).lease_until or "") > first)
         # Another task comes and goes with every lease: the janitor is at work, and three leases pass.
         for _ in range(3):
             yard.add("other")
@@ -87,7 +87,7 @@ def test_a_janitor_ends_well_when_it_is_told_to(
         assert janitor.stdout is not None
         assert did(janitor)["woken"] == 1  # it is at work
         janitor.send_signal(number)
-        assert janitor.wait(timeout=30) == 0
+        assert janitor.wait(timeout=SOON) == 0
         assert not any(any(json.loads(line)["data"].values()) for line in janitor.stdout)
         assert janitor.stderr is not None
         assert janitor.stderr.read() == ""
@@ -100,7 +100,7 @@ def test_many_janitors_reap_a_task_once(place: str, crew: Crew) -> None:
         for _ in ids:
             assert yard.claim(lease=0.3) is not None
         sweepers = [crew(place, "sweep_for_ever") for _ in range(4)]
-        wait_until(lambda: yard.counts()["processing"] == 0, 30)
+        wait_until(lambda: yard.counts()["processing"] == 0)
         for sweeper in sweepers:
             tools.tell(sweeper)
         tools.told(sweepers)

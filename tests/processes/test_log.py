@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import taskyard
 from taskyard.core import times
-from tests.conftest import sized, wait_until
+from tests.conftest import SOON, sized, wait_until
 from tests.processes import tools
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ def test_follow_prints_every_event_once(place: str, crew: Crew) -> None:
             lines.append(json.loads(follower.stdout.readline()))
             return bool(lines[-1]["kind"] == "last")
 
-        wait_until(last, timeout=30)
+        wait_until(last)
     finally:
         follower.send_signal(signal.SIGTERM)
-        rest, _ = follower.communicate(timeout=30)
+        rest, _ = follower.communicate(timeout=SOON)
     assert rest == ""
     assert texts(lines) == everything

@@ -98,7 +98,7 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     argv = [*tools.COMMAND, "torture", "--workers", "3", "--seconds", "100", "--json"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(argv, cwd=tmp_path, env=tools.environment(), text=True, **pipes)  # type: ignore[call-overload]
-    wait_until(lambda: len(list(tmp_path.glob(".taskyard-torture-*/history/*"))) > 3, 30)
+    wait_until(lambda: len(list(tmp_path.glob(".taskyard-torture-*/history/*"))) > 3)
     yield process
     process.kill()
     process.communicate()
@@ -171,7 +171,7 @@ def test_somebody_who_puts_a_claimed_task_back_by_hand_is_found_out(tmp_path: Pa
                     return copies == 3
         return False
 
-    wait_until(meddle, 30)
+    wait_until(meddle)
     out, _ = process.communicate(timeout=tools.PATIENCE)
     assert process.returncode == 1
     assert "NOT LEGAL" in out
@@ -211,7 +211,7 @@ def test_when_it_is_killed_its_workers_end_too_even_those_that_stand_still(
     os.kill(wait_until(at_work, 60)[0], signal.SIGSTOP)
     running.kill()
     running.communicate()
-    wait_until(lambda: processes(tmp_path) == [], 30)
+    wait_until(lambda: processes(tmp_path) == [])
 
 
 def test_what_a_killed_one_left_is_removed_by_the_next_and_nothing_else_is(
@@ -230,7 +230,7 @@ def test_what_a_killed_one_left_is_removed_by_the_next_and_nothing_else_is(
     running.kill()
     running.communicate()
     (dead / "linked").symlink_to(mine)
-    wait_until(lambda: processes(tmp_path) == [], 30)
+    wait_until(lambda: processes(tmp_path) == [])
     answer = torture("--tasks", "5", cwd=tmp_path)
     assert (answer.data["cleared"], answer.data["left"]) == ([str(dead)], [])
     assert sorted(tmp_path.iterdir()) == [kept, mine]
@@ -240,7 +240,7 @@ def test_people_are_told_what_was_removed(tmp_path: Path, running: subprocess.Po
     [dead] = tmp_path.glob(".taskyard-torture-*")
     running.kill()
     running.communicate()
-    wait_until(lambda: processes(tmp_path) == [], 30)
+    wait_until(lambda: processes(tmp_path) == [])
     words = [*tools.COMMAND, "torture", "--tasks", "5"]
     told = subprocess.run(words, cwd=tmp_path, env=tools.environment(), capture_output=True, text=True, check=True)
     assert f"removed {dead}: left by a torture that was killed" in told.stderr

@@ -10,7 +10,7 @@ import pytest
 
 import taskyard
 from taskyard import State
-from tests.conftest import wait_until
+from tests.conftest import SOON, wait_until
 from tests.processes import tools
 from tests.processes.test_trouble import inside
 
@@ -109,6 +109,6 @@ def test_a_worker_that_is_forbidden_its_yard_goes_on_when_it_is_allowed(place: s
             for path in folders:
                 path.chmod(before[path])
         ids = ids or yard.add_many([{"kind": "build"}] * 2)
-        out, err = worker.communicate(timeout=40)
+        out, err = worker.communicate(timeout=SOON)
         assert (worker.returncode, out.splitlines()[-1], err) == (0, "2 done", "taskyard: warning: the yard is back\n")
         assert {(yard.get(id).state, yard.get(id).attempts) for id in ids} == {(State.DONE, 0)}

@@ -15,7 +15,7 @@ import pytest
 import taskyard
 from taskyard import State
 from taskyard.worker.guard import descendants
-from tests.conftest import is_alive, wait_until
+from tests.conftest import SOON, is_alive, wait_until
 from tests.processes import tools
 from tests.worker.test_guard import DAEMON
 
@@ -93,7 +93,7 @@ def test_10_a_killed_workers_task_is_started_by_another_at_once_and_not_before_i
     wait_until(lambda: len(list(Path(yard.url, "workers").iterdir())) == 2)
     first.kill()
     assert up(tmp_path / "two") == 0
-    second.communicate(timeout=20)
+    second.communicate(timeout=SOON)
     task = yard.get(id)
     assert (task.state, task.attempts) == (State.DONE, 1)
 
@@ -132,7 +132,7 @@ def test_a_task_that_kills_its_command_or_guard_fails_at_its_cap_and_the_worker_
     )
     worker = start("--drain", "--", "sh", "-c", script, "{kind}")
     other = yard.add("build").id
-    err = worker.communicate(timeout=30)[1]
+    err = worker.communicate(timeout=SOON)[1]
     assert (worker.returncode, err) == (1, "")  # one has failed for good
     task = yard.get(poisoned)
     assert (task.state, task.attempts, yard.get(other).state) == ("failed", 3, "done")
@@ -150,7 +150,7 @@ def test_a_poisoned_task_that_kills_its_workers_fails_at_the_cap_and_does_not_ta
     crew = [start("--drain", "--", "sh", "-c", script, "{kind}") for _ in range(4)]
     codes = []
     for member in crew:
-        member.communicate(timeout=60)
+        member.communicate(timeout=SOON)
         codes.append(member.returncode)
     assert sorted(codes) == [-9, -9, -9, 0]
     task = yard.get(poisoned)
@@ -176,7 +176,7 @@ def test_a_stopped_worker_loses_its_claim_and_continued_it_stops_its_command_and
         claim.heartbeat()
         worker.send_signal(signal.SIGCONT)
         wait_until(lambda: not is_alive(command))
-        assert "lost" in worker.communicate(timeout=20)[0]
+        assert "lost" in worker.communicate(timeout=SOON)[0]
         claim.done("mine")
         report = yard.report(id)
         assert (report.task.state, report.task.result, report.stale_results) == (State.DONE, "mine", [])
@@ -214,12 +214,12 @@ def test_the_command_of_a_stopped_worker_is_stopped_before_another_begins(
         command = up(tmp_path / "up")
         worker.send_signal(signal.SIGSTOP)
         try:
-            claim = wait_until(yard.claim, timeout=30)
+            claim = wait_until(yard.claim)
             assert not is_alive(command)
             claim.done("mine")
         finally:
             worker.send_signal(signal.SIGCONT)
-        assert "lost" in worker.communicate(timeout=20)[0]
+        assert "lost" in worker.communicate(timeout=SOON)[0]
         assert yard.get(id).result == "mine"
 
 
@@ -236,7 +236,7 @@ def test_a_worker_that_is_stopped_for_a_moment_goes_on_as_if_nothing_had_been(
         time.sleep(1.2)  # more than one look of the guard, less than its patience
         worker.send_signal(signal.SIGCONT)
         (tmp_path / "go").touch()
-        assert worker.communicate(timeout=20)[0].splitlines()[-1] == "1 done"
+        assert worker.communicate(timeout=SOON)[0].splitlines()[-1] == "1 done"
         assert yard.get(id).attempts == 0
 
 
@@ -285,7 +285,7 @@ def test_a_stopped_worker_with_handlers_loses_its_claim_too(
         claim.done("mine")
         (tmp_path / "go").touch()
         worker.send_signal(signal.SIGCONT)
-        worker.communicate(timeout=20)
+        worker.communicate(timeout=SOON)
         assert yard.get(id).result == "mine"
 
 
@@ -304,7 +304,7 @@ def test_a_companion_that_was_killed_is_replaced(place: str, start: Callable[...
             assert yard.get(id).fence == 1
             time.sleep(0.02)
         (tmp_path / "go").touch()
-        worker.communicate(timeout=20)
+        worker.communicate(timeout=SOON)
         assert yard.get(id).state is State.DONE
 
 
@@ -331,7 +331,7 @@ def test_a_worker_started_again_under_its_name_takes_over_what_its_dead_incarnat
     first.kill()
     wait_until(lambda: not any(map(is_alive, below)))
     second = start("--worker", "ada", "--max-tasks", "1", "--", "true")
-    second.communicate(timeout=20)
+    second.communicate(timeout=SOON)
     task = yard.get(id)
     assert (task.state, task.attempts) == (State.DONE, 1), "its own task first, and the crash is counted"
 
@@ -348,9 +348,11 @@ def test_two_living_workers_of_one_name_never_rob_each_other(
         *works(tmp_path / "up", f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done"),
     )
     up(tmp_path / "up")
-    assert start("--worker", "ada", "--idle-exit", "0.3", "--", "true").communicate(timeout=20)[0] == "nothing to do\n"
+    assert (
+        start("--worker", "ada", "--idle-exit", "0.3", "--", "true").communicate(timeout=SOON)[0] == "nothing to do\n"
+    )
     (tmp_path / "go").touch()
-    first.communicate(timeout=20)
+    first.communicate(timeout=SOON)
     task = yard.get(id)
     assert (task.state, task.fence, task.attempts) == (State.DONE, 1, 0)
 
@@ -368,7 +370,7 @@ def test_a_worker_whose_yard_is_moved_away_keeps_its_result_and_stores_it_when_i
     assert worker.stderr is not None
     assert "trying again until it is back" in worker.stderr.readline()
     os.rename(tmp_path / "away", yard.url)
-    out, err = worker.communicate(timeout=40)
+    out, err = worker.communicate(timeout=SOON)
     assert worker.returncode == 0
     assert out.splitlines()[-1] == "2 done"
     assert err == "taskyard: warning: the yard is back\n"
@@ -387,7 +389,7 @@ def test_an_idle_worker_whose_yard_is_away_says_so_once_and_goes_on_when_it_is_b
     assert "trying again" in worker.stderr.readline()
     os.rename(tmp_path / "away", yard.url)
     yard.add("build")
-    out, err = worker.communicate(timeout=40)
+    out, err = worker.communicate(timeout=SOON)
     assert (worker.returncode, out.splitlines()[-1]) == (0, "1 done")
     assert err.count("\n") == 1
 
@@ -399,7 +401,7 @@ def test_a_stop_while_the_yard_is_away_ends_the_worker(yard: Yard, start: Callab
     assert worker.stderr is not None
     worker.stderr.readline()
     worker.send_signal(signal.SIGTERM)
-    worker.communicate(timeout=20)
+    worker.communicate(timeout=SOON)
     assert worker.returncode == 0
     os.rename(tmp_path / "away", yard.url)
 
@@ -410,7 +412,7 @@ def test_processes_that_are_killed_are_replaced_and_the_task_that_kills_them_fai
     poisoned = yard.add("poison", "die").id
     others = yard.add_many([{"kind": "build"}] * 6)
     worker = start(*HANDS, "processes", yard.url, "2", "drain")
-    out, err = worker.communicate(timeout=60)
+    out, err = worker.communicate(timeout=SOON)
     assert (worker.returncode, err) == (0, "")
     assert "tally [('done', 6)]" in out
     assert yard.get(poisoned).state is State.FAILED
@@ -440,7 +442,7 @@ def test_processes_that_are_told_to_stop_while_they_start_do_stop(yard: Yard, st
         wait_until(lambda worker=worker: len(descendants(worker.pid) or ()) >= 2)  # type: ignore[misc]
         time.sleep(wait)
         worker.send_signal(signal.SIGTERM)
-        worker.communicate(timeout=15)
+        worker.communicate(timeout=SOON)
         assert worker.returncode == 0
 
 
@@ -451,8 +453,8 @@ def test_a_killed_workers_task_comes_back_while_all_others_are_busy(
     lost, kept = (yard.add("build", lease=3600).id for _ in range(2))  # a heartbeat every 20 minutes, which sweeps too
     killed, busy = (start("--worker", name, "--", "sleep", "600") for name in ("ada", "bob"))
     folder = Path(yard.url) / "processing"
-    wait_until(lambda: len(os.listdir(folder)) == 2, timeout=60)
+    wait_until(lambda: len(os.listdir(folder)) == 2)
     holder = "ada" if any(name.startswith(lost) and ".ada-" in name for name in os.listdir(folder)) else "bob"
     (killed if holder == "ada" else busy).kill()
-    wait_until(lambda: not any(name.startswith(lost) for name in os.listdir(folder)), timeout=60)
+    wait_until(lambda: not any(name.startswith(lost) for name in os.listdir(folder)))
     assert [name[:21] for name in os.listdir(folder)] == [kept]

@@ -169,7 +169,7 @@ def test_a_command_whose_claim_is_lost_is_stopped_with_all_it_started(
     wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
     running = [int(pid) for pid in pids.read_text().split()]
     yard.cancel(task.id)
-    wait_until(lambda: not any(map(is_alive, running)), timeout=20)
+    wait_until(lambda: not any(map(is_alive, running)))
     assert yard.report(task.id).stale_results == []
     other = yard.add("other")
     wait_until(lambda: yard.get(other.id).state == "processing"), "and it goes on"
@@ -181,7 +181,7 @@ def test_it_ends_in_order_when_it_is_told_to(yard: Yard, begin: Callable[..., in
     loop = begin("sh", "-c", f"sleep 600 & echo $$ $! >{pids}; wait")
     wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
     os.kill(loop, signal.SIGTERM)
-    wait_until(lambda: not is_alive(loop), timeout=20)
+    wait_until(lambda: not is_alive(loop))
     assert not any(is_alive(int(pid)) for pid in pids.read_text().split())
     report = yard.report(task.id)
     assert (report.task.state, report.task.attempts) == ("todo", 0)
@@ -198,7 +198,7 @@ def test_the_command_of_a_killed_loop_is_stopped_and_beats_no_more(
     loop = begin("sh", "-c", f"sleep 600 & echo $$ $! >{pids}; wait")
     wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
     os.kill(loop, signal.SIGKILL)
-    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()), timeout=20)
+    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()))
     assert check_places(yard.url)[task.id][0] == "processing"
     wait_until(lambda: (yard.sweep(), yard.get(task.id).state == "todo")[1])
     claim = taken(yard.claim())
@@ -216,7 +216,7 @@ def test_a_killed_script_takes_the_loop_along_that_it_called(sh: Shell, yard: Ya
     below = [*(descendants(process.pid) or []), *map(int, pids.read_text().split())]
     process.kill()
     process.wait()
-    wait_until(lambda: not any(map(is_alive, below)), timeout=20)
+    wait_until(lambda: not any(map(is_alive, below)))
     wait_until(lambda: (yard.sweep(), yard.get(task.id).state == "todo")[1])
     assert yard.report(task.id).history[0]["outcome"] == "crash"
 
@@ -258,7 +258,7 @@ def test_what_a_function_has_started_is_stopped_with_it(sh: Shell, yard: Yard, t
         os.kill(loop if how == "told" else process.pid, signal.SIGTERM if how == "told" else signal.SIGKILL)
         if how == "killed":
             process.wait()
-    wait_until(lambda: not is_alive(child), timeout=20)
+    wait_until(lambda: not is_alive(child))
     process.kill()
     process.wait()
 

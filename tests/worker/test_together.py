@@ -149,7 +149,7 @@ def test_a_killed_worker_is_charged_only_what_its_slots_had(yard: Yard) -> None:
     )
     process = subprocess.Popen([sys.executable, "-c", code, yard.url])
     try:
-        wait_until(lambda: yard.counts()["processing"] == 5, 30)
+        wait_until(lambda: yard.counts()["processing"] == 5)
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
