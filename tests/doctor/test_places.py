@@ -60,7 +60,12 @@ QUIRKS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("quirks", QUIRKS)
+SAMPLE = ("", "copy,renumber", "lower", "nolinks", "still")  # with every run; all with the proofs
+
+
+@pytest.mark.parametrize(
+    "quirks", [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.proof) for name in QUIRKS]
+)
 def test_what_a_place_does_is_found_out_whatever_it_is_called(quirks: str, tmp_path: Path) -> None:
     answer = grounds.run(odd(quirks, tmp_path, *grounds.DOCTOR, str(tmp_path / "place")))
     assert remarkable(answer) == {"filesystem": "warn", **QUIRKS[quirks]}
