@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Many containers set this: every process of a run would compile all tests, and every command all of Taskyard.
+export PYTHONDONTWRITEBYTECODE =
 
 # Tests kill processes and never the machine: in memory, syncs cost nothing. The proofs run on the disk.
 IN_MEMORY = folder=$$(mktemp -d "$$(sh tests/memory.sh)/taskyard-$@-XXXXXX"); trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from tests.conftest import sized
 from tests.hostile import verbs
 from tests.hostile.conftest import examples
 
@@ -171,10 +172,11 @@ def duplicate(template: verbs.Yard, path: Path) -> verbs.Yard:
 STEP = st.tuples(st.integers(0, 999), st.sampled_from(sorted(MUTATIONS)), st.integers(0, 9999), st.integers(0, 999))
 
 
-def test_whatever_became_of_its_files_a_yard_gives_legal_answers(context: Path) -> None:
+@sized("number", 25, 90)
+def test_whatever_became_of_its_files_a_yard_gives_legal_answers(context: Path, number: int) -> None:
     template = verbs.Yard(context / "template")
 
-    @examples(90)
+    @examples(number)
     @given(st.lists(STEP, min_size=1, max_size=3))
     def try_it(steps: list[tuple[int, str, int, int]]) -> None:
         yard = duplicate(template, context / f"yard-{next(_numbers)}")

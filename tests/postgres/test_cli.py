@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 import taskyard
+from tests.processes import tools
 from tests.servers import postgres
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Desk:
     """One yard, named by $TASKYARD as users do."""
 
     def __init__(self, url: str, folder: Path) -> None:
-        self.environment = {**os.environ, "TASKYARD": url, "AGENT_ID": "ada"}
+        self.environment = tools.environment(TASKYARD=url, AGENT_ID="ada")
         self.folder = folder
 
     def run(self, *words: str, code: int = 0, stdin: str = "") -> str:
@@ -34,7 +34,7 @@ class Desk:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=tools.PATIENCE,
         )
         assert done.returncode == code, (words, done.stdout, done.stderr)
         assert "Traceback" not in done.stderr

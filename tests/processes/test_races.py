@@ -71,14 +71,14 @@ def test_processes_of_containers_with_equal_pids_and_hosts_race(place: str, crew
     assert len({entry["claim"].split(".")[2][:8] for entry in won}) > 1, "nobody raced"
 
 
-@sized("number", 60, 300)
+@sized("number", 24, 300)
 def test_eight_command_lines_race(durable: str, crew: Crew, number: int) -> None:
     ids = fill(durable, number)
     won = tools.race([crew(durable, "drain_by_command") for _ in range(RACERS)])
     everything_was_done_once(durable, ids, won)
 
 
-@sized("number", 30, 60)
+@sized("number", 16, 60)
 def test_eight_command_lines_of_one_name_race(place: str, crew: Crew, number: int) -> None:
     ids = fill(place, number)
     won = tools.race([crew(place, "drain_by_command", "same-name") for _ in range(RACERS)])
@@ -86,7 +86,7 @@ def test_eight_command_lines_of_one_name_race(place: str, crew: Crew, number: in
     assert {entry["worker"] for entry in won} == {"same-name"}
 
 
-@sized("number", 30, 60)
+@sized("number", 16, 60)
 def test_command_lines_of_containers_with_equal_pids_and_hosts_race(place: str, crew: Crew, number: int) -> None:
     inside = tools.container("twin")
     ids = fill(place, number)
