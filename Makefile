@@ -6,9 +6,9 @@ READY := $(VENV)/.ready
 # Many containers set this: every process of a run would compile all tests, and every command all of Taskyard.
 export PYTHONDONTWRITEBYTECODE =
 
-# Tests kill processes and never the machine: in memory, syncs cost nothing. The proofs run on the disk.
+# Tests kill processes and never the machine: in memory, syncs cost nothing. 'make proof' tries the contract on the disk too.
 IN_MEMORY = folder=$$(mktemp -d "$$(sh tests/memory.sh)/taskyard-$@-XXXXXX"); trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
-	$(BIN)/python -m pytest --basetemp "$$folder/tests" -m 'not proof'
+	$(BIN)/python -m pytest --basetemp "$$folder/tests"
 QUICK := tests/test_*.py tests/contract tests/worker tests/proof
 
 .PHONY: help setup quick test proof check demo bench clean
@@ -29,13 +29,13 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 quick: setup
-	@$(IN_MEMORY) --stores memory,directory $(QUICK)
+	@$(IN_MEMORY) -m 'not proof' --stores memory,directory $(QUICK)
 
 test: setup
-	@$(IN_MEMORY)
+	@$(IN_MEMORY) -m 'not proof'
 
 proof: setup
-	$(BIN)/python -m pytest -m proof
+	@$(IN_MEMORY) -m proof
 	$(BIN)/python -m pytest -m 'not proof' --stores directory tests/contract
 
 check: setup
