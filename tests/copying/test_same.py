@@ -55,7 +55,7 @@ def test_mixed_tasks_go_to_a_database_and_come_back(
     assert tree(origin) == before, "the source was changed"
     assert there.tasks == again.tasks == count + 5
     assert there.events == again.events > 2 * count
-    assert parcels(origin) == parcels(database) == parcels(back)
+    assert task_copies(origin) == task_copies(database) == task_copies(back)
     assert_same(origin, back, sample=150)
     assert_same(origin, database, sample=50)
 

@@ -69,7 +69,9 @@ class FolderAudit:
         unsettled = self._audit.context.settings_error
         if unsettled is not None:
             place = (self._root, layout.SETTINGS)
-            self._audit.suspect("settings_broken", place, unsettled, lambda: layout.load_for_check(self._root)[1] is not None)
+            self._audit.suspect(
+                "settings_broken", place, unsettled, lambda: layout.load_for_check(self._root)[1] is not None
+            )
         for name in layout.FOLDERS:
             path = f"{self._root}/{name}"
             if not self._audit.has(path):

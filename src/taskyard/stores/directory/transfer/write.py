@@ -88,9 +88,7 @@ class YardWriter:
         folders += [f"{folder}/{segment}" for folder in ("results", "attempts", "edits", "needs", "names")]
         for folder in ("todo", "waiting"):
             folders += [f"{folder}/{name}/{segment}" for name in self._reader.listed(folder)]
-        folders += [
-            f"processing/{name}" for name in self._reader.listed("processing") if name.startswith(segment)
-        ]
+        folders += [f"processing/{name}" for name in self._reader.listed("processing") if name.startswith(segment)]
         for folder in folders:
             self._disk.remove_tree(f"{self._root}/{folder}")
 
