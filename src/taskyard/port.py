@@ -186,7 +186,7 @@ class YardPort(Protocol):
         """What is paused: the whole `yard` (true or false), and which `kinds`."""
 
     def unusable(self) -> list[str]:
-        """What the last claims passed over because the system refuses it, each with the reason."""
+        """What the last claims, or looks at what is ready, passed over because the system refuses it, each with the reason."""
 
     def outside(self) -> Outside:
         """What other programs hold or have done in the yard's folders, and what lies in the drop box and is no task."""

@@ -193,7 +193,7 @@ class Files(Protocol):
         """Sync the move that led to this standing, before an answer about it is repeated."""
 
     def unusable(self) -> list[str]:
-        """What the last claims passed over because the system refuses it, each with the reason."""
+        """What the last claims, or looks at what is ready, passed over because the system refuses it, each with the reason."""
 
 
 class Liveness(Protocol):

@@ -524,6 +524,48 @@ def test_a_folder_that_may_not_be_read_is_a_finding_and_no_crash(yard: Yardful) 
     assert yard.codes() == []
 
 
+@pytest.mark.parametrize("part", ["lane", "segment"])
+@pytest.mark.parametrize("mode", [0o000, 0o077, 0o500])
+def test_a_lane_whose_owner_cannot_use_it_is_named_also_to_root(yard: Yardful, part: str, mode: int) -> None:
+    segment = yard.file("plain").parent
+    closed = segment if part == "segment" else segment.parent
+    closed.chmod(mode)
+    try:
+        code = "folder_closed" if os.geteuid() == 0 or mode == 0o500 else "unreadable"
+        (entry,) = yard.leaves(code)
+        assert yard.root / entry["where"] == closed
+    finally:
+        closed.chmod(0o755)
+    assert yard.codes() == []
+
+
+def test_a_lane_of_another_user_is_named_unless_its_mode_lets_others_in(yard: Yardful) -> None:
+    if os.geteuid() != 0:
+        tools.lacking("only root can give a folder away")
+    lane = yard.file("plain").parent.parent
+    for folder, folders, _ in os.walk(yard.place):
+        for path in (folder, *(f"{folder}/{name}" for name in folders)):
+            os.chown(path, 12_001, 12_001)
+    assert yard.codes() == []
+    os.chown(lane, 0, 0)
+    (entry,) = yard.finds("folder_closed")
+    assert entry["what"] == "of mode 0755 and of user 0, and the yard is of user 12001"
+    for open_mode in (0o775, 0o757):  # the yard's owner may be in the lane's group
+        lane.chmod(open_mode)
+        assert yard.codes() == []
+
+
+def test_a_lane_that_a_shared_yard_keeps_from_its_group_is_named(tmp_path: Path) -> None:
+    place = tmp_path / "shared"
+    with taskyard.init(str(place), shared=True) as opened:
+        opened.add("build")
+        (lane,) = (place / "todo").iterdir()
+        assert opened.audit()["findings"] == []
+        lane.chmod(0o2755)
+        (entry,) = opened.audit()["findings"]
+    assert (entry["code"], entry["where"]) == ("folder_closed", f"todo/{lane.name}")
+
+
 def test_a_file_that_the_disk_refuses_to_read_is_a_finding_and_no_crash(
     yard: Yardful, monkeypatch: pytest.MonkeyPatch
 ) -> None:

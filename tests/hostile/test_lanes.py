@@ -66,6 +66,30 @@ def test_claims_pass_over_a_lane_that_is_not_theirs_and_name_it(yard: Yard) -> N
     assert named.endswith("Permission denied")
 
 
+def test_what_is_ready_leaves_out_a_lane_that_is_not_theirs_and_names_it(yard: Yard, monkeypatch: Any) -> None:
+    disk: Any = type(yard._store._context.disk)  # type: ignore[attr-defined]
+    may_change = disk.may_change
+    monkeypatch.setattr(
+        disk, "may_change", lambda self, folder: f"/todo/{BAD}" not in folder and may_change(self, folder)
+    )
+    assert [task.kind for task in yard.ready()] == ["build"]
+    (named,) = yard.unusable()
+    assert f"todo/{BAD}" in named
+    assert named.endswith("Permission denied")
+    monkeypatch.undo()
+    assert [task.kind for task in yard.ready()] == ["theirs", "build"]
+    assert yard.unusable() == []
+
+
+def test_what_is_ready_shows_all_where_the_whole_yard_is_read_only(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with taskyard.open(place) as yard:
+        yard.add("build")
+        disk: Any = type(yard._store._context.disk)  # type: ignore[attr-defined]
+        monkeypatch.setattr(disk, "may_change", lambda *_: False)
+        assert [task.kind for task in yard.ready()] == ["build"]
+        assert yard.unusable() == []
+
+
 def test_a_lane_that_is_open_again_is_served_again(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     assert taken(yard.claim()).task.kind == "build"
     monkeypatch.undo()
@@ -105,7 +129,7 @@ def test_a_lane_whose_name_is_too_long_is_no_lane_and_fsck_names_it(place: str, 
         assert any(name in str(finding) for finding in yard.audit()["findings"])
 
 
-def test_a_claim_that_finds_nothing_says_what_it_passed_over(place: str) -> None:
+def test_a_claim_that_finds_nothing_and_a_look_at_what_is_ready_name_what_they_passed_over(place: str) -> None:
     """As another user, whom the system itself refuses it."""
     if os.geteuid() != 0:
         tools.lacking("only root can be another user")
@@ -134,6 +158,8 @@ with taskyard.open(sys.argv[1], worker="ada") as yard:
     yard.add("build")
     print(yard.claim().task.kind, yard.claim(), yard.unusable())
 print(taskyard.doors.cli.main(["--yard", sys.argv[1], "claim", "--json"]))
+taskyard.doors.cli.main(["--yard", sys.argv[1], "ready", "--json"])
+taskyard.doors.cli.main(["--yard", sys.argv[1], "ready"])
 """
     for parent in (Path(place), *Path(place).parents):
         if parent.stat().st_mode & 0o001 == 0:
@@ -141,7 +167,11 @@ print(taskyard.doors.cli.main(["--yard", sys.argv[1], "claim", "--json"]))
     done = subprocess.run([tools.PYTHON, "-c", script, place], capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     assert f"build None ['{lane}: Permission denied']" in lines, done.stderr
-    error = json.loads(lines[-2])["error"]
-    assert lines[-1] == "3"
+    data = json.loads(lines[-1])["data"]
+    assert data["tasks"] == []
+    assert data["unusable"] == [f"{lane}: Permission denied"]
+    assert f"taskyard: warning: passed over {lane}: Permission denied" in done.stderr.splitlines()
+    error = json.loads(lines[-3])["error"]
+    assert lines[-2] == "3"
     assert error["why"] == {"unusable": [f"{lane}: Permission denied"]}
     assert lane in error["message"]

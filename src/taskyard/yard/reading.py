@@ -138,7 +138,7 @@ class Reading:
         }
 
     def unusable(self) -> list[str]:
-        """What the last claims passed over because the system refuses it, each with the reason."""
+        """What the last claims, or looks at what is ready, passed over because the system refuses it, each with the reason."""
         return [] if self._store.files is None else self._store.files.unusable()
 
     def wait(self, *ids: str, timeout: float | None = None) -> list[Task]:

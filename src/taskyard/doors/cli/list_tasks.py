@@ -38,16 +38,25 @@ def ready(call: Call) -> Reply:
     from taskyard.doors.cli import pause
 
     paused = pause.concerning(call.yard.paused(), given.texts("kind"))
+    unusable = call.yard.unusable()
     reply = _reply(call.yard, page, "nothing is ready")
-    if paused is None:
+    if paused is None and not unusable:
         return reply
 
     def text() -> str:
         shown = reply.text()
-        remark(f"{pause.told(paused)} ({pause.way_out(paused)})")
+        if paused is not None:
+            remark(f"{pause.told(paused)} ({pause.way_out(paused)})")
+        for refused in unusable:
+            remark(f"taskyard: warning: passed over {refused}")
         return shown
 
-    return Reply({**reply.data, "why": {"paused": paused}}, text)
+    data = dict(reply.data)
+    if paused is not None:
+        data["why"] = {"paused": paused}
+    if unusable:
+        data["unusable"] = unusable
+    return Reply(data, text)
 
 
 def listed(call: Call) -> Reply:

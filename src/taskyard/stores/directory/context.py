@@ -45,7 +45,8 @@ class Context:
         self.settle = settings.settle if settings.settle is not None else _SETTLE if self.local else _SETTLE_NETWORK
         self.durability = durability or settings.durability
         self.durable = self.durability != "fast"
-        self.disk = disk or _disk(root, shared=settings.shared, local=self.local)
+        self.shared = settings.shared
+        self.disk = disk or _disk(root, shared=self.shared, local=self.local)
         self.clock = StoreClock(self.disk, f"{root}/tmp/clock")
         self.links = Links(self.disk, root)
         self.mover = Mover(self.disk, self.links, root, self.local, self.durable)

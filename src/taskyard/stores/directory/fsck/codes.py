@@ -41,6 +41,12 @@ CODES: dict[str, Code] = {
         "left alone",
         "give whoever uses the yard permission, or look at the system's log for errors of the disk; then run fsck again",
     ),
+    "folder_closed": Code(
+        DAMAGE,
+        "a lane or segment of todo/ that its mode or owner closes to those who use the yard: claims pass it over, or adds are refused",
+        "left alone",
+        "give it back to the yard's owner (chown, chmod u+rwx), or in a shared yard to the group (chmod g+rwx)",
+    ),
     "stray": Code(
         DAMAGE, "a name that PROTOCOL.md does not know, where only known ones may be", ASIDE, "look at it in failed/"
     ),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 KEPT = 200_000  # suspects of one code that are kept; more are only counted
 _NFS_REMOVED = ".nfs"  # an NFS client renames a file so that is removed while it is open
+_GROUP, _OTHERS = stat.S_IRWXG, stat.S_IRWXO
 _PROGRESS_EVERY = 0.2  # seconds between two reports of progress
 
 
@@ -38,7 +39,8 @@ class AuditContext:
         """Whether something could not be read: then a file that was not found may still exist."""
         self._progress = progress
         self._reported_at = 0.0
-        self.device = self.disk.status(f"{self.root}/.").st_dev
+        top = self.disk.status(f"{self.root}/.")
+        self.device, self._owner = top.st_dev, top.st_uid
         try:
             self.now = context.clock.exact()
         except OSError:
@@ -107,6 +109,34 @@ class AuditContext:
             return False
 
         self.suspect("unreadable", _split(path), f"cannot be read: {error.strerror or error}", still_holds, task)
+
+    def closed(self, folder: str) -> None:
+        """Suspect a folder of tasks whose mode refuses it to those who use the yard: claims pass it over in silence.
+
+        Judged by owner and mode, because root, who often runs an audit, can read all of it.
+        """
+        reason = self._refused(folder)
+        if reason is not None:
+            self.suspect("folder_closed", _split(folder), reason, lambda: self._refused(folder) == reason)
+
+    def _refused(self, folder: str) -> str | None:
+        """Why the yard's users cannot take a task out of this folder; None if they can, or may be able to."""
+        try:
+            status = self.disk.status(folder)
+        except OSError:
+            return None  # gone, or named as unreadable
+        mode = status.st_mode
+        if not stat.S_ISDIR(mode):
+            return None
+        said = f"of mode {stat.S_IMODE(mode):04o}"
+        if self.context.shared:
+            return None if mode & _GROUP == _GROUP else f"{said}, and the yard's group needs all of {_GROUP:04o}"
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            return f"{said}, and its owner needs all of {stat.S_IRWXU:04o}"
+        # The yard's owner may be in the folder's group. Root is refused nothing.
+        if self._owner in (status.st_uid, 0) or mode & _GROUP == _GROUP or mode & _OTHERS == _OTHERS:
+            return None
+        return f"{said} and of user {status.st_uid}, and the yard is of user {self._owner}"
 
     def folders(self, folder: str, fits: Callable[[str], object]) -> Iterator[str]:
         """List the names in the folder for which `fits` is true; every other one is a stray."""

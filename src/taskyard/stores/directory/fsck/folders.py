@@ -142,11 +142,13 @@ class FolderAudit:
             if lane is None:
                 self._audit.stray(top, name, "no lane's name")
                 continue
+            self._audit.closed(path)
             for segment in self._audit.names(path):
                 if not ids.is_segment(segment):
                     if not self._moved_by_guest(path, segment):
                         self._audit.stray(path, segment, "no name that can be here")
                     continue
+                self._audit.closed(f"{path}/{segment}")
                 task_folders.setdefault(segment, []).append(TaskFolder(State.TODO, f"{path}/{segment}", lane))
 
     def _waiting(self, task_folders: dict[str, list[TaskFolder]]) -> None:

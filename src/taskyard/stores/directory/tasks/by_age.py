@@ -13,11 +13,10 @@ from taskyard.stores.directory.tasks.locate import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from taskyard.core.store_records import Query
     from taskyard.core.task import State
-    from taskyard.stores.directory.tasks.locate import Locator
     from taskyard.stores.directory.tasks.segments import Segments
 
 Place = tuple["State", str, "Lane | None", "list[str] | None"]
@@ -32,13 +31,13 @@ class Walk:
 
     def __init__(
         self,
-        lookup: Locator,
+        names: Callable[[str], list[str]],
         segments: Segments,
         by_segment: dict[str, list[Place]],
         query: Query,
         hidden: frozenset[str],
     ) -> None:
-        self._locator = lookup
+        self._names = names
         self._segments = segments
         self._by_segment = by_segment
         self._query = query
@@ -82,7 +81,7 @@ class Walk:
     def _list(self, segment: str) -> None:
         self._listed.append(segment)
         for place in self._by_segment[segment]:
-            names = self._locator.names(place[1]) if place[3] is None else place[3]
+            names = self._names(place[1]) if place[3] is None else place[3]
             names = [name for name in names if _age(name) > self._after]
             if names:
                 names.sort(key=_age, reverse=True)

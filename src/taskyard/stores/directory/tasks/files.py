@@ -41,5 +41,5 @@ class DirectoryFiles:
         self._context.sync_again(*standing.place)
 
     def unusable(self) -> list[str]:
-        """Lanes and segments that the last claims passed over because the system refuses them, each with the reason."""
+        """Lanes and segments that the last claims, or looks at what is ready, passed over: the system refuses them."""
         return [f"{folder}: {reason}" for folder, reason in sorted(self._context.ready_cache.closed.items())]

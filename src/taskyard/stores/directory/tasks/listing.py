@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 from taskyard.core import ids
 from taskyard.core.store_records import Query
 from taskyard.core.task import State
-from taskyard.stores.directory.names import Lane, begins_with_id, counted_lane, resource_digest, waits_for
+from taskyard.stores.directory.names import CLOSED, Lane, begins_with_id, counted_lane, resource_digest, waits_for
 from taskyard.stores.directory.tasks.by_age import Walk, serves
 from taskyard.stores.directory.tasks.segments import Segments
 
@@ -27,6 +30,7 @@ class Listing:
     def __init__(self, context: Context) -> None:
         self._disk = context.disk
         self._locator = context.locator
+        self._closed = context.ready_cache.closed
         self._segments = Segments(context)
         self._root = context.root
 
@@ -34,7 +38,28 @@ class Listing:
         self, query: Query, hidden: frozenset[str], in_use: Callable[[], frozenset[str]] | None = None
     ) -> Walk:
         """Tasks by age that the names alone let through, without folders of those that wait for what is in use."""
-        return Walk(self._locator, self._segments, self._places(query, in_use), query, hidden)
+        names = self._locator.names if query.taker is None else self._usable
+        return Walk(names, self._segments, self._places(query, in_use), query, hidden)
+
+    def _usable(self, folder: str) -> list[str]:
+        """What a claim could take from this folder; nothing, and the folder is noted, where the system refuses that."""
+        names = self._listed(folder)
+        if names and not self._disk.may_change(folder) and self._disk.may_change(f"{self._root}/processing"):
+            self._closed[folder] = os.strerror(errno.EACCES)
+            return []
+        return names
+
+    def _listed(self, folder: str) -> list[str]:
+        """What is in the folder; one that the system refuses is passed over and noted, as by claims."""
+        try:
+            names = self._locator.names(folder)
+        except OSError as error:
+            if error.errno not in CLOSED:
+                raise
+            self._closed[folder] = str(error.strerror)
+            return []
+        self._closed.pop(folder, None)
+        return names
 
     def _places(self, query: Query, in_use: Callable[[], frozenset[str]] | None = None) -> dict[str, list[Place]]:
         """For each segment the folders that hold tasks of it, as far as the query can want them."""
@@ -44,7 +69,8 @@ class Listing:
             if state is State.TODO:
                 for text, lane in self._lanes(in_use):
                     if serves(query, lane):
-                        self._gather(places, state, f"{self._root}/todo/{text}", lane)
+                        names = self._locator.names if query.taker is None else self._listed
+                        self._gather(places, state, f"{self._root}/todo/{text}", lane, names)
             elif state is State.WAITING:
                 for bucket in self._locator.names(f"{self._root}/waiting"):
                     self._gather(places, state, f"{self._root}/waiting/{bucket}", None)
@@ -81,8 +107,15 @@ class Listing:
             if begins_with_id(name):
                 places.setdefault(name[: ids.SEGMENT], []).append((State.PROCESSING, folder, None, [name]))
 
-    def _gather(self, places: dict[str, list[Place]], state: State, folder: str, lane: Lane | None) -> None:
-        for segment in self._locator.names(folder):
+    def _gather(
+        self,
+        places: dict[str, list[Place]],
+        state: State,
+        folder: str,
+        lane: Lane | None,
+        names: Callable[[str], list[str]] | None = None,
+    ) -> None:
+        for segment in (names or self._locator.names)(folder):
             if ids.is_segment(segment):
                 places.setdefault(segment, []).append((state, f"{folder}/{segment}", lane, None))
 
