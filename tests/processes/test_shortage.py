@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import taskyard
+from taskyard.stores.directory.recovery import crashes
 from tests.conftest import taken, wait_until
 from tests.directory.staging import yard_on
 from tests.directory.stories import check_log, check_places
@@ -348,4 +349,26 @@ def test_a_dropped_file_for_which_there_is_no_room_is_taken_in_by_the_same_proce
             return counts if any(counts) else None
 
         assert wait_until(found, timeout=2) == ((0, 1) if content == "[]" else (1, 0))
+        assert os.listdir(f"{place}/tmp") == ["clock"]
+
+
+@pytest.mark.parametrize(("call", "part"), [("append", "/names/"), ("unlink", ".drop"), ("sync", "/5-default/")])
+def test_a_dropped_file_that_has_become_a_task_is_not_set_aside_when_a_later_call_fails(
+    place: str, call: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools.settle(place, durability="durable")
+    cue = Failing(0, errno.ENOSPC, call, part)
+    with yard_on(place, cue) as yard:
+        with open(f"{place}/todo/a.json", "w") as file:
+            file.write('{"taskId": "t"}')
+        with pytest.raises(taskyard.Unavailable):
+            yard.sweep()
+        cue.over = True
+        yard.sweep()
+        (id,) = check_places(place)
+        assert yard.set_aside() == []
+        monkeypatch.setattr(crashes, "PATIENCE", -1)  # ten minutes later
+        yard.sweep()
+        assert yard.get(id).dropped_as == "a"
+        assert (list(check_places(place)), yard.set_aside()) == ([id], [])
         assert os.listdir(f"{place}/tmp") == ["clock"]

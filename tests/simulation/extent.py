@@ -24,7 +24,7 @@ EXPLORED = [
     *((scene, "stale") for scene in ("two-claimers", "beat-reap", "resume-zombie", "cancel-done", "edit-claim", "two-keys", *GONE)),
     *((scene, "torn") for scene in ("two-takers", "two-claimers", "done-reap", "drop-ingest", "cancel-claim", "cancel-done")),
     *((scene, "foreign") for scene in ("two-takers", "cancel-done", "edit-sweep", "look-move", *GONE)),
-    *((scene, "fault") for scene in ("two-takers", "cancel-done", "drop-ingest", "add-claim")),
+    *((scene, "fault") for scene in ("two-takers", "cancel-done", "drop-ingest", "drop-ingest-ingest", "add-claim")),
 ]  # fmt: skip
 CUT = ("two-claimers", "done-reap", "two-keys", "cancel-done", "edit-claim")
 CROWDS = 80

@@ -27,6 +27,10 @@ _FEW = 4  # up to this many are synced faster one by one
 FILE_MOST = 4 << 20  # bytes: several times the largest legal task
 
 
+class _Added(OSError):
+    """The call failed after the task was added."""
+
+
 def own_key(box: str) -> str:
     """Return the key for a file without one that cannot become the task's file itself: its temporary name."""
     return "dropped-" + ".".join(box.rpartition("/")[2].split(".", 2)[:2])
@@ -140,26 +144,46 @@ class Intake:
             # Read it again, now that it is out of reach: another program may have written to it since.
             draft = file_format.draft(file_format.parse(self._disk.examine(box, FILE_MOST).content))
             draft.key = draft.key or own_key(box)
-            return self.add_keyed(box, name, draft, by)
-        except (Invalid, OSError) as error:
-            self._rejected.undo(box, path)
-            if isinstance(error, Invalid):
-                return None  # looked at again where it came from
+            added = self._added(box, name, draft, by)
+            if not isinstance(added, str):
+                return added
+            self._set_aside(box, name, added, by)
+        except Invalid:
+            self._rejected.undo(box, path)  # looked at again where it came from
+        except OSError as error:
+            if not isinstance(error, _Added):
+                self._rejected.undo(box, path)
             raise
+        return None
 
-    def add_keyed(self, box: str, name: str, draft: Draft, by: str) -> New | None:
-        """Add what was taken out of the box; a second file of the same taskId is rejected."""
+    def _added(self, box: str, name: str, draft: Draft, by: str) -> New | str:
+        """Add what was taken out of the box and return the task, or why there is none.
+
+        Raise `_Added` where a call fails when the task is there. Its file must not go back then: the next intake would take
+        it for a second file of the same taskId. It stays in tmp/, where a later sweep finds that its task is there.
+        """
         try:
             added = self._adder.add([draft], by)[0]
+            if isinstance(added, str):
+                return f"its taskId {draft.key!r} belongs to task {ids.short(added)} already"
+            dropped_names.note(self._context, added.id, name[: -len(SUFFIX)])
+            self._disk.unlink(box)
         except (Conflict, NotFound) as error:
-            self._set_aside(box, name, error.message, by)
-            return None
-        if isinstance(added, str):
-            self._set_aside(box, name, f"its taskId {draft.key!r} belongs to task {ids.short(added)} already", by)
-            return None
-        dropped_names.note(self._context, added.id, name[: -len(SUFFIX)])
-        self._disk.unlink(box)
+            return error.message
+        except OSError as error:
+            if self._may_have_task(draft):
+                raise _Added(error.errno, error.strerror, error.filename) from error
+            raise
         return added
+
+    def _may_have_task(self, draft: Draft) -> bool:
+        """Return whether the task of this draft is there after a failed add, as far as can be seen."""
+        try:
+            return self._adder.keys.holder(draft) is not None
+        except Conflict:
+            return False
+        except OSError:
+            return True  # a sweep looks again
 
     def _owner(self, path: str) -> str:
         """Return whose file it is, for the person who has to ask its owner."""

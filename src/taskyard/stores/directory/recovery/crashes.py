@@ -259,8 +259,9 @@ class CrashRecovery:
         return 1
 
     def _finish_drop(self, path: str, owner: str, now: int, by: str) -> int:
-        """Finish a dropped file that a dead process was adding under its taskId."""
-        if not self._is_left(path, owner, now):
+        """Finish a dropped file that a process was adding under its taskId when it died, or when a call failed."""
+        is_ours = owner == self._context.writer.tag and now - self._disk.changed_at(path) > PATIENCE
+        if not is_ours and not self._is_left(path, owner, now):
             return 0
         stem = stem_of(path)
         mine = self._rejected.box(stem)
