@@ -446,12 +446,16 @@ def test_processes_that_are_told_to_stop_while_they_start_do_stop(yard: Yard, st
         assert worker.returncode == 0
 
 
+@pytest.mark.parametrize("with_functions", [False, True], ids=["commands", "functions"])
 def test_a_killed_workers_task_comes_back_while_all_others_are_busy(
-    yard: Yard, start: Callable[..., subprocess.Popen[str]]
+    yard: Yard, start: Callable[..., subprocess.Popen[str]], with_functions: bool
 ) -> None:
+    never = f"{yard.url}/never"
+    how = (*HANDS, "wait_for_file", yard.url, never) if with_functions else ("--worker",)
+    rest = () if with_functions else ("--", "sleep", "600")
     tools.settle(yard.url, sweep_every=0.2)
     lost, kept = (yard.add("build", lease=3600).id for _ in range(2))  # a heartbeat every 20 minutes, which sweeps too
-    killed, busy = (start("--worker", name, "--", "sleep", "600") for name in ("ada", "bob"))
+    killed, busy = (start(*how, name, *rest) for name in ("ada", "bob"))
     folder = Path(yard.url) / "processing"
     wait_until(lambda: len(os.listdir(folder)) == 2)
     holder = "ada" if any(name.startswith(lost) and ".ada-" in name for name in os.listdir(folder)) else "bob"

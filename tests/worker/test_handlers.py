@@ -56,6 +56,28 @@ def test_what_a_function_returns_is_the_result(yard: Yard) -> None:
     assert (task.state, task.result) == (State.DONE, {"doubled": 2})
 
 
+def test_a_dead_workers_task_comes_back_while_every_slot_is_busy(yard: Yard) -> None:
+    yard._store.policy.sweep_every = 0.2
+    lost = yard.add("build", lease=0.3).id
+    with taskyard.open(yard.url, worker="dead") as dead:
+        assert dead.claim(lost) is not None
+    kept, over = (
+        yard.add("sharpen", lease=3600).id,
+        threading.Event(),
+    )  # a heartbeat, which sweeps too, every 20 minutes
+    worker = Worker(yard)
+    worker.handles("sharpen")(lambda _: over.wait(60) and None)
+    at_work = threading.Thread(target=lambda: worker.run(max_tasks=1, concurrency=1))
+    at_work.start()
+    try:
+        wait_until(lambda: yard.get(kept).state is State.PROCESSING)
+        wait_until(lambda: yard.get(lost).state is State.TODO)  # looking at a task sweeps nothing
+        assert yard.get(kept).state is State.PROCESSING
+    finally:
+        over.set()
+        at_work.join()
+
+
 def test_an_async_function_is_awaited(yard: Yard) -> None:
     async def handler(job: Job) -> Any:
         await asyncio.sleep(0)

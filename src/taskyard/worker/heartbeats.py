@@ -17,7 +17,6 @@ from taskyard.yard.claim import BEATS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from taskyard.port import YardPort
     from taskyard.worker.job import Job
     from taskyard.yard.claim import Claim
 
@@ -70,7 +69,6 @@ class Heartbeats:
         self._may_beat = may_beat
         self._change = threading.Event()
         self._until: float | None = 0.0
-        self._tend_at = 0.0
         self._over = False
 
     def add(self, handle: str, lease: float) -> None:
@@ -115,23 +113,12 @@ class Heartbeats:
         now = ticks()
         with self._lock:
             due = [(handle, one) for handle, one in self._held.items() if one.look_at <= now]
-        looked = self._looked_up(due)
-        for handle, one, claim, held in looked:
+        for handle, one, claim, held in self._looked_up(due):
             if held and self._has_beaten(one, claim):
                 one.look_again()
             else:
                 self.remove(handle)
                 self._lost(handle)
-        if looked and now >= self._tend_at:
-            self._tend(looked[0][2].yard, now)
-
-    def _tend(self, yard: YardPort, now: float) -> None:
-        """Do the janitor's share: where every worker is busy none asks for a task, and a dead one's would stay where it is."""
-        self._tend_at = now + yard.policy.sweep_every
-        try:
-            yard.tend()
-        except TaskyardError:
-            pass  # the next look tries again
 
     def _looked_up(self, due: list[tuple[str, Held]]) -> list[tuple[str, Held, Claim, bool]]:
         """Each with its claim, and whether that holds; none while the store is away, and those are looked at again."""

@@ -37,6 +37,7 @@ LAST_GRACE = 2.0  # seconds between TERM and KILL for what the worker's own grac
 UNHEARD = 1.0  # seconds that a Python handler has to notice `cancelled` before its task is handed back over its head
 _LONG = 3600.0
 _LOOK = 0.5
+_SWEEP_LOOK = 1.0  # seconds between two looks at whether a sweep is due, while no slot asks for a task
 _LOOK_AGAIN = 0.05
 
 
@@ -98,11 +99,15 @@ class Run:
             threading.Thread(target=self._work, args=(GuardClient(lock),), name=f"slot {number}", daemon=True).start()
         if self._publishes_together:
             threading.Thread(target=self._publish, name="outbox", daemon=True).start()
+        sweeper = threading.Thread(target=self._sweep_while_busy, name="sweeper", daemon=True)
+        sweeper.start()
         try:
             self._wait()
         finally:
+            self._given_up.set()
             self._outbox.close()
             self._beats.close()
+            sweeper.join()
         if self._failure is not None:
             raise self._failure
         return self.tally
@@ -174,6 +179,15 @@ class Run:
             with self._counting:
                 self._at_work -= 1
             self.news.tell()
+
+    def _sweep_while_busy(self) -> None:
+        """Do the janitor's share while no slot asks for a task: where every worker is busy, a dead one's task comes back too."""
+        while not self._given_up.wait(_SWEEP_LOOK):
+            if not self._door.locked():
+                try:
+                    self._yard.tend()
+                except TaskyardError:
+                    continue  # the next look tries again
 
     def _publish(self) -> None:
         try:
