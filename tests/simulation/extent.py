@@ -9,7 +9,7 @@ FEARED = (
 OTHERS = (
     "two-takers", "beat-reap", "add-claim", "cancel-claim", "edit-edit", "drop-ingest-ingest", "fail-reap", "release-reap",
     "done-done", "claim-sweep", "sweep-done", "release-twice", "twin-sweep-claim", "look-move",
-    "prune-key", "prune-retry", "add-work", "two-drops", "edit-sweep", "edit-apart", "use-use", "vouched-reap", "vouched-gone",
+    "prune-key", "prune-key-again", "prune-retry", "add-work", "two-drops", "edit-sweep", "edit-apart", "use-use", "vouched-reap", "vouched-gone",
     "use-pass",
     "add-take", "broken-drop", "threads-done", "threads-take",
 )  # fmt: skip

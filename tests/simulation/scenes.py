@@ -280,6 +280,13 @@ def add_with_key(hand: Hand, _: Context) -> Iterator[None]:
     hand.add("build", {"n": 2}, key="same")
 
 
+def add_with_key_twice(hand: Hand, _: Context) -> Iterator[None]:
+    """The second time it is known, whatever happens to the key in between."""
+    yield
+    hand.add("build", {"n": 2}, key="same")
+    hand.add("build", {"n": 2}, key="same")
+
+
 def resume_and_done(hand: Hand, _: Context) -> Iterator[None]:
     yield
     for claim in hand.resume():
@@ -423,6 +430,7 @@ SCENES = {
         Scene("add-work", known_and_empty_lane, [("bob", add), ("ada", work)]),
         Scene("prune-retry", ended_long_ago, [("ada", retry), ("eve", prune)]),
         Scene("prune-key", ended_long_ago, [("ada", add_with_key), ("eve", prune)]),
+        Scene("prune-key-again", ended_long_ago, [("ada", add_with_key_twice), ("eve", prune)]),
         Scene("fail-untangle", after_one, [("ada", fail_for_good), ("eve", looking_before("_edge_recovery.walk"))]),
         Scene("churned-need", after_one, [("ada", take_and_release), ("eve", sweeping("_edge_recovery.walk"))]),
         Scene("done-patrol", one_task, [("ada", done), ("eve", looking_before("_segment_recovery.walk"))]),

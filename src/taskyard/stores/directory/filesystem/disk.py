@@ -331,7 +331,7 @@ class Disk:
         return False
 
     def lock(self, path: str) -> int | None:
-        """Return a descriptor that holds the file until it is closed; None if another process holds it, or it is gone."""
+        """Return a descriptor that locks the file until it is closed; None if another process holds it, or it lost its name."""
         from fcntl import LOCK_EX, LOCK_NB, flock
 
         try:
@@ -343,9 +343,10 @@ class Disk:
             descriptor = self._open(path, _READ)
         try:
             flock(descriptor, LOCK_EX | LOCK_NB)
-            if self.exists(path):
+            own, there = os.fstat(descriptor), self._status(path)
+            if (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino):
                 return descriptor
-        except BlockingIOError:
+        except (BlockingIOError, FileNotFoundError):
             pass
         except OSError:
             os.close(descriptor)

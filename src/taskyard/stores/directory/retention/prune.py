@@ -193,7 +193,8 @@ class Pruner:
         if not self._edges.bury(name, "taskyard"):
             return False  # a task that needs it was added just now
         try:
-            self._adder.keys.release(path)
+            if not self._adder.keys.release(path):
+                return False  # an add lets go of its key at this moment; a sweep goes on here
         except FileNotFoundError:
             return True
         except Invalid:

@@ -150,14 +150,18 @@ class Keys:
             hint="use another key, or have somebody look at that file",
         )
 
-    def release(self, pruned: str) -> None:
-        """Let go of the key of a task that is being pruned, whose file has this name by now."""
+    def release(self, pruned: str) -> bool:
+        """Whether the key of a task that is being pruned is let go; its file has this name by now.
+
+        Not while another process is about to let go of it, which may be killed before it does.
+        """
         key = task_file.decode(self._disk.read(pruned)).get("key")
         if key is None:
-            return
+            return True
         path = self.path(key)
-        if self._context.links.holds(path.rpartition("/")[0]) and self._is_of(path, pruned):
-            self._take_away(path, pruned)
+        if not self._context.links.holds(path.rpartition("/")[0]) or not self._is_of(path, pruned):
+            return True
+        return self._take_away(path, pruned) or not self._is_of(path, pruned)
 
     def _is_there(self, id: str, content: bytes) -> bool:
         try:
@@ -168,21 +172,35 @@ class Keys:
         return True
 
     def _bury(self, path: str) -> bool:
-        """Remove a key whose file has no other name left: its task was pruned.
-
-        The last look is at a file that no adder can reach; if it was another's key after all, it goes back.
-        """
+        """Remove a key whose file has no other name left: its task was pruned."""
         try:
             return self._disk.links(path) == 1 and self._take_away(path)
         except FileNotFoundError:
             return False
 
     def _take_away(self, path: str, pruned: str | None = None) -> bool:
-        """Whether a name in keys/ was taken from there, for good if it stood for no task, or for the one that is pruned.
+        """Whether a name in keys/ was taken from there, because it stood for no task, or for the one that is pruned.
 
-        Whoever finds the task in its grave may let go of the key and take it at any moment: so only what was taken out of
-        everybody's reach tells whose key it was.
+        An adder that finds the task in its grave lets go of the key too, and takes it for a new task at once. So only the
+        process that has locked the key's file, and finds it under its name still, may take the name away: else an old
+        look would free the new task's key for a moment, and another add under it would make a second task.
         """
+        try:
+            lock = self._disk.lock(path)
+        except OSError:
+            return self._move_away(path, pruned)  # a filesystem without locks: the look at what was moved must do
+        if lock is None:
+            return False
+        try:
+            its_own = self._disk.links(path) == 1 if pruned is None else self._is_of(path, pruned)
+            return its_own and self._move_away(path, pruned)
+        except FileNotFoundError:
+            return False
+        finally:
+            self._disk.close(lock)
+
+    def _move_away(self, path: str, pruned: str | None) -> bool:
+        """Move the name out of every adder's reach, and look there once more; if it was another's key after all, it goes back."""
         grave = f"{self._root}/dead/{path.rpartition('/')[2]}.{base32(chance(40), 8)}"
         try:
             self._disk.rename(path, grave)
@@ -214,8 +232,7 @@ class Keys:
         """Whether the key's task is being pruned by somebody who has not come to its key yet; the key is free then."""
         for name in self._context.locator.names(f"{self._root}/dead"):
             if name.startswith(f"{id}.") and Token.parse(name) and self._is_of(path, f"{self._root}/dead/{name}"):
-                self._take_away(path, f"{self._root}/dead/{name}")
-                return True
+                return self._take_away(path, f"{self._root}/dead/{name}")
         return False
 
     def restore(self, path: str, name: str) -> None:
