@@ -1,4 +1,4 @@
-"""A project as an endpoint of a copy: read in one snapshot, and written one segment in one transaction."""
+"""A project as one end of a copy: read in one snapshot, written one segment per transaction."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     Row = tuple[Any, ...]
 
-_AT_ONCE = 100  # rows that a reader has in memory
+_AT_ONCE = 100  # rows that a reader holds in memory
 _CLEAR = ("records", "used", "tasks", "bodies", "ended", "needs", "keys")
 _PUT = ("needs", "tasks", "bodies", "ended", "records", "followed", "followed_ended", "keys", "used")
-_TOLD = ("at", "event", "task", "kind", "fence", "worker", "by")
+_EVENT_COLUMNS = ("at", "event", "task", "kind", "fence", "worker", "by")
 
 
 class PostgresEndpoint:
@@ -44,7 +44,7 @@ class PostgresEndpoint:
             raise
 
     def _greet(self, make: bool) -> None:
-        with self._told():
+        with self._translating_errors():
             try:
                 self._project = schema.read_project(self._connection, self._address).project
             except Unavailable:
@@ -58,8 +58,8 @@ class PostgresEndpoint:
                 refuse_unfinished(json.loads(facts[2]).get("copy_of"), self.label)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """What the driver raises, as what it means; whoever copies says the same again, and goes on where it was."""
+    def _translating_errors(self) -> Iterator[None]:
+        """Translate errors of the driver; the hints ask to repeat the command, which continues the copy."""
         errors = driver.module().Error
         try:
             yield
@@ -83,21 +83,25 @@ class PostgresEndpoint:
         return cursor.fetchall() if cursor.description is not None else []
 
     def _stream(self, name: str, values: dict[str, Any] | None = None) -> Iterator[Row]:
-        """Rows as they come, however many there are."""
-        with self._told(), self._connection.transaction(), self._connection.cursor(name="endpoint") as cursor:
+        """Read rows as they arrive, however many there are."""
+        with (
+            self._translating_errors(),
+            self._connection.transaction(),
+            self._connection.cursor(name="endpoint") as cursor,
+        ):
             cursor.itersize = _AT_ONCE
             cursor.execute(queries.load("transfer")[name], {"project": self._project, **(values or {})})
             yield from cursor
 
     def warnings(self) -> list[str]:
-        """Nothing here can be read by half."""
+        """Return nothing: a database is never read partially."""
         return []
 
     # Reading
 
     def facts(self) -> Facts:
-        """What is true of the project as a whole."""
-        with self._told():
+        """Return what is true of the project as a whole."""
+        with self._translating_errors():
             self._renew()
             paused, kinds, settings, _, highest, holds, _ = self._run("facts")[0]
             facts = Facts(paused, kinds, json.loads(settings))
@@ -106,41 +110,41 @@ class PostgresEndpoint:
             return facts
 
     def _renew(self) -> None:
-        """Of a source all is read as it was at one moment: now."""
+        """Begin a new snapshot, if this is the source."""
         if self._is_source:
             self._connection.rollback()
             self._connection.execute(queries.load("transfer")["snapshot"])
 
     def segments(self) -> list[str]:
-        """The segments that have tasks, in order."""
-        with self._told():
+        """Return the segments that have tasks, in order."""
+        with self._translating_errors():
             self._renew()
             return [row[0] for row in self._run("segments")]
 
     def tasks(self, segment: str) -> Iterator[TaskCopy]:
-        """The tasks of one segment, by their ids."""
+        """Read the tasks of one segment, by id."""
         return map(_task_copy, self._stream("task_copies", {"segment": segment}))
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """The log, in the order in which it was written."""
+        """Read the log, in the order in which it was written."""
         for row in self._stream("log"):
-            told = dict(zip(_TOLD, row[:-1], strict=True))
-            told["at"] = rfc3339(row[0])
-            yield told if row[-1] is None else {**told, **json.loads(row[-1])}
+            event = dict(zip(_EVENT_COLUMNS, row[:-1], strict=True))
+            event["at"] = rfc3339(row[0])
+            yield event if row[-1] is None else {**event, **json.loads(row[-1])}
 
-    def files(self, with_progress: bool) -> Iterator[str]:  # noqa: ARG002  no file is kept here
-        """There are none here."""
+    def files(self, with_progress: bool) -> Iterator[str]:  # noqa: ARG002  a database has no files
+        """Return nothing: a database has no files."""
         return iter(())
 
-    def chunks(self, path: str) -> Iterator[bytes]:  # noqa: ARG002  no file has content here
-        """There are none here."""
+    def chunks(self, path: str) -> Iterator[bytes]:  # noqa: ARG002  a database has no files
+        """Return nothing: a database has no files."""
         return iter(())
 
     # Writing
 
     def begin(self, origin: str, facts: Facts) -> None:
-        """Have nobody work here until `finish`."""
-        with self._told(), self._connection.transaction():
+        """Mark the project as unfinished, so that no process opens it before `finish`."""
+        with self._translating_errors(), self._connection.transaction():
             self._run("lock")
             there = self._run("facts")[0]
             settings = json.loads(there[2])
@@ -151,9 +155,9 @@ class PostgresEndpoint:
             self._run("mark", {"settings": json.dumps({**settings, "copy_of": origin}), "kinds": facts.kinds})
 
     def replace(self, segment: str, tasks: Iterator[TaskCopy], known: bool) -> int:
-        """Make these the tasks of the segment, all at once."""
+        """Replace the tasks of the segment with these, in one transaction; return their number."""
         number = 0
-        with self._told(), self._connection.transaction():
+        with self._translating_errors(), self._connection.transaction():
             if known:
                 for name in _CLEAR:
                     self._run(f"clear_{name}", {"segment": segment})
@@ -167,30 +171,30 @@ class PostgresEndpoint:
         return number
 
     def append_events(self, events: list[dict[str, Any]]) -> None:
-        """Add these to the end of the log."""
-        with self._told(), self._connection.transaction():
+        """Append these events to the log."""
+        with self._translating_errors(), self._connection.transaction():
             self._run("make_event_copies")
             with self._connection.cursor().copy(queries.load("transfer")["copy_event_copies"]) as copy:
                 for place, event in enumerate(events):
-                    more = {name: said for name, said in event.items() if name not in _TOLD}
-                    row = [event[name] for name in _TOLD]
+                    more = {name: value for name, value in event.items() if name not in _EVENT_COLUMNS}
+                    row = [event[name] for name in _EVENT_COLUMNS]
                     row[0] = moment(event["at"])
                     copy.write_row((place, *row, _json(more) if more else None))
             self._run("append_events")
 
     def clear_events(self) -> None:
-        """Make the log empty."""
-        with self._told():
+        """Empty the log."""
+        with self._translating_errors():
             self._run("clear_events")
 
     def write_file(self, path: str, chunks: Iterator[bytes]) -> None:
-        """Nobody asks for it where no files are kept."""
+        """Never called: `keeps_files` is false here."""
         raise NotImplementedError(path)
 
     def finish(self, facts: Facts) -> None:
-        """Have everybody see the project, paused as it is."""
+        """Open the project to all processes, paused as the source is."""
         own = {name: given for name, given in facts.settings.items() if name != "shared"}
-        with self._told():
+        with self._translating_errors():
             self._connection.execute(queries.load("transfer")["analyze"])
             if facts.highest >= 0:
                 with self._connection.transaction():
@@ -201,7 +205,7 @@ class PostgresEndpoint:
                 self._run("mark", {"settings": json.dumps(own), "kinds": facts.kinds})
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._connection.close()
 
 
@@ -253,7 +257,7 @@ def _task_copy(row: Row) -> TaskCopy:
 
 
 def _row(task: TaskCopy) -> Row:
-    """A task's values, in the order of the temporary table's columns."""
+    """Return a task's values, in the order of the temporary table's columns."""
     is_over = task.state in ("done", "failed", "cancelled")
     ended_at = None
     if is_over:
@@ -272,7 +276,7 @@ def _row(task: TaskCopy) -> Row:
 
 
 def _records(task: TaskCopy) -> str | None:
-    """What claims left, and a dropped file's name, as rows of the record table, in the order of time; the task's own row tells a done."""
+    """Return the records of a task, in order of time, as rows of the record table; a done is in the task's own row."""
     rows: list[list[Any]] = []
     if task.dropped_as is not None:
         rows.append(["name", 0, "", None, ids.created(task.id), None, compact(task.dropped_as), None])
@@ -280,16 +284,16 @@ def _records(task: TaskCopy) -> str | None:
         for entry in entries:
             if sort == "outcome" and entry.outcome == "done":
                 continue
-            said = None if entry.text is None else compact(entry.text)
+            text = None if entry.text is None else compact(entry.text)
             brought = (entry.result or "null") if sort == "stale" else None
-            rows.append([sort, entry.fence, entry.nonce, entry.worker, entry.at, entry.outcome, said, brought])
+            rows.append([sort, entry.fence, entry.nonce, entry.worker, entry.at, entry.outcome, text, brought])
     return compact(sorted(rows, key=lambda row: row[4])) if rows else None
 
 
 def _brought(text: str | None) -> str | None:
-    """A result; null is none."""
-    said = None if text is None else plain(value(text))
-    return None if said == "null" else said
+    """Return a result as plain JSON; None for null."""
+    result = None if text is None else plain(value(text))
+    return None if result == "null" else result
 
 
 def _milliseconds(seconds: float | None) -> int | None:
@@ -305,7 +309,7 @@ def _list(texts: Iterable[str]) -> str | None:
 
 
 def _json(more: dict[str, Any]) -> str:
-    """As it is; with escapes where a text holds what no UTF-8 can carry."""
+    """Write JSON as UTF-8; with escapes where the text is not valid Unicode."""
     text = compact(more)
     try:
         text.encode()

@@ -1,5 +1,5 @@
--- A whole project, to be copied from here or to here. Tasks go in and out as one wide row each, segment by segment; a
--- segment is the first four characters of an id.
+-- A whole project, as one end of a copy. Tasks are read and written as one wide row each, segment by segment; a segment
+-- is the first four characters of an id.
 
 -- name: snapshot
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
@@ -48,7 +48,7 @@ ORDER BY found.id
 SELECT at, event, task, kind, fence, worker, by, more FROM taskyard.event WHERE project = %(project)s ORDER BY n
 
 -- name: mark
--- Others see the project as unfinished from here on.
+-- Other clients see the project as unfinished from here on.
 UPDATE taskyard.project SET settings = %(settings)s, paused = true, paused_kinds = %(kinds)s::text[]
 WHERE id = %(project)s
 
@@ -60,17 +60,17 @@ UPDATE taskyard.task SET lease_ends = taskyard.now() + (lease * 1000)::bigint
 WHERE project = %(project)s AND state = 'processing'
 
 -- name: number
--- New segments come after all that were copied here. Without the right to set it the sequence stays: ids are unique all the same.
+-- New segments come after all that were copied. Without the right to set the sequence it stays: ids are unique anyway.
 SELECT setval('taskyard.number', %(next)s::bigint)
 WHERE has_sequence_privilege('taskyard.number', 'UPDATE')
   AND coalesce((SELECT last_value FROM pg_sequences WHERE schemaname = 'taskyard' AND sequencename = 'number'), 0) < %(next)s::bigint
 
 -- name: numbering
--- No project has this number: their sleepers hold locks of the same class.
+-- No project has this number: sleeping clients of a project hold locks of the same class.
 SELECT pg_advisory_xact_lock(747159, -2)
 
 -- name: analyze
--- So many rows are new that plans made without a look at them would be bad ones. Whoever may not do it is only told so.
+-- So many rows are new that plans without new statistics would be bad. Without the right, the server only warns.
 ANALYZE taskyard.task, taskyard.body, taskyard.ended, taskyard.record, taskyard.event, taskyard.key, taskyard.need
 
 -- name: clear_records
