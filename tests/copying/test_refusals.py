@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 import taskyard
@@ -166,6 +167,20 @@ def test_a_copy_leaves_the_files_of_a_doctor_alone(made: Callable[..., str], new
     half(origin, target)  # so that the next copy also takes away what this one has written
     opening.copy(origin, target)
     assert [probe.stat().st_mtime for probe in probes] == [1] * len(probes)
+
+
+@pytest.mark.parametrize("trouble", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure])
+def test_a_copy_that_gets_in_the_way_of_another_in_the_database_is_told_so(
+    new: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, trouble: type[psycopg.Error]
+) -> None:
+    with closing(opening.endpoint(new("postgresql"), target=True)) as target:
+
+        def refused(*_: Any) -> Any:
+            raise trouble("deadlock detected")
+
+        monkeypatch.setattr(target, "_run", refused)
+        with pytest.raises(Conflict, match="at the same time"):
+            target.facts()
 
 
 def test_one_copy_at_a_time_is_made_into_a_directory(new: Callable[[str], str]) -> None:

@@ -67,7 +67,8 @@ class PostgresEndpoint:
             meant = driver.meaning(error, self._connection, self._address)
             if isinstance(meant, TaskyardError):
                 raise meant from None
-            if isinstance(error, driver.module().errors.UniqueViolation):
+            # No meaning: a deadlock, or rows that another transaction has changed. Only another copy writes here.
+            if meant is None or isinstance(error, driver.module().errors.UniqueViolation):
                 raise Conflict(
                     f"somebody else writes into {self.label} at the same time",
                     hint="let that copy end; then say the same once more, and both are compared",
