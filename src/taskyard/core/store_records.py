@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from taskyard.core.errors import NotFound
+from taskyard.core.task import State
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -9,7 +12,7 @@ if TYPE_CHECKING:
 
     from taskyard.core.draft import Draft
     from taskyard.core.moves import Move
-    from taskyard.core.task import Standing, State, Task
+    from taskyard.core.task import Handle, Standing, Task
 
     Heard = tuple[int, int]
     """What a waiter has seen so far, for its next `wait`; only ever compared."""
@@ -103,6 +106,15 @@ class Query:
         self.limit = limit
         self.cursor = cursor
         self.dropped_as = dropped_as
+
+
+def holds(stand: Callable[[str], Standing], handle: Handle) -> bool:
+    """Whether this claim holds its task, for a store that looks at one task at a time."""
+    try:
+        standing = stand(handle.id)
+    except NotFound:
+        return False
+    return standing.is_under(handle) and standing.state is State.PROCESSING
 
 
 STALE_MOST = 32  # late results of one task that are kept: made-up handles must not fill a store

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 
-from taskyard.core.errors import NotFound, Unavailable
+from taskyard.core.errors import Unavailable
 from taskyard.core.settings import refuse_unfinished
+from taskyard.core.store_records import holds
 from taskyard.core.task import State
 from taskyard.stores.directory.context import Context
 from taskyard.stores.directory.filesystem.errors import explains_errors, unavailable
@@ -157,14 +158,7 @@ class DirectoryStore:
     @explains_errors
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
         """Which of these claims still hold their tasks."""
-        return [self._holds(handle) for handle in handles]
-
-    def _holds(self, handle: Handle) -> bool:
-        try:
-            standing = self.stand(handle.id)
-        except NotFound:
-            return False
-        return standing.is_under(handle) and standing.state is State.PROCESSING
+        return [holds(self.stand, handle) for handle in handles]
 
     @explains_errors
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:

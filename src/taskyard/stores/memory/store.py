@@ -8,10 +8,10 @@ import time
 from weakref import WeakValueDictionary
 
 from taskyard.core import draft, moves, times
-from taskyard.core.errors import Conflict, Invalid, NotFound, Unavailable
+from taskyard.core.errors import Conflict, Invalid, Unavailable
 from taskyard.core.ids import short
 from taskyard.core.retry import Policy
-from taskyard.core.store_records import STALE_MOST, Counts, Grant, Report
+from taskyard.core.store_records import STALE_MOST, Counts, Grant, Report, holds
 from taskyard.core.task import State, Task
 from taskyard.stores.memory.tasks import MemoryTasks, Record
 
@@ -148,14 +148,7 @@ class MemoryStore:
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
         """Which of these claims still hold their tasks."""
-        return [self._holds(handle) for handle in handles]
-
-    def _holds(self, handle: Handle) -> bool:
-        try:
-            standing = self.stand(handle.id)
-        except NotFound:
-            return False
-        return standing.is_under(handle) and standing.state is State.PROCESSING
+        return [holds(self.stand, handle) for handle in handles]
 
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
         """Make each move if its task still stands exactly there, and record how its claim ended."""
