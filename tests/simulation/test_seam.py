@@ -15,7 +15,7 @@ OPENING |= {
     "filesystem/sharing",
     "filesystem/errors",
 }  # the disk of a group's yard; who owns a yard that cannot be used
-HARMLESS = {"getpid", "dirname", "path", "realpath", "stat_result", "fsencode"}
+HARMLESS = {"getpid", "dirname", "path", "realpath", "stat_result", "fsencode", "strerror"}
 PIPES = {
     "log/watch": {"read"},
     "recovery/liveness": {"close"},
