@@ -118,9 +118,12 @@ class YardPort(Protocol):
         """End the task with a result, once the check that it names has passed."""
 
     def done_many(self, ended: Sequence[tuple[ClaimRef, Any]]) -> list[bool]:
-        """Which of these claims are done now, with these results; `done` says why another one is not."""
+        """Which of these claims are done now, with these results; `done` says why another one is not.
 
-    def fail(self, claim: ClaimRef, reason: str = "", retry: bool = True) -> State:
+        No check is run here: a task that may name one is left to `done`.
+        """
+
+    def fail(self, claim: ClaimRef, reason: str = "no reason was given", retry: bool = True) -> State:
         """Give up with an error; returns the task's state."""
 
     def release(self, claim: ClaimRef, after: float = 0.0, reason: str | None = None) -> None:

@@ -462,3 +462,16 @@ def test_a_killed_workers_task_comes_back_while_all_others_are_busy(
     (killed if holder == "ada" else busy).kill()
     wait_until(lambda: not any(name.startswith(lost) for name in os.listdir(folder)))
     assert [name[:21] for name in os.listdir(folder)] == [kept]
+
+
+def test_a_command_that_says_done_keeps_its_folder_until_it_ends(tmp_path: Path) -> None:
+    place = str(tmp_path / "yard")
+    script = f'{tools.IN_SHELL} done; echo later > "$TASKYARD_WORKDIR/kept.txt"'
+    with taskyard.init(place, worker="ada", durability="fast") as yard:
+        id = yard.add("build").id
+        worker = taskyard.Worker(yard)
+        worker.command(["sh", "-c", script])
+        worker.run(once=True)
+        assert yard.get(id).state == "done"
+        kept = [path.read_text() for path in Path(place).glob("attempts/*/*/*/kept.txt")]
+        assert kept == ["later\n"]

@@ -49,6 +49,7 @@ class Runner:
         """Publish how it ended, unless that was said already or does not stand."""
         result = self._settled(job, result)
         if result in (outcome.SETTLED, outcome.SETTLED_AS_FAILED):
+            job.claim.ended()
             return result
         result = self._verified(job, result)
         return self.publish(job, result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskyard.core import times
-from taskyard.core.errors import ClaimLost
+from taskyard.core.errors import ClaimLost, Conflict, NotFound
 from taskyard.yard.claim_verbs import handle_of, legal_text
 
 TYPE_CHECKING = False
@@ -189,7 +189,7 @@ class Claim:
             beat_at = times.ticks() + min(_LOOK_EVERY, every)  # a store that is away may be back before the lease ends
             try:
                 self.heartbeat()
-            except ClaimLost:
+            except (ClaimLost, NotFound):  # not found: it was cancelled, and pruned since
                 self.lost = not self.is_over
                 return
             except Exception:  # noqa: S112  the next beat tries again
@@ -199,10 +199,9 @@ class Claim:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._stop is not None  # both are set by __enter__
-        assert self._beat is not None
-        self._stop.set()
-        self._beat.join()
+        if error is None and not self.is_over and self.task.verify is not None:
+            self._check_at_the_end()  # which may take longer than the lease: heartbeats go on
+        self._stop_beating()
         if self.is_over:
             return
         if error is None:
@@ -213,8 +212,27 @@ class Claim:
                 self.fail(f"{type(error).__name__}: {error}")
             else:
                 self.release()
-        except ClaimLost:
+        except (ClaimLost, Conflict, NotFound):
             pass  # the block's own error says more, and nothing was published
+
+    def _check_at_the_end(self) -> None:
+        """End a task that names a check as its block ends: done if the check passes, else failed, and raise `Conflict`."""
+        try:
+            self.done()
+        except Conflict as refused:
+            try:
+                self.fail(refused.message)
+            except (ClaimLost, Conflict):
+                pass
+            raise
+        finally:
+            self._stop_beating()
+
+    def _stop_beating(self) -> None:
+        assert self._stop is not None  # both are set by __enter__
+        assert self._beat is not None
+        self._stop.set()
+        self._beat.join()
 
     def __repr__(self) -> str:
         return f"<Claim {self.handle}>"

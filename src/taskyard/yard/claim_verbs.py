@@ -6,6 +6,8 @@ by its handle, or by the standing that its yard granted it with, which saves a l
 
 from __future__ import annotations
 
+import os
+
 from taskyard.core import draft, moves, times, words
 from taskyard.core.errors import ClaimLost, Conflict, Invalid, NotFound
 from taskyard.core.task import Handle, Standing, State
@@ -68,8 +70,10 @@ class ClaimVerbs:
     def done_many(self, ended: Sequence[tuple[ClaimRef, Any]]) -> list[bool]:
         """Which of these claims are done now, with these results; `done` says why another one is not.
 
-        No check is run here: the caller knows that these tasks name none, or has run it.
+        No check is run here: a task that may name one is left to `done`.
         """
+        for _, result in ended:
+            draft.payload(result, "result")
         standings = [self._held_by(claim) for claim, _ in ended]
         shifts = [
             (standing, moves.done(standing, result))
@@ -80,15 +84,16 @@ class ClaimVerbs:
         return [standing is not None and next(made) for standing in standings]
 
     def _held_by(self, claim: ClaimRef) -> Standing | None:
-        """How the task stands that this claim holds; None if it holds none any more."""
+        """How the task stands that this claim holds; None if it holds none any more, or one that may name a check."""
         if isinstance(claim, Standing):
-            return claim
+            return claim if claim.verified is False else None
         handle = handle_of(claim)
         try:
             standing = self._store.stand(handle.id)
         except NotFound:
             return None
-        return standing if standing.is_under(handle) and standing.state is State.PROCESSING else None
+        held = standing.is_under(handle) and standing.state is State.PROCESSING
+        return standing if held and standing.verified is False else None
 
     def fail(self, claim: ClaimRef, reason: str = "no reason was given", retry: bool = True) -> State:
         """Give up with an error; tried again later while attempts are left and `retry` holds. Returns the task's state."""
@@ -161,11 +166,13 @@ class ClaimVerbs:
             if not standing.is_under(handle) or standing.state is not State.PROCESSING:
                 return self._repeat(store, handle, standing, verb, decide)
         move = decide(standing)
-        if verb == "done" and standing.verified is not False and not verified:
-            self._verify(standing, move.result)
-        if store.shift(((standing, move),), self.worker)[0]:
+        checked = verb != "done" or verified or standing.verified is False or self._passes(standing, move.result)
+        if checked and store.shift(((standing, move),), self.worker)[0]:
             if not granted and connection is None:
-                self.tidy(handle)
+                if os.environ.get("TASKYARD_CLAIM") != str(
+                    handle
+                ):  # else the folder is in use by the command of a worker
+                    self.tidy(handle)
                 self.tend()  # after the ending, for the same reason; a worker in a loop does its share when it claims
             return move.to
         handle = handle_of(claim)
@@ -180,13 +187,23 @@ class ClaimVerbs:
             )
         return transactions.within(connection)
 
-    def _verify(self, standing: Standing, result: Any) -> None:
-        """Run the check that the task names, if it names one."""
+    def _passes(self, standing: Standing, result: Any) -> bool:
+        """Run the check that the task names, if any; raise `Conflict` if it fails, return False if the claim is over."""
         task = self._store.get(standing.id).task
-        if task.verify is not None:
-            from taskyard.yard import verify
+        if task.verify is None:
+            return True
+        from taskyard.yard import verify
 
-            verify.check(task, handle_of(standing), result, self._store.checks)
+        handle = handle_of(standing)
+        if not self._store.holding([handle])[0]:
+            return False  # no check is worth running, and a done that is said again needs none
+        try:
+            verify.check(task, handle, result, self._store.checks)
+        except Conflict:
+            if self._store.holding([handle])[0]:
+                raise
+            return False  # lost while the check ran: that is the answer, not what the check found
+        return True
 
     def _seen(self, store: Store, handle: Handle) -> Standing:
         """How the task stands where `store` looks; `Conflict` if that is a transaction which cannot see the claim yet."""

@@ -47,6 +47,7 @@ class Record:
         state = State.BLOCKED if needs else State.TODO if due is None else State.WAITING
         attempts = policy.max_attempts if draft.max_attempts is None else draft.max_attempts
         self.standing = Standing(id, draft.kind, draft.priority, draft.assignee, state, 0, 0, 0, attempts, self.lease)
+        self.standing.verified = draft.verify is not None
 
     def stands(self, there: Standing) -> bool:
         """Whether the task has not moved since this standing was seen."""
