@@ -1,7 +1,7 @@
-"""The command line: finds the verb, reads its options, calls the Yard, and says the answer for people or as JSON.
+"""The command line: finds the verb, parses its options, calls the Yard, and prints the answer as text or as JSON.
 
-Start-up is a feature: only the module of the verb that was called is imported, and none of them imports what a claim
-does not need. Everything that a verb raises becomes an exit code and a message in `replies`, once.
+Start-up time matters: only the module of the called verb is imported, and `claim` imports nothing that it does not need.
+`replies` turns every error that a verb raises into an exit code and a message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code."""
+    """Run one command and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
@@ -63,7 +63,7 @@ def _run(words: list[str], as_json: bool) -> int:
     try:
         reply = command.run(call)
         if reply is None or isinstance(reply, int):
-            return reply or 0  # whatever there was to say has been said
+            return reply or 0  # the verb has printed its answer itself
         return replies.answer(reply, as_json)
     finally:
         call.close()

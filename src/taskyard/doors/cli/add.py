@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add(call: Call) -> Reply:
-    """Keep a new task, or every task of a file."""
+    """Add a task, or every task of a file."""
     given = call.given
     if given.flag("from"):
         return _add_many(call)
@@ -47,14 +47,14 @@ def add(call: Call) -> Reply:
 
 
 def _line(task: Task) -> str:
-    """Its id, which scripts keep; and for people the name that can be said."""
+    """Return the task's id, which scripts store; on a terminal, also its short name."""
     from taskyard.doors.cli import output
 
     return f"{task.id}  ({task.short} for short)" if output.on_terminal() else task.id
 
 
 def _titled(text: str) -> Invalid:
-    """The refusal of a title in the place of the kind, as other tools have it."""
+    """Return the error for a title in place of the kind: other tools take a title there."""
     from shlex import quote
 
     return Invalid(
@@ -77,12 +77,12 @@ def _add_many(call: Call) -> Reply:
             "--from was given more than once", hint="add one file after another: cat A B | taskyard add --from -"
         )
     lines = values.Lines(files[0])
-    yard = call.yard  # before stdin is read: no yard is an error at once
+    yard = call.yard  # opened before stdin is read, so that a missing yard is an error at once
     asked: list[int] = []
 
     def interrupt(number: int) -> None:
         asked.append(number)
-        if len(asked) == 1:  # later ones would stop the yard while it takes the batch back
+        if len(asked) == 1:  # a later signal would interrupt the yard while it rolls the batch back
             raise KeyboardInterrupt
 
     try:

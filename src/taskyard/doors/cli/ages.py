@@ -1,4 +1,4 @@
-"""Moments as people say them: `3m ago`, `in 2h`. For display only, so this machine's clock is good enough."""
+"""Moments for people to read: `3m ago`, `in 2h`. For display only, so this machine's clock is good enough."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
 def milliseconds(text: str) -> int:
-    """Milliseconds since 1970 of `2026-01-31T12:00:00.123Z`, without the 4 ms that importing datetime costs."""
+    """Convert `2026-01-31T12:00:00.123Z` to milliseconds since 1970, without the 4 ms that importing datetime costs."""
     year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10])
     year -= month <= 2  # the year begins in March here, so that the leap day is its last
     era, of_era = divmod(year, 400)
@@ -19,7 +19,7 @@ def milliseconds(text: str) -> int:
 
 
 def short(seconds: float) -> str:
-    """A length of time in its largest unit: `45s`, `3m`, `2h`, `5d`."""
+    """Return a length of time in its largest unit: `45s`, `3m`, `2h`, `5d`."""
     whole = max(0, int(seconds))
     for size, unit in _UNITS:
         if whole >= size:
@@ -28,16 +28,16 @@ def short(seconds: float) -> str:
 
 
 def age(ms: int) -> str:
-    """How long ago this moment was."""
+    """Return how long ago this moment was."""
     return short(time.time() - ms / 1000)
 
 
 def ago(text: str) -> str:
-    """`3m ago`, or `in 3m` where the moment is still to come."""
+    """Return `3m ago`, or `in 3m` if the moment is still to come."""
     ahead = milliseconds(text) / 1000 - time.time()
     return f"in {short(ahead + 0.5)}" if ahead > 0 else f"{short(-ahead)} ago"
 
 
 def moment(text: str) -> str:
-    """The moment to the second, and how far away it is."""
+    """Return the moment to the second, and how far away it is."""
     return f"{text[:19]}Z ({ago(text)})"

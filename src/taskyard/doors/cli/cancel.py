@@ -1,4 +1,4 @@
-"""`cancel` and `retry`: end a task, or have it tried again, whoever works on it."""
+"""`cancel` and `retry`: end a task, or make it ready again, even if a worker holds it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from taskyard.doors.cli.replies import Call, Reply
 
 
 def cancel(call: Call) -> Reply:
-    """Call a task off."""
+    """Cancel a task."""
     task = call.yard.cancel(call.given.words[0], call.given.text("reason"))
     return Reply({"task": task.as_dict()}, lambda: f"{task.short} is {task.state}")
 
 
 def retry(call: Call) -> Reply:
-    """Have a task tried now, or a file that was set aside taken in."""
+    """Make a task ready now, or put a file that was set aside back into the drop box."""
     name = call.given.words[0]
     task = call.yard.retry(name)
     if task is None:

@@ -1,4 +1,4 @@
-"""`claim` and `resume`: take one task, or take again what one of the same name held."""
+"""`claim` and `resume`: claim one task, or take over all claims of this worker's name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def claim(call: Call) -> Reply:
-    """Take the most urgent and oldest task that serves, or the one that is named."""
+    """Claim the oldest of the most urgent tasks that match, or the named one."""
     given = call.given
     wait = given.seconds("wait") or 0.0
     lease = given.seconds("lease")
@@ -45,7 +45,7 @@ def claim(call: Call) -> Reply:
 
 
 def _warn_of_pause(call: Call) -> None:
-    """Say before a wait that it is in vain as long as all that is asked for is paused."""
+    """Print a warning before a wait if all requested kinds are paused: until that ends, the wait cannot succeed."""
     from taskyard.doors.cli import pause, replies
 
     now, kinds = call.yard.paused(), call.given.texts("kind")
@@ -54,7 +54,7 @@ def _warn_of_pause(call: Call) -> None:
 
 
 def nothing_ready(call: Call, message: str) -> NothingReady:
-    """The refusal of who asks for a task where there is none, with the pause or the folders that hold them back."""
+    """Return the error for "no task is ready", with the pause or the unusable folders that are the reason."""
     now = call.yard.paused()
     paused = None
     if now["yard"] or now["kinds"]:
@@ -67,7 +67,7 @@ def nothing_ready(call: Call, message: str) -> NothingReady:
 
 
 def _passed_over(unusable: list[str], message: str) -> NothingReady:
-    """The refusal where nothing is paused, with what the system refuses to this user."""
+    """Return the error if nothing is paused, with the folders that the system does not let this user read."""
     if not unusable:
         hint = "'taskyard stats' shows what there is; 'claim --wait 60' waits for a task to be ready"
         return NothingReady(message, hint=hint)
@@ -80,7 +80,7 @@ def _passed_over(unusable: list[str], message: str) -> NothingReady:
 
 
 def _kind_meant(word: str) -> str | None:
-    """The way to claim by kind, for a word that names no task and could be a kind."""
+    """Return a hint on how to claim by kind, if the word could be a kind and is no id."""
     try:
         kind = words.kind(word)
     except Invalid:
@@ -89,7 +89,7 @@ def _kind_meant(word: str) -> str | None:
 
 
 def resume(call: Call) -> Reply:
-    """Take every claim of this worker's name again."""
+    """Take over every claim of this worker's name, under new handles."""
     claims = [(taken, _history(taken)) for taken in call.yard.resume()]
     for taken, _ in claims:
         call.name(taken.task)
@@ -106,7 +106,7 @@ def resume(call: Call) -> Reply:
 
 
 def _watched(call: Call, pid: str) -> Watched:
-    """The process that the claim is kept for; whatever is wrong with it is told before anything is claimed."""
+    """Return the process that the claim is kept for; raise before anything is claimed if it cannot be watched."""
     from taskyard.doors.cli.keeper import Watched
 
     watched = Watched.named(pid)
@@ -120,12 +120,12 @@ def _start_keeper(call: Call, taken: Claim, watched: Watched) -> None:
 
     try:
         keeper.start(call.yard, taken, watched)
-    except OSError as error:  # the task is claimed by now, and its worker must hear of that
+    except OSError as error:  # a warning only: the task is claimed by now, and its worker must get the handle
         replies.remark(f"taskyard: warning: no keeper could be started ({error.strerror or error}): send heartbeats")
 
 
 def _history(taken: Claim) -> list[dict[str, Any]]:
-    return taken.history if taken.fence > 1 else []  # before the first claim there is none, and looking costs 1 ms
+    return taken.history if taken.fence > 1 else []  # the first claim has no history, and reading it costs 1 ms
 
 
 def _data(taken: Claim, history: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`copy`: a paused yard, with all that it tells, into another store."""
+"""`copy`: copy a paused yard, with its history, into another store."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.yard.copy_yard import Copied
 
-_EVERY = 0.2  # seconds between two signs of life
+_EVERY = 0.2  # seconds between two updates of the progress line
 
 
 class Ticker:
-    """One line on the terminal that tells how far it is, and goes away at the end."""
+    """A progress line on the terminal, which is erased at the end."""
 
     def __init__(self) -> None:
         self._shows = sys.stderr is not None and sys.stderr.isatty()
@@ -25,14 +25,14 @@ class Ticker:
         self._width = 0
 
     def __call__(self, what: str, done: int, whole: int) -> None:
-        """Say how far it is, if it is time to."""
+        """Show the progress, at most every `_EVERY` seconds."""
         if not self._shows or time.monotonic() < self._at:
             return
         self._at = time.monotonic() + _EVERY
         self._write(f"{what}: {done * 100 // whole}%" if whole else f"{what}: {done}")
 
     def clear(self) -> None:
-        """Leave the line as it was."""
+        """Erase the line."""
         if self._width:
             self._write("")
             sys.stderr.write("\r")
@@ -45,7 +45,7 @@ class Ticker:
 
 
 def copy(call: Call) -> Reply:
-    """Copy, compare, and tell what was brought over."""
+    """Copy the yard, compare both, and return what was copied."""
     given = call.given
     source, target = given.words
     ticker = Ticker()

@@ -1,4 +1,4 @@
-"""`doctor`: is this place safe for a yard?"""
+"""`doctor`: check whether a directory is safe for a yard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PROCESSES, WAIT = 4, 60.0
 _MOST = 64
-_MARGIN = 4  # columns that are left free at the right
+_MARGIN = 4  # columns that stay free on the right
 _CLOSING = {
     Verdict.GREEN: "safe: tasks can be handed out here",
     Verdict.WARN: "usable: tasks are safe here, if what is said above is minded",
@@ -25,7 +25,7 @@ _CLOSING = {
 
 
 def doctor(call: Call) -> Reply:
-    """Examine the place, and tell."""
+    """Run the checks, and return their findings."""
     given = call.given
     processes = given.integer("processes")
     if processes is None:
@@ -51,7 +51,7 @@ def doctor(call: Call) -> Reply:
 
 
 def _leave(number: int) -> None:
-    """End by an exception, so that the examination removes its probes on the way out."""
+    """Raise an exception on a signal, so that the examination removes its probes before it ends."""
     raise Interrupted(number, "the place was not examined to the end; the probes are removed")
 
 
@@ -65,7 +65,7 @@ def _page(diagnosis: Diagnosis) -> str:
 
 
 def _lines(finding: Finding, wide: int) -> list[str]:
-    """The finding on a line; on more where it is not green, or where the screen is narrow."""
+    """Return the finding on one line; on more if it is not green, or if the screen is narrow."""
     mark = output.paint(finding.verdict.ljust(len(Verdict.REFUSE)), finding.verdict)
     indent = len(Verdict.REFUSE) + wide + 2 * len(output.GAP)
     reason = _wrapped(finding.reason, indent)

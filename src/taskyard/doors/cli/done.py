@@ -1,4 +1,4 @@
-"""`done`, `fail` and `release`: how the holder of a claim ends it."""
+"""`done`, `fail` and `release`: the holder of a claim ends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def done(call: Call) -> Reply:
-    """End the task, with a result if there is one."""
+    """End the task as done, with its result if one was given."""
     result = None
     if call.given.flag("result"):
         from taskyard.doors.cli import values
@@ -27,7 +27,7 @@ def done(call: Call) -> Reply:
 
 
 def fail(call: Call) -> Reply:
-    """Give up with a reason."""
+    """End the attempt as failed, with a reason."""
     held = held_claim(call, call.given.word(0))
     again = not call.given.flag("no-retry")
     reason = call.given.text("reason")
@@ -39,20 +39,20 @@ def fail(call: Call) -> Reply:
 
 
 def release(call: Call) -> Reply:
-    """Hand the task back untouched."""
+    """Give the task back, without a failed attempt."""
     held = held_claim(call, call.given.word(0))
     held.release()
     return task_reply(call, held, lambda task: f"{task.short} is handed back: {task.state}")
 
 
 def held_claim(call: Call, handle: str | None) -> Claim:
-    """The claim of this handle, or of $TASKYARD_CLAIM."""
-    text = call.handle(handle)  # before the yard is opened: a malformed handle is wrong whatever the yard says
+    """Return the claim of this handle, or of $TASKYARD_CLAIM."""
+    text = call.handle(handle)  # before the yard is opened: a malformed handle is wrong in any yard
     return call.yard.held(text)
 
 
 def task_reply(call: Call, held: Claim, text: Callable[[Task], str]) -> Reply:
-    """Answer with the task as it is now."""
+    """Return a reply with the task as it is now."""
     task = call.yard.get(Handle.parse(held.handle).id)
     return Reply({"task": task.as_dict()}, lambda: text(task))
 

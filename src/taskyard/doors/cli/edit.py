@@ -1,4 +1,4 @@
-"""`edit`: change a task that nobody holds."""
+"""`edit`: change a task that no worker holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def edit(call: Call) -> Reply:
-    """Change what was given, and leave the rest as it is."""
+    """Change the given fields, and leave the others as they are."""
     given = call.given
     changes: dict[str, Any] = {
         "priority": given.integer("priority"),

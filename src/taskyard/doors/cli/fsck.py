@@ -1,4 +1,4 @@
-"""`fsck`: prove that every task is in exactly one legal state, and heal what is not."""
+"""`fsck`: check that every task is in exactly one legal state, and repair what is not."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SHOWN_MOST = 1_000_000
-_SHOWN = 10  # findings of one kind that people read; the JSON has all
+_SHOWN = 10  # findings of one kind that the text shows; the JSON has all
 _STATES = ("todo", "waiting", "blocked", "processing", "done", "failed", "cancelled")
 
 
 def fsck(call: Call) -> Reply:
-    """Look at everything, and with --repair put right what safely can be."""
+    """Check the whole yard, and with --repair repair what can be repaired safely."""
     most = call.given.integer("show")
     if most is not None:
         draft.integer(most, "--show", 0, _SHOWN_MOST)
@@ -38,7 +38,7 @@ def _is_terminal() -> bool:
 
 
 class _Progress:
-    """One line on the terminal that is written over and over, and gone at the end."""
+    """A progress line on the terminal, which is erased at the end."""
 
     def __call__(self, words: str) -> None:
         sys.stderr.write(f"\r\x1b[K{words[:76]}")

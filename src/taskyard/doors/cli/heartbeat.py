@@ -10,7 +10,7 @@ from taskyard.doors.cli.replies import Call, Reply
 
 
 def heartbeat(call: Call) -> Reply:
-    """Begin the lease anew."""
+    """Renew the lease."""
     progress = call.given.number("progress")
     until = held_claim(call, call.given.word(0)).heartbeat(progress, call.given.text("note"))
 
@@ -23,7 +23,7 @@ def heartbeat(call: Call) -> Reply:
 
 
 def note(call: Call) -> Reply:
-    """Leave a word for whoever works on the task next."""
+    """Write a note for the next worker of the task."""
     *handle, text = call.given.words
     if not handle and _is_handle(text):
         raise Invalid("note needs a text after the handle", hint="usage: taskyard note [HANDLE] TEXT")

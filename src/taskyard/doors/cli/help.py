@@ -1,4 +1,4 @@
-"""What `--help` says, made from the same tables that the command line is read with."""
+"""The text of `--help`, made from the same tables that the command line is parsed with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EXITS = "0 ok, 1 failure, 2 usage, 3 nothing ready, 4 claim lost, 5 timed out, 
 
 
 def program() -> str:
-    """Help for the program: the agent's six first, the rest in groups."""
+    """Return the help of the program: the six verbs of a worker first, the others in groups."""
     parts = ["Hand work to a crew of agents through nothing but a directory.", "usage: taskyard VERB [WORDS] [OPTIONS]"]
     for title, group in verbs.GROUPS.items():
         parts.append(f"{title}:\n" + _columns((name + _aliases(name), summary) for name, (_, summary) in group.items()))
@@ -27,7 +27,7 @@ def program() -> str:
 
 
 def verb(name: str) -> str:
-    """Help for one verb."""
+    """Return the help of one verb."""
     called = verbs.called(name)
     command = verbs.command(called)
     own = {option.name for option in command.options}
@@ -46,14 +46,14 @@ def verb(name: str) -> str:
 
 
 def about(call: Call) -> Reply:
-    """Help for the program, or for one verb."""
+    """Return the help of the program, or of one verb."""
     name = call.given.word(0)
     text = program() if name is None else verb(name)
     return Reply({"help": text}, lambda: text)
 
 
 def version(_: Call | None = None) -> Reply:
-    """The version of the program."""
+    """Return the version of the program."""
     from taskyard import __version__
 
     return Reply({"version": __version__}, lambda: f"taskyard {__version__}")

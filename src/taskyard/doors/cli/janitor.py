@@ -1,4 +1,4 @@
-"""`janitor`: take in what was dropped, give back what dead workers left, wake what is due."""
+"""`janitor`: take in dropped files, give back the tasks of dead workers, and make waiting tasks ready when due."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST_PAUSE = 0.05
 
 
 def janitor(call: Call) -> Reply | None:
-    """Sweep once, or again and again."""
+    """Sweep once, or every `--every` seconds until a signal."""
     every = call.given.seconds("every", least=_LEAST_PAUSE)
     if every is not None:
         _sweep_until_told(call, every)
@@ -44,7 +44,7 @@ def _sweep_until_told(call: Call, every: float) -> None:
     from taskyard.core.signals import Stopping
 
     told = Event()
-    with Stopping(lambda _: told.set()):  # a sweep that has begun is finished: the signal only ends the pause
+    with Stopping(lambda _: told.set()):  # a running sweep is finished: the signal only ends the pause after it
         _rounds(call.yard, call.as_json, every, told)
 
 
@@ -52,7 +52,7 @@ def _rounds(yard: YardPort, as_json: bool, every: float, told: Event) -> None:
     while not told.is_set():
         try:
             swept = yard.sweep()
-        except Unavailable as error:  # a disk that is away may come back, and nobody watches a janitor
+        except Unavailable as error:  # a disk may come back, and a janitor runs unattended
             replies.remark(f"taskyard: warning: {error.message}; trying again in {every:g} s")
         else:
             if swept or as_json:

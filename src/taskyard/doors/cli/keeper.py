@@ -1,6 +1,6 @@
-"""The keeper of `claim --keep PID`: a process of its own that heartbeats while PID lives and the claim holds, then ends.
+"""The keeper of `claim --keep PID`: a separate process that heartbeats while PID lives and the claim holds, then ends.
 
-It says nothing and ends nothing: once PID is gone, the lease runs out and the task comes back by itself.
+It prints nothing and ends no claim: after PID is gone, the lease expires and a sweep gives the task back.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from taskyard.port import YardPort
     from taskyard.yard.claim import Claim
 
-_LOOK_EVERY = 3.0  # seconds: a claim that was ended must not leave its keeper behind until the next beat
+_LOOK_EVERY = 3.0  # seconds: a keeper must end soon after its claim, and not only at the next heartbeat
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.doors.cli import keeper; keeper.main()"
 
 
 class Watched:
-    """A process that is known by its number and by when it started, because numbers are given again."""
+    """A process, identified by its pid and its start time, because the system reuses pids."""
 
     __slots__ = ("pid", "started")
 
@@ -34,7 +34,7 @@ class Watched:
 
     @classmethod
     def named(cls, text: str) -> Watched:
-        """The living process of this number."""
+        """Return the running process with this pid."""
         if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
             raise Invalid(
                 f"--keep needs the number of a process, not {ascii(text)[:40]}", hint="--keep $$ is this shell"
@@ -45,7 +45,7 @@ class Watched:
         return cls(pid, _started(pid))
 
     def lives(self) -> bool:
-        """Whether it is still there, and still the same."""
+        """Return whether the same process still runs."""
         return _exists(self.pid) and _started(self.pid) == self.started
 
 
@@ -55,8 +55,8 @@ def _exists(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # somebody else's, but alive
-    return _stat(pid)[:1] not in (["Z"], ["X"])  # dead, and only not yet buried by its parent
+        pass  # another user's process, but alive
+    return _stat(pid)[:1] not in (["Z"], ["X"])  # a dead process that its parent has not waited for yet
 
 
 def _started(pid: int) -> str:
@@ -64,7 +64,7 @@ def _started(pid: int) -> str:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third (its state) on; none where the system has no such file."""
+    """Return the fields of /proc/PID/stat from the third (its state) on; none if the system has no such file."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].decode().split()
@@ -86,15 +86,15 @@ def start(yard: YardPort, claim: Claim, watched: Watched) -> None:
         env={
             **os.environ,
             "TASKYARD": yard.url,
-        },  # and no argument, which all on this machine can read: a password may be in it
+        },  # not an argument, which every user of this machine can read: the URL may have a password
         cwd="/",
         start_new_session=True,
     )
-    keeper.returncode = 0  # nobody here waits for it, and that is no leak
+    keeper.returncode = 0  # this process does not wait for it; without this, Python would warn of a leak
 
 
 def main() -> None:
-    """Keep the claim that the arguments name."""
+    """Keep the claim of the arguments."""
     worker, handle, pid, started = sys.argv[1:]
     keep(os.environ["TASKYARD"], worker, handle, Watched(int(pid), started))
 
@@ -107,7 +107,7 @@ def keep(url: str, worker: str, handle: str, watched: Watched) -> None:
         held = yard.held(handle)
         while watched.lives():
             try:
-                if not held.holds():  # looked at first: an ended claim is no late verb to be logged
+                if not held.holds():  # checked first: a heartbeat on an ended claim would be logged as a late verb
                     return
                 if every is None:
                     every = held.lease / BEATS
@@ -117,5 +117,5 @@ def keep(url: str, worker: str, handle: str, watched: Watched) -> None:
             except (ClaimLost, NotFound):
                 return
             except Unavailable:
-                pass  # it may be back before the lease ends
+                pass  # the yard may be back before the lease ends
             time.sleep(max(0.0, min(_LOOK_EVERY, beat_at - ticks())) or _LOOK_EVERY / 10)

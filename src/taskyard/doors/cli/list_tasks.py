@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 LIMIT = 100
 _HEADS = ("ID", "STATE", "P", "KIND", "TITLE", "WORKER", "AGE")
-_FIRST_TO_GO = (2, 6, 5, 3)  # columns that a narrow terminal has no room for: people read titles
+_FIRST_TO_GO = (2, 6, 5, 3)  # columns that a narrow terminal leaves out first, to keep room for titles
 OPEN = frozenset(state for state in State if not state.ended)
 ENDED = frozenset(State) - OPEN
-_REASON_MOST = 60  # columns of a reason, and no more than a quarter of a terminal; 'taskyard show' has all of it
-_ENDED_FROM = "ended."  # a cursor that goes on among the tasks that have ended begins so
+_REASON_MOST = 60  # columns of a reason, and at most a quarter of the terminal; 'taskyard show' prints all of it
+_ENDED_FROM = "ended."  # the prefix of a cursor that continues among ended tasks
 
 
 def ready(call: Call) -> Reply:
-    """What this worker could be handed now."""
+    """List the tasks that this worker could claim now."""
     given = call.given
     states = _states(call)
     page = call.yard.ready(given.texts("kind"), given.text("mission"), None, _limit(call), given.text("cursor"))
     if states is not None and State.TODO not in states:
-        page = Page()  # only what is in todo can be ready
+        page = Page()  # only a task in todo can be ready
     from taskyard.doors.cli import pause
 
     paused = pause.concerning(call.yard.paused(), given.texts("kind"))
@@ -60,7 +60,7 @@ def ready(call: Call) -> Reply:
 
 
 def listed(call: Call) -> Reply:
-    """Tasks by state, kind, mission and holder; and beside those that failed, the files that never became tasks."""
+    """List tasks by state, kind, mission and holder; with failed tasks, also refused files that never became tasks."""
     given = call.given
     states = _states(call)
 
@@ -85,7 +85,7 @@ def listed(call: Call) -> Reply:
 
 
 def _states(call: Call) -> frozenset[State] | None:
-    """The states that were asked for: several by commas or by options, and `open` for all that have not ended."""
+    """Return the requested states: several by commas or by options, and `open` for all that have not ended."""
     texts = call.given.texts("state")
     if texts is None:
         return None
@@ -103,7 +103,7 @@ def _states(call: Call) -> frozenset[State] | None:
 
 
 def _open_first(find: Callable[[frozenset[State], int, str | None], Page], limit: int, cursor: str | None) -> Page:
-    """A page of the tasks that may still be worked on, oldest first, and after them of those that have ended."""
+    """Return a page of tasks: those that have not ended, oldest first, and then those that have."""
     page, after = Page(), None
     if cursor is not None and cursor.startswith(_ENDED_FROM):
         after = cursor[len(_ENDED_FROM) :] or None
@@ -115,7 +115,7 @@ def _open_first(find: Callable[[frozenset[State], int, str | None], Page], limit
         page.next = _ENDED_FROM if find(ENDED, 1, None) else None
         return page
     rest = find(ENDED, limit - len(page), after)
-    listed = {task.id for task in page}  # one that ended meanwhile stands there once
+    listed = {task.id for task in page}  # a task that ended between both reads is listed once
     whole = Page([*page, *(task for task in rest if task.id not in listed)])
     whole.next = None if rest.next is None else f"{_ENDED_FROM}{rest.next}"
     return whole
@@ -144,7 +144,7 @@ def _reply(
 
 
 def _block(aside: list[dict[str, str | None]]) -> str:
-    """The files that were refused, each with its reason."""
+    """Return the refused files as text, each with its reason."""
     if not aside:
         return ""
     from taskyard.doors.cli import output
@@ -155,7 +155,7 @@ def _block(aside: list[dict[str, str | None]]) -> str:
 
 
 def _held_elsewhere(guests: list[Entry]) -> str:
-    """Files that other programs hold or have done, by the folders alone."""
+    """Return, as text, the files that other programs hold or have ended by moving them between folders."""
     if not guests:
         return ""
     from taskyard.doors.cli import ages, output
@@ -198,7 +198,7 @@ def _table(yard: YardPort, page: Page) -> str:
 
 
 def _details(yard: YardPort, page: Page) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Columns that only some tasks fill: how far they are, and why they are where they are. Each takes a look at its task."""
+    """Return the columns that only some tasks fill: progress, and the reason for the state. Each task is read for them."""
     told = [_progress_and_reason(yard, task) if len(page) <= LIMIT else ("", "") for task in page]
     shown = [column for column in (0, 1) if any(row[column] for row in told)]
     return tuple(("PROGRESS", "REASON")[column] for column in shown), [
@@ -214,7 +214,7 @@ def _progress_and_reason(yard: YardPort, task: Task) -> tuple[str, str]:
     try:
         whole = yard.get(task.id)
     except TaskyardError:
-        return "", ""  # pruned since, or the yard is away; what was listed stands
+        return "", ""  # pruned since, or the yard is unavailable; the list is printed all the same
     progress = "" if whole.progress is None else f"{whole.progress:.0%}"
     parts = []
     if whole.state is State.WAITING and whole.not_before is not None:

@@ -1,4 +1,4 @@
-"""`log` and `watch`: what happened, in order, and what happens from now on."""
+"""`log` and `watch`: past events in order, and events from now on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMIT = 1000
 
 
 def log(call: Call) -> Reply | None:
-    """Show what happened, or follow what happens."""
+    """Print past events, or follow new ones."""
     filters = {**_filters(call), "since": _since(call.given.text("since"))}
     limit = call.given.integer("limit")
     cursor = _cursor(call)
@@ -34,7 +34,7 @@ def log(call: Call) -> Reply | None:
 
 
 def watch(call: Call) -> Reply | None:
-    """Wait for the first change that matches, or follow all that do."""
+    """Wait for the first event that matches, or follow all that do."""
     filters = {**_filters(call), "timeout": call.given.seconds("timeout")}
     cursor = _cursor(call)
     if call.given.flag("follow"):
@@ -45,7 +45,7 @@ def watch(call: Call) -> Reply | None:
 
 
 def _cursor(call: Call) -> str | None:
-    """The cursor that was given; an empty one is a script's mistake, and must not mean "from the beginning"."""
+    """Return the given cursor; refuse an empty one, a script's mistake, which must not mean "from the beginning"."""
     cursor = call.given.text("cursor")
     if cursor == "":
         raise Invalid("the cursor is empty", hint="give the 'cursor' of the answer before, or none")
@@ -63,7 +63,7 @@ def _filters(call: Call) -> dict[str, Any]:
 
 
 def _since(text: str | None) -> str | None:
-    """A moment as it was given, or that of a duration back from now."""
+    """Return the given moment; for a duration, the moment that long before now."""
     if text is None:
         return None
     try:
@@ -90,17 +90,17 @@ def _page(events: Events, limit: int | None) -> str:
 
 
 class Lines:
-    """Events as lines in columns that are as wide as their widest cell so far."""
+    """Formats events as lines, with columns as wide as their widest cell so far."""
 
     def __init__(self) -> None:
-        self._widths = [20, 9, 6, 2, 0, 0]  # what nearly every line has
+        self._widths = [20, 9, 6, 2, 0, 0]  # wide enough for nearly every line
 
     def measure(self, event: dict[str, Any]) -> None:
-        """Make room for this event."""
+        """Widen the columns for this event."""
         self._widths = [max(known, output.width(cell)) for known, cell in zip(self._widths, _cells(event), strict=True)]
 
     def line(self, event: dict[str, Any]) -> str:
-        """The event on one line; its name is coloured where colour is wanted."""
+        """Return the event as one line; its name is coloured if stdout shows colours."""
         self.measure(event)
         cells = [
             cell + " " * (wide - output.width(cell)) for cell, wide in zip(_cells(event), self._widths, strict=True)
@@ -122,7 +122,7 @@ def _cells(event: dict[str, Any]) -> list[str]:
 
 
 def _details(event: dict[str, Any]) -> str:
-    """Whatever else there is to tell."""
+    """Return the event's other fields as text."""
     parts = []
     if "final" in event:
         parts.append("for good" if event["final"] else "this attempt")
@@ -165,7 +165,7 @@ def _follow_until_told(call: Call, filters: dict[str, Any], cursor: str | None, 
 def _follow(
     yard: YardPort, as_json: bool, filters: dict[str, Any], cursor: str | None, limit: int | None, told: Event
 ) -> None:
-    """Print what there is and then what comes, until told to stop or so many events were printed."""
+    """Print past and then new events, until `told` is set or `limit` events were printed."""
     lines = Lines()
     left, away = limit, False
     while not told.is_set():
@@ -175,7 +175,7 @@ def _follow(
                 replies.say("\n".join(replies.encoded(event) if as_json else lines.line(event) for event in events))
                 left = None if left is None else left - len(events)
             return
-        except Unavailable as error:  # the yard was there when it was opened: a disk that is away may come back
+        except Unavailable as error:  # the yard was opened before, so its disk may come back
             if not away:
                 remark(f"taskyard: warning: {error.message}; trying again")
             away = True

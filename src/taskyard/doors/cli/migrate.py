@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def migrate(call: Call) -> Reply:
-    """Run what is pending, or tell."""
+    """Run the pending migrations, or only list them."""
     check = call.given.flag("check")
     new_epoch = call.given.flag("new-epoch")
     if check and new_epoch:

@@ -1,6 +1,6 @@
-"""What other tools call things: the words that people and agents bring along, each answered with what serves here.
+"""Verbs and options of other tools that people and agents try here, each with the hint that the error gives.
 
-Written by hand. A guess by spelling led from `delete` to `release` and from `finish` to `init`.
+The table is written by hand: guesses by spelling led from `delete` to `release` and from `finish` to `init`.
 """
 
 from __future__ import annotations
@@ -141,11 +141,11 @@ OPTIONS = {
 
 
 def verb(word: str) -> str:
-    """What serves in place of a verb that there is not."""
+    """Return the hint for an unknown verb."""
     return VERBS.get(word.lower().replace("_", "-"), "'taskyard help' lists the verbs")
 
 
 def option(word: str, known: list[str]) -> str | None:
-    """The option of a verb that means what this word means elsewhere."""
+    """Return the option among `known` that means what this word means in other tools."""
     meant = OPTIONS.get(word.lower().replace("_", "-"))
     return meant if meant in known else None
