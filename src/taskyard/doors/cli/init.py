@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def init(call: Call) -> Reply:
-    """Make a yard; if it exists already, leave it as it is."""
+    """Make a yard, unless it exists already."""
     given = call.given
     place = given.word(0)
     url = given.text("yard") if place is None else place

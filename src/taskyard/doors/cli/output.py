@@ -1,4 +1,4 @@
-"""Putting text on a screen: colour where it is wanted, columns that line up, nothing that a terminal would obey."""
+"""Text for a screen: colours, aligned columns, and control characters as escapes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 GAP = "  "
-_LEAST = 8  # a shrunk column keeps at least this much
-_READABLE = 24  # columns of a title that others give way to
-_SHORT = 72  # characters of JSON that are still read at a glance
+_LEAST = 8  # columns of the screen that a shrunk column keeps at least
+_READABLE = 24  # columns of the screen for a title; other columns are left out until it has them
+_SHORT = 72  # characters of JSON that stay on one line
 _COLOURS = {
     "todo": "34",
     "waiting": "33",
@@ -24,16 +24,16 @@ _COLOURS = {
     "failed": "31",
     "cancelled": "2",
     "heading": "1",
-    # how good a place is
+    # verdicts of the doctor
     "green": "32",
     "warn": "33",
     "refuse": "31",
-    # how a worker's run of a task ended, where it is not named like a state
+    # outcomes of a run that have no state's name
     "error": "33",
     "later": "33",
     "crashed": "31",
     "lost": "31",
-    # events that are not named like a state
+    # events that have no state's name
     "added": "34",
     "claimed": "36",
     "released": "34",
@@ -49,22 +49,22 @@ _COLOURS = {
 
 
 def coloured() -> bool:
-    """Whether stdout is a terminal that is shown colours."""
+    """Return whether stdout is a terminal that gets colours."""
     return on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def on_terminal() -> bool:
-    """Whether people read stdout right now."""
+    """Return whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
 def paint(text: str, name: str) -> str:
-    """The text in the colour of a state or event, where colour is wanted."""
+    """Return the text in the colour of a state or event; unchanged if stdout gets no colours."""
     return f"\x1b[{_COLOURS[name]}m{text}\x1b[0m" if name in _COLOURS and coloured() else text
 
 
 def columns() -> int | None:
-    """How wide the terminal is, or None where stdout is none and nothing needs to be cut."""
+    """Return the width of the terminal; None if stdout is no terminal, so that nothing is cut."""
     if not on_terminal():
         return None
     wanted = os.environ.get("COLUMNS", "")
@@ -77,7 +77,7 @@ def columns() -> int | None:
 
 
 def plain(text: str) -> str:
-    """The text without anything that a terminal would obey: control characters are shown as escapes."""
+    """Return the text with control characters as escapes, so that a terminal does not obey them."""
     if text.isprintable():
         return text
     return "".join(
@@ -89,11 +89,11 @@ def plain(text: str) -> str:
 def _is_joiner(letter: str) -> bool:
     return (
         letter in "\u200c\u200d\u3000\xa0"
-    )  # within words of some scripts, within emoji, and spaces that are not ASCII's
+    )  # they occur within words of some scripts and within emoji, or are spaces beyond ASCII
 
 
 def width(text: str) -> int:
-    """How many columns the text takes on a screen."""
+    """Return how many columns the text takes on a screen."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width
@@ -106,7 +106,7 @@ def width(text: str) -> int:
 
 
 def cut(text: str, most: int) -> str:
-    """The text in at most so many columns, with three dots where something is left out."""
+    """Return the text in at most `most` columns; three dots stand for what is left out."""
     if width(text) <= most:
         return text
     while text and width(text) > most - 3:
@@ -122,9 +122,10 @@ def table(
     right: frozenset[int] = frozenset(),
     first_to_go: Sequence[int] = (),
 ) -> str:
-    """Aligned columns; column `states` is coloured by its words, column `shrink` gives way on a narrow terminal.
+    """Return aligned columns; column `states` is coloured by its words, column `shrink` is cut on a narrow terminal.
 
-    Where some may go, that one leads as soon as it has to be cut, and they go until it can be read.
+    If `first_to_go` has columns and `shrink` does not fit, `shrink` becomes the first column. Then columns of
+    `first_to_go` are left out, in their order, until `shrink` has `_READABLE` columns of the screen.
     """
     cells = [[plain(cell).replace("\n", " ") for cell in row] for row in (heads, *rows)]
     widths = [max(width(row[column]) for row in cells) for column in range(len(heads))]
@@ -147,7 +148,7 @@ def table(
 
 
 def _fitting(widths: Sequence[int], shrink: int, room: int, first_to_go: Sequence[int]) -> tuple[list[int], int]:
-    """The columns that are shown, in their order, and how much of the room the shrunk one has."""
+    """Return the columns to show, in order, and the width that is left for column `shrink`."""
 
     def left(shown: list[int]) -> int:
         return room - sum(widths[column] + len(GAP) for column in shown if column != shrink)
@@ -169,7 +170,7 @@ def _padded(cell: str, to: int, right: bool) -> str:
 
 
 def fields(pairs: Sequence[tuple[str, str | None]]) -> str:
-    """`name  value` on lines of their own, values aligned; what is None is left out."""
+    """Return one line `name  value` for each pair, with aligned values; a pair with None is left out."""
     given = [(name, value) for name, value in pairs if value is not None]
     most = max(len(name) for name, _ in given)
     return "\n".join(
@@ -178,7 +179,7 @@ def fields(pairs: Sequence[tuple[str, str | None]]) -> str:
 
 
 def json_text(value: Any) -> str | None:
-    """The value as JSON for people: on one line if that is short, else indented; nothing for null."""
+    """Return the value as JSON for people: on one line if that is short, else indented; None for null."""
     if value is None:
         return None
     line = json.dumps(value, ensure_ascii=False)
@@ -186,5 +187,5 @@ def json_text(value: Any) -> str | None:
 
 
 def indented(text: str, by: int) -> str:
-    """The text with every line but the first moved to the right."""
+    """Return the text with every line but the first indented by `by` spaces."""
     return text.replace("\n", "\n" + " " * by)

@@ -1,4 +1,4 @@
-"""`pause` and `unpause`: hand out nothing more, of one kind or at all."""
+"""`pause` and `unpause`: stop claims of one kind or of all tasks, and allow them again."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def pause(call: Call) -> Reply:
-    """Hand out nothing more."""
+    """Stop claims, of one kind or of all tasks."""
     call.yard.pause(call.given.word(0))
     return _reply(call)
 
 
 def unpause(call: Call) -> Reply:
-    """Hand out again."""
+    """Allow claims again."""
     call.yard.unpause(call.given.word(0))
     return _reply(call)
 
@@ -28,20 +28,20 @@ def _reply(call: Call) -> Reply:
 
 
 def told(paused: dict[str, Any]) -> str:
-    """What is paused, in a line; nothing where nothing is."""
+    """Return what is paused as one line; an empty string if nothing is."""
     if paused["yard"]:
         return "paused: the whole yard" + (f", and {', '.join(paused['kinds'])}" if paused["kinds"] else "")
     return f"paused: {', '.join(paused['kinds'])}" if paused["kinds"] else ""
 
 
 def concerning(paused: dict[str, Any], kinds: list[str] | None) -> dict[str, Any] | None:
-    """The part of a pause that keeps tasks of these kinds, or of any, from being handed out; None if nothing does."""
+    """Return the part of the pause that stops claims of these kinds, or of any if `kinds` is None; None if no part does."""
     some = [kind for kind in paused["kinds"] if kinds is None or kind in kinds]
     return {"yard": paused["yard"], "kinds": some} if paused["yard"] or some else None
 
 
 def way_out(paused: dict[str, Any]) -> str:
-    """How a pause is ended."""
+    """Return a hint on how to end the pause."""
     words = ["taskyard unpause"] if paused["yard"] else [f"taskyard unpause {kind}" for kind in paused["kinds"]]
     return f"'{words[0]}' ends {'the pause' if len(words) == 1 else 'the first of these pauses'}"
 

@@ -1,4 +1,4 @@
-"""`prune`: let ended tasks go to the archive; without --apply it only tells what would go."""
+"""`prune`: move ended tasks to the archive; without --apply, only count them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def prune(call: Call) -> Reply:
-    """Tell what would go, or let it go."""
+    """Count the tasks that can be pruned, and with --apply prune them."""
     age, count = call.given.text("older-than"), call.given.integer("keep")
     told = call.yard.prune(age, count, apply=call.given.flag("apply"))
     return Reply(told, lambda: _page(told))

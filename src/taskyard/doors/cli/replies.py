@@ -1,4 +1,4 @@
-"""What a verb gets (`Call`), what it gives back (`Reply`), and how either a reply or an error is said, once for all."""
+"""What a verb gets (`Call`), what it returns (`Reply`), and how replies and errors are printed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from taskyard.port import YardPort
     from taskyard.yard import Yard
 
-# What to do next where the error itself has nothing better to say.
+# The hint of each error code, for errors without a hint of their own.
 HINTS = {
     "invalid": "put it right and say it again; 'taskyard VERB --help' tells what is allowed",
     "timed_out": "wait longer, or look what holds it up with 'taskyard show ID'",
@@ -31,7 +31,7 @@ HINTS = {
     "internal": "try again with TASKYARD_DEBUG=1, which shows where it happened",
 }
 VERSION = 1  # of the JSON envelope
-BROKEN_PIPE = 141  # as if SIGPIPE had ended us, which is what happens to other programs
+BROKEN_PIPE = 141  # as if SIGPIPE had ended this process, as it ends other programs
 EXITS = {
     "invalid": 2,
     "nothing_ready": 3,
@@ -55,7 +55,7 @@ class NothingReady(TaskyardError):
     ) -> None:
         super().__init__(message, hint=hint)
         self.why = why
-        """What keeps tasks from being handed out, as far as it is known: `paused`."""
+        """Why no task can be claimed, if that is known: `paused`, or `unusable` folders."""
 
 
 class Unexpected(TaskyardError):
@@ -75,7 +75,7 @@ class TooMuch(TaskyardError):
 
 
 class OutputLost(BaseException):
-    """The answer could not be written; whoever should read it has gone, or the disk is full."""
+    """The answer could not be written: its reader has closed the pipe, or the disk is full."""
 
     def __init__(self, code: int) -> None:
         super().__init__()
@@ -83,9 +83,10 @@ class OutputLost(BaseException):
 
 
 class Reply:
-    """The answer of a verb: its JSON, how people read it (made only when it is asked for), and the exit code.
+    """The answer of a verb: its JSON, its text (made only if it is printed), and the exit code.
 
-    `stands` is what nobody could find out by saying it again, for stderr where the answer itself cannot be written.
+    `stands` is printed on stderr if the answer cannot be written: it states a change that running the command again
+    would not report.
     """
 
     __slots__ = ("code", "data", "stands", "text")
@@ -98,7 +99,7 @@ class Reply:
 
 
 class Call:
-    """One command as its verb sees it: what was given, and the yard, which is opened when it is first used."""
+    """One command for its verb: the parsed command line, and the yard, which is opened when it is first used."""
 
     __slots__ = ("_yard", "as_json", "given", "worker")
 
@@ -110,25 +111,26 @@ class Call:
 
     @property
     def yard(self) -> YardPort:
-        """The yard that is meant."""
+        """The yard of `--yard`, $TASKYARD or the current folder."""
         if self._yard is None:
             self._yard = opening.open(self.given.text("yard"), self.worker)
         return self._yard
 
     def open_to_audit(self) -> YardPort:
-        """The yard that is meant, whatever is wrong with it."""
+        """Open the same yard for an audit, even if it is damaged."""
         self._yard = opening.open_to_audit(self.given.text("yard"), self.worker)
         return self._yard
 
     def make_yard(self, url: str | None, durability: str | None, shared: bool, group: str | None) -> Yard:
-        """The yard of this URL, made if it is not there."""
+        """Return the yard of this URL, and make it if it does not exist."""
         self._yard = made = opening.init(url, self.worker, durability, shared=shared or None, group=group)
         return made
 
     def handle(self, given: str | None) -> str:
-        """The handle that was given, else that of the claim this command runs under; its form is checked before anything is opened.
+        """Return the given handle, else $TASKYARD_CLAIM; a well-formed one is returned without opening the yard.
 
-        A task's id, which most people mistake for it, is the yard's to refuse: it knows whether its worker has lost the handle.
+        People often give a task's id instead. The yard refuses that, because it knows whether this worker holds the task and
+        has lost its handle.
         """
         text = os.environ.get("TASKYARD_CLAIM") or None if given is None else given
         if text is None:
@@ -145,20 +147,20 @@ class Call:
             return yard.held(text).handle
 
     def name(self, task: Task) -> None:
-        """Look for others that end like this task, and give it the short name that tells it from them."""
+        """Give the task a short name that no other task has; this reads the yard."""
         try:
             [task.short] = self.yard.shorten([task.id])
         except TaskyardError:
-            return  # what was asked for is done, and must be told
+            return  # the verb has succeeded, and its answer must be printed
 
     def close(self) -> None:
-        """Let go of the yard."""
+        """Close the yard."""
         if self._yard is not None:
             self._yard.close()
 
 
 def prepare_streams() -> None:
-    """Have what a stream's encoding cannot express written as an escape, instead of a crash."""
+    """Set stdout and stderr to write escapes for characters that their encoding lacks, instead of raising."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -166,7 +168,7 @@ def prepare_streams() -> None:
 
 
 def answer(reply: Reply, as_json: bool) -> int:
-    """Say the reply on stdout and give the exit code."""
+    """Print the reply on stdout and return the exit code."""
     try:
         say(encoded({"v": VERSION, "ok": True, "data": reply.data}) if as_json else reply.text())
     except OutputLost:
@@ -177,7 +179,7 @@ def answer(reply: Reply, as_json: bool) -> int:
 
 
 def refuse(error: TaskyardError, as_json: bool) -> int:
-    """Say the error and what to do next, as JSON on stdout or for people on stderr, and give the exit code."""
+    """Print the error and its hint, as JSON on stdout or as text on stderr, and return the exit code."""
     hint = error.hint or HINTS.get(error.code)
     if as_json:
         told = {"code": error.code, "message": error.message, "hint": hint}
@@ -189,14 +191,14 @@ def refuse(error: TaskyardError, as_json: bool) -> int:
 
 
 def say(text: str) -> None:
-    """Print on stdout at once, so that an error of writing is seen here and not while the interpreter ends."""
+    """Print on stdout and flush, so that a write error is raised here and not while the interpreter ends."""
     if not text:
         return
     if sys.stdout is None:
         remark("taskyard: the answer cannot be written: stdout is closed")
         raise OutputLost(1)
     try:
-        # At once, also where nothing is buffered: a reader may go after the line that it wanted.
+        # One write for text and newline, even if stdout is unbuffered: a reader may close the pipe after the line it wanted.
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
     except BrokenPipeError:
@@ -209,16 +211,16 @@ def say(text: str) -> None:
 
 
 def remark(text: str) -> None:
-    """Print on stderr: errors, warnings, and what is not part of the answer."""
+    """Print on stderr: errors, warnings, and all that is not part of the answer."""
     try:
         if sys.stderr is not None:
             print(text, file=sys.stderr, flush=True)
     except OSError:
-        return  # whoever listened has gone; what was asked for goes on
+        return  # the reader of stderr has gone; the command goes on
 
 
 def encoded(value: Any) -> str:
-    """The value as one line of JSON that stdout's encoding can carry."""
+    """Return the value as one line of JSON in characters that stdout's encoding has."""
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
@@ -228,7 +230,7 @@ def encoded(value: Any) -> str:
 
 
 def _drop_output() -> None:
-    """Send what is still buffered nowhere: a closed pipe would be complained about once more at the end."""
+    """Send buffered output to the null device: else the interpreter would report the closed pipe again at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

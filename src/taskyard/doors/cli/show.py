@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def show(call: Call) -> Reply:
-    """The task, its ended attempts, its notes, and what came too late to count."""
+    """Show the task, its ended attempts, its notes, and results that came too late."""
     report = call.yard.report(call.given.words[0])
     data = {
         "task": report.task.as_dict(),
@@ -76,7 +76,7 @@ def _task(task: Task) -> str:
 
 
 def _entry(entry: dict[str, Any]) -> str:
-    """One attempt, note or stale result, as far as it has something to tell."""
+    """Return one attempt, note or stale result as a line, without empty fields."""
     said = f"fence {entry['fence']}  {entry['worker']}"
     if entry.get("outcome"):
         said += f"  {entry['outcome']}"

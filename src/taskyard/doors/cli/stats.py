@@ -5,7 +5,7 @@ from __future__ import annotations
 from taskyard.doors.cli.parser import Command
 from taskyard.doors.cli.replies import Call, Reply
 
-_NAMED = 10  # files that people are told of by name; the JSON has all
+_NAMED = 10  # files that the text names; the JSON has all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def _files(where: str, number: int, about: str) -> str:
 
 
 def _guests(numbers: dict[str, int]) -> str:
-    """What other programs hold or have done by the folders alone."""
+    """Return, as text, how many files other programs hold or have ended by moving them between folders."""
     some = ", ".join(f"{number} {state}" for state, number in numbers.items())
     return f"other programs' files: {some} ('taskyard list' names them)" if some else ""
 
 
 def not_tasks(others: list[dict[str, str | None]]) -> str:
-    """What lies in todo/ and is no task, each with the reason."""
+    """Return, as text, the files in todo/ that are no tasks, each with the reason."""
     from taskyard.doors.cli import output
 
     some = "; ".join(f"{entry['name']} ({entry['reason']})" for entry in others[:_NAMED])

@@ -1,4 +1,4 @@
-"""`torture`: prove it here."""
+"""`torture`: test on this machine that no task is lost and none is done twice."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _WORKERS_MOST = 256
 _TASKS_MOST = 1_000_000
 _SECONDS_MOST = 86_400.0
 _SEED_MOST = 10**15 - 1
-_SHOWN = 20  # violations that people are shown
-_TOLD = 1000  # violations in the JSON: more say nothing more, and the history has them all
-_EVERY = 5.0  # seconds between two lines of progress where nobody watches
+_SHOWN = 20  # violations that the text shows
+_TOLD = 1000  # violations in the JSON; the history has them all
+_EVERY = 5.0  # seconds between two lines of progress if stderr is no terminal
 
 
 def torture(call: Call) -> Reply:
-    """Have real processes do all there is to do in a scratch yard, hurt them, and judge what they were told."""
+    """Run every verb from real processes in a scratch yard, kill and stop them, and check the recorded answers."""
     given = call.given
     workers = _number(given.integer("workers"), "--workers", 1, _WORKERS_MOST, WORKERS)
     tasks = None if given.text("tasks") is None else _number(given.integer("tasks"), "--tasks", 1, _TASKS_MOST, 0)
@@ -55,7 +55,7 @@ def _seed() -> int:
 
 
 def _run(ordeal: TortureRun, as_json: bool) -> dict[str, Any]:
-    """Run it to its end, or to the first Ctrl-C: what was done until then is judged too."""
+    """Run the torture to its end, or to the first Ctrl-C; the history until then is checked too."""
     from taskyard.core.signals import Stopping
 
     asked = 0
@@ -64,14 +64,14 @@ def _run(ordeal: TortureRun, as_json: bool) -> dict[str, Any]:
         nonlocal asked
         asked += 1
         ordeal.interrupted = True
-        if asked == 2:  # without a verdict, but still without leaving a process: a third one must not break that off
+        if asked == 2:  # the run ends all its processes, without a verdict; a third Ctrl-C must not interrupt that
             raise KeyboardInterrupt
 
     progress = _Progress(ordeal, as_json)
     try:
         with Stopping(interrupt):
             return ordeal.run(progress)
-    except (OSError, Unavailable) as error:  # its own answer, or that of the yard, which knows what to do about it
+    except (OSError, Unavailable) as error:  # an error of the run itself, or of the yard, whose hint is kept
         advice = f"{error.hint}; " if isinstance(error, Unavailable) and error.hint else ""
         raise Unavailable(f"the torture broke off: {error}", hint=f"{advice}{_kept(ordeal)}") from None
     except KeyboardInterrupt:
@@ -85,7 +85,7 @@ def _kept(ordeal: TortureRun) -> str:
 
 
 class _Progress:
-    """One line on stderr: drawn anew on a terminal, printed now and then where there is none; none beside JSON."""
+    """A progress line on stderr: redrawn on a terminal, else printed every `_EVERY` seconds; none with --json."""
 
     def __init__(self, ordeal: TortureRun, as_json: bool) -> None:
         import sys
@@ -125,10 +125,10 @@ class _Progress:
             sys.stderr.write(text)
             sys.stderr.flush()
         except OSError:
-            self._quiet = True  # whoever watched has gone; the verdict is still wanted
+            self._quiet = True  # the reader of stderr has gone; the run goes on to its verdict
 
     def close(self) -> None:
-        """Leave the line as it is."""
+        """Keep the last line on the terminal."""
         if self._terminal and not self._quiet:
             self._write("\n")
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from taskyard.core.errors import TaskyardError
     from taskyard.doors.cli.parser import Given
 
-TEXT_MOST = 16 * PAYLOAD_MOST  # bytes that one value is read from: blanks do not count, but a device has no end
+TEXT_MOST = 16 * PAYLOAD_MOST  # bytes read for one value: blanks are no payload, but a device may be endless
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def json_option(given: Given, name: str) -> Any:
-    """The value of `--name JSON|@file|-`, or None where it was not given."""
+    """Return the value of `--name JSON|@file|-`; None if it was not given."""
     text = given.text(name)
     if text is None:
         return None
@@ -33,7 +33,7 @@ def json_option(given: Given, name: str) -> Any:
 
 
 def parsed(content: bytes, source: str) -> Any:
-    """The JSON value in these bytes; the error says what is wrong, and where."""
+    """Parse these bytes as JSON; raise `Invalid` with the cause and its place in `source`."""
     try:
         return json.loads(content.removeprefix(_BYTE_ORDER_MARK).decode(), parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -45,12 +45,12 @@ def parsed(content: bytes, source: str) -> Any:
         ) from None
     except RecursionError:
         raise Invalid(f"{source} is nested too deeply") from None
-    except ValueError as error:  # a number of more digits than Python reads
+    except ValueError as error:  # a number with more digits than Python converts
         raise Invalid(f"{source} is not valid JSON: {error}") from None
 
 
 class Lines:
-    """JSON Lines of a file or of stdin (`-`), one value each; remembers where it is, for errors that come later."""
+    """Yields the values of a JSON Lines file, or of stdin (`-`); keeps the line number for later errors."""
 
     def __init__(self, file: str) -> None:
         self.source = "stdin" if file == "-" else file
@@ -79,7 +79,7 @@ class Lines:
                 yield parsed(line, f"{self.source}, line {self.number}:")
 
     def blamed(self, error: TaskyardError) -> TaskyardError:
-        """The error of the task that was read last, with its line; the yard counts tasks, and people count lines."""
+        """Return the error of the last task with its line number in place of the yard's count of tasks."""
         if self.at_end or not self.number or error.message.startswith(f"{self.source}, line"):
             return error
         message = error.message.removeprefix(f"task {self.count}: ")

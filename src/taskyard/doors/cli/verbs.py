@@ -1,4 +1,4 @@
-"""Which verbs there are: in which module each lives, its other names, and how the help groups them."""
+"""The table of verbs: the module and the aliases of each, and their groups in the help."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.doors.cli.parser import Command
 
-# The agent's six come first: what a worker needs, and in most sessions all that it needs.
+# The six verbs of a worker come first: most workers need no others.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "For a worker": {
         "ready": ("list_tasks", "what could be claimed now"),
@@ -61,12 +61,12 @@ ALIASES = {"create": "add", "next": "claim", "start": "claim", "complete": "done
 
 
 def called(name: str) -> str:
-    """The verb's own name, for a name or an alias."""
+    """Return the verb's own name, for a name or an alias."""
     return ALIASES.get(name, name)
 
 
 def command(name: str) -> Command:
-    """The verb of this name, or alias; its module is imported here and not before."""
+    """Return the verb of this name or alias; its module is imported only here."""
     verb = called(name)
     for group in GROUPS.values():
         if verb in group:

@@ -1,4 +1,4 @@
-"""`wait`: until tasks have ended."""
+"""`wait`: wait until tasks have ended."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def work(call: Call) -> Reply:
-    """Take tasks and run the command for each, until there is nothing more to do or a signal says so."""
+    """Claim tasks and run the command for each, until the options or a signal end the worker."""
     from taskyard.worker import Worker, guard, supervisor_pipe
 
     given = call.given
@@ -45,7 +45,7 @@ def work(call: Call) -> Reply:
     worker.command(given.words, timeout=timeout, grace=10.0 if grace is None else grace)
     guard.adopt_orphans()
     supervised = supervisor_pipe.hold(worker.stop)
-    listened = sys.stdout is not None  # without a stdout there is nobody to tell, and that is no reason not to work
+    listened = sys.stdout is not None  # without a stdout nothing is printed, and the worker works all the same
     if not call.as_json and sys.stderr is not None and sys.stderr.isatty():
         replies.remark(
             f"{call.yard.worker} works in {call.yard.label}; Ctrl-C lets what runs finish, twice stops at once"
@@ -59,14 +59,14 @@ def work(call: Call) -> Reply:
         from taskyard.doors.cli.claim import nothing_ready
 
         raise nothing_ready(call, "nothing is ready")
-    # A crew counts by itself, and takes any other exit for a worker that died.
+    # A crew counts failed tasks itself, and takes any exit code but 0 for a dead worker.
     code = 1 if given.flag("drain") and tally["failed"] and not supervised else 0
     data = {"worker": call.yard.worker, "ended": tally.as_dict()}
     return Reply(data, lambda: _sum(tally) if listened else "", code)
 
 
 def _adopt(call: Call) -> None:
-    """Make a yard of four folders that were made by hand, if that is what the worker is to work in."""
+    """Make a yard of four folders that were made by hand, if `--yard` leads to such folders."""
     from taskyard import opening
 
     if opening.adopt(call.given.text("yard")):
@@ -74,9 +74,9 @@ def _adopt(call: Call) -> None:
 
 
 def _must_be_there(program: str) -> None:
-    """A mistyped command would use up the attempts of every task in the yard."""
+    """Raise `Invalid` if the program does not exist: a mistyped one would use up the attempts of every task."""
     if "{" in program:
-        return  # which one it is, the task says
+        return  # each task names its own program
     places = [""] if os.sep in program else os.get_exec_path()  # shutil.which costs 3 ms at every start
     if not any(os.access(os.path.join(place, program), os.X_OK) for place in places):
         raise Invalid(

@@ -1,6 +1,6 @@
 """The directory store: tasks as files, states as folders, one rename for each move. PROTOCOL.md has it to the byte.
 
-This module only puts the parts together. A claim loads the parts that it needs, and no others.
+This module only connects the parts. A claim loads no part that it does not need.
 """
 
 from __future__ import annotations
@@ -55,36 +55,36 @@ class DirectoryStore:
         self._shifts = Shifts(context)
         self._claims = Claims(context, self._shifts)
 
-    # Parts that a claim does without are loaded when they are first asked for.
+    # A claim does not need these parts. Each is imported at its first use.
 
     @functools.cached_property
     def upkeep(self) -> DirectoryUpkeep:
-        """The sweep's parts."""
+        """The part that sweeps use: overdue tasks, crash recovery, prune and fsck."""
         from taskyard.stores.directory.recovery.upkeep import DirectoryUpkeep
 
         return DirectoryUpkeep(self._context, self)
 
     @functools.cached_property
     def dropbox(self) -> DirectoryDropBox:
-        """todo/ itself, and what was refused of it."""
+        """The part for files that people and other programs put into todo/, and for refused ones."""
         from taskyard.stores.directory.dropbox.box import DirectoryDropBox
 
         return DirectoryDropBox(self._context, self)
 
     @functools.cached_property
     def files(self) -> DirectoryFiles:
-        """Folders of attempts, and syncs."""
+        """The part for the folders of attempts, and for syncs."""
         from taskyard.stores.directory.tasks.files import DirectoryFiles
 
         return DirectoryFiles(self._context)
 
     @functools.cached_property
     def wakeup(self) -> Wakeup:
-        """Woken by the kernel when something is logged, where that can be."""
+        """Waits for changes: where the kernel can watch the log, it wakes the waiter."""
         from taskyard.stores.directory.log.watch import Watch
         from taskyard.stores.wakeup import Wakeup
 
-        # Two threads may come here at once, and must share one.
+        # Two threads may get here at once, and must share one instance.
         wakeup: Wakeup = self.__dict__.setdefault(
             "wakeup", Wakeup(Watch(self._context.disk, self.url, self._context.local))
         )
@@ -92,14 +92,14 @@ class DirectoryStore:
 
     @functools.cached_property
     def adder(self) -> Adder:
-        """Puts tasks in."""
+        """Adds tasks."""
         from taskyard.stores.directory.tasks.add import Adder
 
         return Adder(self._context, self._shifts)
 
     @functools.cached_property
     def listing(self) -> Listing:
-        """Lists and counts."""
+        """Lists and counts tasks."""
         from taskyard.stores.directory.tasks.listing import Listing
 
         return Listing(self._context)
@@ -113,20 +113,20 @@ class DirectoryStore:
 
     @property
     def shifts(self) -> Shifts:
-        """Makes moves."""
+        """Moves tasks between states."""
         return self._shifts
 
-    # The seam; `claim` and `shift` are the hot path, and do without the wrapper
+    # The methods of the seam. `claim` and `shift` are the hot path: they convert errors without `explains_errors`.
 
     @explains_errors
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
-        """Keep new tasks, in this order; at the return all of them are there."""
+        """Add tasks in this order; return when all of them exist."""
         with self._context.adding:
             added = self.adder.add(drafts, by)
         return [self.reader.known(new) if isinstance(new, str) else new.task(self.policy) for new in added]
 
     def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
-        """Hand out the most urgent, oldest tasks that serve, or the one that is named, or held and taken over."""
+        """Claim the oldest of the most urgent tasks that match; or the named task; or take over a held one."""
         grants: list[Grant] = []
         try:
             for nonce in nonces:
@@ -138,13 +138,13 @@ class DirectoryStore:
                     break
                 grants.append(grant)
         except (OSError, Unavailable) as error:
-            # What was won must reach its worker; the trouble meets whoever asks for more.
+            # Claims that were won must reach their worker; the next call raises the error, if it lasts.
             if not grants:
                 raise (unavailable(error, self.url) if isinstance(error, OSError) else error) from error
         return grants
 
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
-        """Which of these moves were made: each only if its task still stands exactly there."""
+        """Make each move if its task still has exactly this standing; return which were made."""
         try:
             return [self._shifts.shift(standing, move, by) for standing, move in shifts]
         except OSError as error:
@@ -152,12 +152,12 @@ class DirectoryStore:
 
     @explains_errors
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
-        """Begin the lease anew and return its end, or None if the claim is over."""
+        """Renew the lease and return its new end; None if the claim is over."""
         return self._claims.renew(standing, progress, note)
 
     @explains_errors
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
-        """Which of these claims still hold their tasks."""
+        """Return which of these claims still hold their tasks."""
         return [holds(self.stand, handle) for handle in handles]
 
     @explains_errors
@@ -167,7 +167,7 @@ class DirectoryStore:
 
     @explains_errors
     def stand(self, id: str) -> Standing:
-        """Where the one task that fits this pattern stands now."""
+        """Return the current standing of the one task that matches this pattern."""
         found = self._context.locator.find(id)
         standing = found.token.standing(found.state, found.place, self.policy)
         if found.state in (State.BLOCKED, State.CANCELLED, State.FAILED):
@@ -176,17 +176,17 @@ class DirectoryStore:
 
     @explains_errors
     def held(self, worker: str) -> list[Standing]:
-        """Every claim that a worker of this name holds."""
+        """Return every claim that a worker of this name holds."""
         return self._claims.held(worker)
 
     @explains_errors
     def get(self, id: str) -> Report:
-        """All about the one task that fits this pattern."""
+        """Return the full report of the one task that matches this pattern."""
         return self.reader.report(id)
 
     @explains_errors
     def find(self, query: Query) -> tuple[list[Task], str | None]:
-        """One page of tasks and the cursor of the next; what is paused is not there for a taker."""
+        """Return one page of tasks and the cursor of the next; with `query.taker`, without paused tasks."""
         if query.dropped_as is not None:
             return self.reader.dropped_as(query.dropped_as), None
         everything, some = self.paused() if query.taker is not None else (False, frozenset())
@@ -196,19 +196,19 @@ class DirectoryStore:
 
     @explains_errors
     def shorten(self, ids: Sequence[str]) -> list[str]:
-        """For each id its short name."""
+        """Return the short name of each id."""
         return self.listing.shorten(ids)
 
     @explains_errors
     def counts(self) -> Counts:
-        """Tasks by kind and state, and lost races."""
+        """Return the number of tasks by kind and state, and of lost races."""
         from taskyard.core.store_records import Counts
 
         return Counts(self.listing.counts(), self._claims.lost_races())
 
     @explains_errors
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
-        """What happened, merged from all files of the log."""
+        """Return events, merged from all files of the log, and the cursor to go on from."""
         from taskyard.stores.directory.log.reader import LogReader
 
         reader = LogReader(self._context.disk, f"{self.url}/events")
@@ -216,16 +216,16 @@ class DirectoryStore:
 
     @explains_errors
     def pause(self, kind: str | None, on: bool) -> None:
-        """Hand out no more tasks of this kind, or of any; or do so again."""
+        """Stop claims of this kind, or of all tasks if `kind` is None; with `on=False`, allow them again."""
         self._claims.pause(kind, on)
 
     @explains_errors
     def paused(self) -> tuple[bool, frozenset[str]]:
-        """Whether the whole yard is paused, and which kinds are."""
+        """Return whether the whole yard is paused, and which kinds are."""
         return self._claims.paused()
 
     def close(self) -> None:
-        """Let go of the log, and take down the note of what was intended."""
+        """Close the log, release the locks, and remove this process's intent file."""
         wakeup: Wakeup | None = self.__dict__.get("wakeup")
         if wakeup is not None:
             wakeup.close()
@@ -234,6 +234,6 @@ class DirectoryStore:
             try:
                 let_go()
             except OSError:
-                # A file server that was started anew has lost our locks (EIO), or another process took our file for a dead
-                # one's (ESTALE). What was acknowledged is kept already, and the rest cannot be helped.
+                # A restarted file server has lost our locks (EIO), or another process removed our file as a dead one's (ESTALE).
+                # All that was acknowledged is on the disk already, so no error is raised.
                 continue

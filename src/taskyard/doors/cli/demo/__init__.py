@@ -1,4 +1,4 @@
-"""`demo`: the tour."""
+"""`demo`: four workers on one yard, of which one is killed and one is stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEXT = """Next:
 
 
 def demo(call: Call) -> Reply:
-    """Play the scene, in a folder that stays, or in a temporary one."""
+    """Play the scene, in a folder that is kept, or in a temporary one."""
     from taskyard.doors.cli.demo.scene import Scene
 
     folder = call.given.word(0)

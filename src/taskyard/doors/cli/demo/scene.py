@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CREW = ("ada", "grace", "linus", "margaret")
 PICTURES = 16
-SECONDS = 0.5  # that each picture takes
+SECONDS = 0.5  # for each picture
 LEASE = 2.0  # seconds; short, so that the stopped worker's task is claimed again while you watch
 PATIENCE = 60.0
 ATTEMPTS = 9  # on a very busy machine the scene must not fail for lack of attempts
@@ -71,7 +71,7 @@ class Worker:
 
 
 class Scene:
-    """Plays the scene, and prints it as it happens."""
+    """Plays the scene, and prints its events."""
 
     def __init__(self, folder: str, write_line: Callable[[str], None]) -> None:
         self.folder = folder
@@ -113,9 +113,9 @@ class Scene:
         self._write("yard", f"{len(CREW)} workers: taskyard work --worker NAME --drain -- sharpen.py")
 
     def _watch(self, crew: dict[str, Worker], cursor: str) -> None:
-        """Print what happens, and interfere twice once the crew is at work."""
+        """Print events; when the crew is at work, kill one worker and stop another."""
         killed = stopped = sleeper = ""
-        done: set[str] = set()  # by the log, and not by the yard: a task may be done a moment before its event is read
+        done: set[str] = set()  # counted by events: a task may be done in the yard a moment before its event is read
         for event in self._events(cursor):
             self._write_event(event)
             if event["event"] == "done":
@@ -143,7 +143,7 @@ class Scene:
             crew[name].signal(signal.SIGSTOP)
             if any(still.id == held.id for still in self.yard.find(state="processing", worker=name)):
                 return name, held.id
-            crew[name].signal(signal.SIGCONT)  # it has just finished
+            crew[name].signal(signal.SIGCONT)  # its task has just ended
         return "", ""
 
     def _interfere(self, worker: Worker, number: int, what: str, task: str) -> None:
@@ -167,7 +167,7 @@ class Scene:
         self._write_line(f"{seconds:6.2f} s  {who:>8}  {output.paint(what, colour)}")
 
     def _verdict(self) -> dict[str, Any]:
-        """Judge by what the yard has kept, and by the pictures themselves."""
+        """Check the tasks in the yard, and the pictures themselves."""
         tasks = [self.yard.get(id) for id in self.numbers]
         endings = {task.id: [entry["outcome"] for entry in self.yard.report(task.id).history] for task in tasks}
         return {
@@ -182,7 +182,7 @@ class Scene:
 
 
 def _is_right(task: Task) -> bool:
-    """Whether the picture exists, and is the sharpened one: computed again here."""
+    """Return whether the picture exists and is sharpened right, by computing it again."""
     try:
         made = sharpen.read(task.data["outputFile"])
     except (OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""The small job of the tour: sharpens one picture. The task is on standard input, as for any command that `work` runs."""
+"""The command of the demo's workers: sharpens one picture. It reads its task from stdin, as any command of `work`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write(path: str, picture: list[list[int]]) -> None:
 
 
 def blurred(seed: int) -> list[list[int]]:
-    """Make a picture to begin with: soft rings, different for every seed."""
+    """Make a blurred picture of rings, different for every seed."""
     centre = SIZE / 2 + seed % 5
     return [
         [
@@ -53,11 +53,11 @@ def sharpened(picture: list[list[int]]) -> list[list[int]]:
 
 
 def main() -> None:
-    """Do the task on standard input; the last object on standard output is its result."""
+    """Do the task on stdin; the last JSON object on stdout is its result."""
     data = json.load(sys.stdin)["data"]
     picture = read(data["inputFile"])
     for _ in range(STEPS):
-        time.sleep(data["parameters"]["seconds"] / STEPS)  # a real agent takes longer than 2,304 pixels do
+        time.sleep(data["parameters"]["seconds"] / STEPS)  # a real agent takes longer than sharpening 2,304 pixels
     write(data["outputFile"], sharpened(picture))
     json.dump({"outputFile": data["outputFile"], "pixels": sum(map(len, picture))}, sys.stdout)
 

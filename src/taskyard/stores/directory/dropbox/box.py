@@ -1,4 +1,4 @@
-"""The drop box as the seam knows it: todo/ itself, where people and other programs put files."""
+"""The `DropBox` part of the directory store: files that people and other programs put into todo/."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DirectoryDropBox:
-    """Puts the parts together; a sweep that finds nothing there loads none of them."""
+    """Connects the parts of the drop box; a sweep that finds no dropped file imports none of them."""
 
     def __init__(self, context: Context, store: DirectoryStore) -> None:
         self._context = context
@@ -27,28 +27,28 @@ class DirectoryDropBox:
 
     @functools.cached_property
     def rejected(self) -> Rejected:
-        """Files that were refused."""
+        """The refused files."""
         from taskyard.stores.directory.dropbox.rejected import Rejected
 
         return Rejected(self._context)
 
     @functools.cached_property
     def files(self) -> Intake:
-        """Makes tasks of files."""
+        """Makes tasks of dropped files."""
         from taskyard.stores.directory.dropbox.intake import Intake
 
         return Intake(self._context, self._store.adder, self.rejected)
 
     @functools.cached_property
     def guests(self) -> Guests:
-        """Other programs' files."""
+        """Files that other programs have claimed or ended by moving them."""
         from taskyard.stores.directory.dropbox.guests import Guests
 
         return Guests(self._context, self._store.shifts, self.rejected)
 
     @explains_errors
     def intake(self, by: str, limit: int | None = None) -> int:
-        """Make tasks of what lies in the drop box, or of at most `limit` files of it."""
+        """Make tasks of the files in the drop box, of at most `limit`; return how many tasks that made."""
         if self._has_guests():
             with self._context.adding:
                 self.guests.tidy(self._context.clock.exact(), by, deep=False)
@@ -58,7 +58,7 @@ class DirectoryDropBox:
             return self.files.take(by, limit)
 
     def _has_guests(self) -> bool:
-        """Whether the folders that other programs move files in hold what only they put there."""
+        """Return whether todo/, processing/ or failed/ has a name that only another program can have put there."""
         listdir, context = self._context.disk.listdir, self._context
         return (
             any(not names.is_known_in_todo(name) for name in listdir(f"{self.url}/todo"))
@@ -68,22 +68,22 @@ class DirectoryDropBox:
 
     @explains_errors
     def dropped(self) -> int:
-        """How many dropped files no sweep has taken in yet."""
+        """Return how many dropped files are not tasks yet."""
         return sum(map(names.is_dropped, self._context.disk.listdir(f"{self.url}/todo")))
 
     @explains_errors
     def set_aside(self) -> list[dict[str, str | None]]:
-        """The files that were refused, each with its name and the reason."""
+        """Return the refused files, each with its name and the reason."""
         return self.rejected.list()
 
     @explains_errors
     def give_back(self, name: str) -> None:
-        """Put a file that was set aside back into the drop box."""
+        """Move a refused file back into the drop box."""
         self.rejected.give_back(name)
 
     @explains_errors
     def outside(self) -> Outside:
-        """What other programs hold or have done here, and what lies in the drop box and is no task."""
+        """Return the files that other programs hold or have ended here, and those in the drop box that are no tasks."""
         from taskyard.stores.directory.dropbox import not_tasks
 
         return Outside(self.guests.list(), not_tasks.others(self._context))

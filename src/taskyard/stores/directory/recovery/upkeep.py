@@ -1,4 +1,4 @@
-"""The directory store's side of the janitor's work, as the seam knows it."""
+"""The `Upkeep` part of the directory store: what it does for a sweep, a prune and an audit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class DirectoryUpkeep:
-    """Puts the parts together; each is loaded when it is first needed."""
+    """Connects the parts of upkeep; each is imported at its first use."""
 
     def __init__(self, context: Context, store: DirectoryStore) -> None:
         self._context = context
@@ -43,29 +43,29 @@ class DirectoryUpkeep:
 
     @explains_errors
     def overdue(self, limit: int) -> list[Standing]:
-        """Claims whose lease is over and waiting tasks that are due."""
+        """Return up to `limit` claims whose lease has expired, and waiting tasks that are due."""
         return self._overdue.overdue(limit)
 
     def alarm(self) -> float | None:
-        """Seconds until the next lease ends or the next task is due, as far as the last look could see."""
+        """Return the seconds until the next lease ends or the next task is due, by the last call of `overdue`."""
         return self._overdue.alarm()
 
     @explains_errors
     def turn(self, every: float) -> bool:
-        """Whether it is the caller's turn to sweep."""
+        """Return whether it is the caller's turn to sweep: one caller in `every` seconds."""
         return self._overdue.turn(every)
 
     @explains_errors
     def mend(self, by: str) -> int:
-        """Put right what processes that died in mid-move have left."""
+        """Repair what processes that died in mid-move have left; return the number of repairs."""
         with self._context.adding:
-            # Guests first: nothing may be judged by a task's absence while a guest has moved it.
+            # First put back tasks that other programs have moved: until then, a missing task proves nothing.
             guests = self._store.dropbox.guests.tidy(self._context.clock.exact(), by, deep=True)
             return guests + self._crashes.mend(by)
 
     @explains_errors
     def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:
-        """Move ended tasks that are too old or too many to the archive, or count them."""
+        """Move ended tasks older than `age`, or beyond the newest `count`, to the archive; without `apply`, only count them."""
         return self._pruner.plan(age, count, apply, by)
 
     @explains_errors
@@ -75,7 +75,7 @@ class DirectoryUpkeep:
         sweep: Callable[[], object] | None = None,
         progress: Callable[[str], object] | None = None,
     ) -> dict[str, Any]:
-        """Prove that every task is in one legal state; with a sweep, after repairing what can be repaired without loss."""
+        """Check that every task is in one legal state; with `sweep`, first repair what can be repaired without loss."""
         from taskyard.stores.directory.fsck.verdict import Fsck
         from taskyard.stores.directory.recovery.missing import Missing
         from taskyard.stores.directory.recovery.segments import SegmentRecovery
