@@ -1,7 +1,7 @@
-"""What a transaction that is left open does to a busy yard in PostgreSQL: the same load before, during and after it, as a picture.
+"""Measure how an open transaction slows a busy yard in PostgreSQL: the same load before, during and after it, as a picture.
 
-Rows that were moved or ended cannot be removed while a snapshot is kept that may still see them. They pile up where the next
-task is looked for.
+While a snapshot is open that may still see them, the server cannot remove the old versions of moved and ended rows. They pile
+up where claims search for the next task.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from bench.waking import Crew
 from bench.yards import environment, filled, say
 from tests.servers.postgres import Server
 
-PART = float(os.environ.get("TASKYARD_BENCH_CHURN", "50"))  # seconds, three of them
+PART = float(os.environ.get("TASKYARD_BENCH_CHURN", "50"))  # seconds of each of the three parts
 WORKERS = 2
 SLOTS, BULK = 16, 10
-RATE = float(os.environ.get("TASKYARD_BENCH_RATE", "1000"))  # tasks a second of each, at the most
+RATE = float(os.environ.get("TASKYARD_BENCH_RATE", "1000"))  # tasks a second of each worker, at most
 BACKLOG = 200
-PICTURE = os.environ.get("TASKYARD_BENCH_PICTURE")  # a file for the picture
+PICTURE = os.environ.get("TASKYARD_BENCH_PICTURE")  # the file to write the picture to
 
 BUSY = """
 import sys, threading, time, taskyard
@@ -66,7 +66,7 @@ for second in range(int(seconds)):
 
 
 class _Second:
-    """What happened in one second of the run."""
+    """The figures of one second of the run."""
 
     def __init__(self) -> None:
         self.tasks, self.claiming, self.slowest, self.dead = 0, 0.0, 0.0, 0
@@ -76,7 +76,7 @@ def report(_: str) -> None:
     print(
         f"PostgreSQL: {WORKERS * RATE:.0f} tasks a second added, claimed and ended, with a snapshot kept from {PART:g} to {2 * PART:g} s:"
     )
-    with Server(autovacuum_naptime="5s") as server:  # a minute by default, which is longer than this takes
+    with Server(autovacuum_naptime="5s") as server:  # the default is a minute, longer than a part of the run
         seconds = _run(server.url())
     parts = [seconds[int(PART * part) + 1 : int(PART * (part + 1)) - 1] for part in range(3)]
     for label, part in zip(("before", "while it is kept", "after"), parts, strict=True):
@@ -130,7 +130,7 @@ def _run(url: str) -> list[_Second]:
 
 
 def _dead(watcher: psycopg.Connection[tuple[object, ...]]) -> int:
-    """Rows of open tasks that nobody needs and that are still there, as far as the server has counted."""
+    """Return the number of dead rows in the table of open tasks, by the server's statistics."""
     row = watcher.execute(
         "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'taskyard.task'::regclass"
     ).fetchone()

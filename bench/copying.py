@@ -1,4 +1,4 @@
-"""What it costs to move a whole yard: some of everything, from a directory to PostgreSQL and back, and both told to be the same."""
+"""Measure copies of a whole yard, made by every verb: from a directory to PostgreSQL and back. Both directories must be equal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.copying.comparing import assert_same
 from tests.servers.postgres import Server
 
 TASKS = 100_000
-SHOWN = 500  # tasks that are compared in full, as `show` tells of them; lists and logs are compared to the last line
+SHOWN = 500  # tasks whose `show` is compared; lists and logs are compared completely
 
 
 def report(folder: str) -> None:

@@ -1,4 +1,4 @@
-"""A crew of workers, with and without a random SIGKILL every 100 ms; and how soon a killed worker's task is with another."""
+"""Measure a crew, with and without a random SIGKILL every 100 ms, and how soon another worker begins a killed one's task."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 TASKS, WORKERS, KILL_EVERY, RECOVERIES = 5000, 4, 0.1, 20
 PATIENCE = 3600.0
-# One in five fails at its first attempt; a child that would outlive its parent makes the guard earn its keep.
+# One task in five fails at its first attempt. Each leaves a child process, which the guard must end.
 TASK = 'sleep 60 & case "$TASKYARD_TASK$TASKYARD_FENCE" in *[abcdef]1) exit 1;; esac'
 
 
 class Drained:
-    """How a crew did."""
+    """The result of one crew: seconds, kills, and tasks by state."""
 
     def __init__(self, seconds: float, kills: int, counts: Mapping[State, int]) -> None:
         self.seconds = seconds
@@ -43,7 +43,7 @@ def _worker(yard: str, *words: str, more: Mapping[str, str] | None = None) -> su
 def drained(
     path: str, tasks: int, workers: int, kill_every: float | None, environment: Mapping[str, str] | None = None
 ) -> Drained:
-    """Have a crew do so many tasks; whoever is killed is replaced at once."""
+    """Run `workers` workers until `tasks` tasks have ended; a killed worker is replaced at once."""
     with taskyard.open(path, worker="bench") as yard:
         yard.add_many({"kind": "build", "data": number} for number in range(tasks))
         begin, kills, last = time.monotonic(), 0, 0
@@ -58,7 +58,7 @@ def drained(
                 time.sleep(kill_every or 0.1)
                 counts = yard.counts()
                 ended = counts["done"] + counts["failed"]
-                # Only once the crew has got on: on a busy machine it would be killed faster than it can start.
+                # Only after another task has ended: else workers on a busy machine would be killed faster than they start.
                 if kill_every is not None and last < ended < tasks:
                     last = ended
                     victim = random.randrange(workers)
@@ -76,7 +76,7 @@ def drained(
 
 
 def _forgive(path: str) -> None:
-    """Let no task fail because its workers were killed too often: here the kills are not its fault."""
+    """Raise `max_crashes`, so that no task fails because its workers were killed."""
     with open(f"{path}/yard.json", encoding="utf-8") as file:
         content = json.load(file)
     content["settings"]["max_crashes"] = 1000
@@ -85,7 +85,7 @@ def _forgive(path: str) -> None:
 
 
 def _wait_for_guards(path: str) -> None:
-    """Until whoever was killed last is gone with all of its processes; its lock tells."""
+    """Wait until no killed worker has a process left, which the lock of its file shows."""
     with taskyard.open(path) as yard:
         while yard.sweep() or any(_is_locked(f"{path}/workers/{name}") for name in os.listdir(f"{path}/workers")):
             time.sleep(0.01)
@@ -103,7 +103,7 @@ def _is_locked(path: str) -> bool:
 
 
 def recoveries(path: str, rounds: int) -> list[float]:
-    """Seconds from the kill of a worker in mid-task until another has begun that task; it must not find the first at it."""
+    """Return the seconds from each kill in mid-task until another worker begins the task; the first run must have ended."""
     delays = []
     with taskyard.open(path, worker="bench") as yard:
         for turn in range(rounds):
@@ -116,7 +116,7 @@ def recoveries(path: str, rounds: int) -> list[float]:
             pair.append(_worker(path, "--max-tasks", "1", "--", "sh", "-c", script))
             while len(os.listdir(f"{path}/workers")) < 2:
                 time.sleep(0.005)
-            time.sleep(0.2)  # so that it waits, as others would
+            time.sleep(0.2)  # so that the second worker is idle when the first is killed
             begin = time.monotonic()
             pair[0].kill()
             _appears(up + ".3", up + ".2")

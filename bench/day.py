@@ -1,4 +1,4 @@
-"""A day's life: many tasks through one yard that keeps only the newest; at the end all should cost what it did at the start."""
+"""Measure a day: many tasks in a yard that keeps only the newest. A task must cost as much at the end as at the start."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TENTHS = 10
 
 
 class Tenth:
-    """What one tenth of the day cost, and what the yard looked like at its end."""
+    """The cost of one tenth of the day, and the size of the yard at its end."""
 
     def __init__(self, cost: float, rounds: list[float], files: int, folders: int, largest: int, events: int) -> None:
         self.cost = cost
-        self.rounds = rounds  # processor time of a task, which others on the machine spoil less
+        self.rounds = rounds  # processor time of a task, on which other load has less influence than on elapsed time
         self.busy = sum(rounds) / len(rounds)
         self.files = files
         self.folders = folders
@@ -53,7 +53,7 @@ def _compare(tenths: list[Tenth]) -> None:
     last = tenths[-1]
     say("cost per task, last tenth over first full tenth", f"{last.cost / first.cost:.2f} times")
     say("processor time per task, the same", f"{last.busy / first.busy:.2f} times")
-    alone = min(tenths[0].rounds[: KEPT // ROUND])  # as long as the yard keeps everything
+    alone = min(tenths[0].rounds[: KEPT // ROUND])  # rounds before the first task was pruned
     say("processor time per task, last tenth over before retention", f"{last.busy / alone:.2f} times")
     say("files and folders, the same", f"{(last.files + last.folders) / (first.files + first.folders):.2f} times")
     say("largest directory, the same", f"{last.largest / first.largest:.2f} times")
@@ -83,7 +83,7 @@ def _day(path: str) -> Iterator[Tenth]:
                 claim = yard.claim()
                 assert claim is not None
                 claim.done({"ok": True})
-            yard.sweep()  # a day has a sweep every five seconds; here it goes by much faster
+            yard.sweep()  # a real day has a sweep every five seconds; this one lasts minutes
             spent += time.perf_counter() - begin
             rounds.append((time.process_time() - began) / count)
         yield _look(path, spent / each, rounds)

@@ -1,4 +1,4 @@
-"""Does a backlog of a million make anything slower? The same work at 1,000 and at 1,000,000 tasks, in turns."""
+"""Measure whether a backlog of a million slows anything: the same work at 1,000 and at 1,000,000 tasks, in turns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def report(folder: str) -> None:
 
 def report_postgres(_: str) -> None:
     print(f"PostgreSQL, a backlog of {LARGE:,} beside one of {SMALL:,}, each figure the larger over the smaller:")
-    with Server() as server:  # nothing is synced: that would cost the same in both, and hide what does not
+    with Server() as server:  # without fsync, which costs the same in both yards and would hide a difference
         for kinds in (1, 50):
             small, large = (server.url(f"{name}{kinds}") for name in ("small", "large"))
             yards = (filled(small, SMALL, kinds=kinds), filled(large, LARGE, kinds=kinds))
@@ -58,7 +58,7 @@ def report_postgres(_: str) -> None:
 
 
 def _alternate(yards: tuple[taskyard.Yard, ...], kinds: Sequence[str] = ()) -> list[float]:
-    """Seconds for one claim and done in each of these yards, taken in turns."""
+    """Return the seconds of one claim and done in each of these yards, measured in turns."""
     wanted = {yard.url: itertools.cycle(kinds or (None,)) for yard in yards}
 
     def work(yard: taskyard.Yard) -> None:
@@ -70,7 +70,7 @@ def _alternate(yards: tuple[taskyard.Yard, ...], kinds: Sequence[str] = ()) -> l
 
 
 def _times(yards: tuple[taskyard.Yard, ...], work: Callable[[taskyard.Yard], object]) -> list[float]:
-    """Seconds for a piece of work in each of these yards, taken in turns: the middle one of several rounds."""
+    """Return the median seconds of `work` in each of these yards, measured in turns."""
     times: list[list[float]] = [[] for _ in yards]
     for _ in range(ROUNDS):
         for yard, series in zip(yards, times, strict=True):

@@ -1,6 +1,6 @@
-"""What costs more the more there is? Each row at several sizes: its cost by the piece, and how that may grow at the most.
+"""Measure what grows with the size of a yard: the cost by the piece at several sizes, and the bound for its growth.
 
-Processor time and calls of the filesystem, not the clock: both are the same beside other load.
+Costs are processor time and filesystem calls, because other load changes them less than elapsed time.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """One thing that is measured."""
+    """One line of the report."""
 
     what: str
     piece: str
     sizes: tuple[int, ...]
     measure: Callable[[str, int], tuple[float, float]]
-    """From a folder and a size to the seconds of processor time and the calls that one piece costs."""
+    """Takes a folder and a size; returns the processor seconds and the calls of one piece."""
     bound: float
-    """How many times what a piece costs at the first size it may cost at the last."""
+    """The largest allowed ratio of a piece's cost at the last size to that at the first."""
 
 
 class Counted:
-    """A disk that counts what it is asked for."""
+    """A disk that counts its calls."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -50,7 +50,7 @@ class Counted:
 
 
 def opened(path: str) -> tuple[Yard, Counted]:
-    """The yard, made if need be, as a process finds it that has just begun; it sweeps only where it is asked to."""
+    """Return the yard as a new process opens it, made if it does not exist; it does not sweep by itself."""
     taskyard.init(path, durability="fast").close()
     disk = Counted()
     store = DirectoryStore(path, None, cast("Disk", disk))
@@ -59,14 +59,14 @@ def opened(path: str) -> tuple[Yard, Counted]:
 
 
 def spent(disk: Counted, work: Callable[[], object], pieces: int) -> tuple[float, float]:
-    """What each of so many pieces of this work costs."""
+    """Run `work`, and return the processor seconds and the calls of each of its `pieces`."""
     calls, begin = disk.calls, time.process_time()
     work()
     return (time.process_time() - begin) / pieces, (disk.calls - calls) / pieces
 
 
 def fan_out(path: str, size: int) -> tuple[float, float]:
-    """The end of a task that others wait for."""
+    """Measure a done of a task that `size` others wait for."""
     yard, disk = opened(path)
     first = yard.add("first").id
     yard.add_many({"kind": "second", "after": [first]} for _ in range(size))
@@ -78,7 +78,7 @@ def fan_out(path: str, size: int) -> tuple[float, float]:
 
 
 def in_use(path: str, size: int) -> tuple[float, float]:
-    """A claim by a new process, behind tasks that use what is in use and that another claim has passed."""
+    """Measure a claim by a new process, if `size` older tasks use a thing in use, and an earlier claim has passed them."""
     yard, _ = opened(path)
     yard.add_many({"kind": "job", "uses": ["gpu"]} for _ in range(size))
     yard.add_many({"kind": "job"} for _ in range(20))
@@ -97,7 +97,7 @@ def _claims(path: str, number: int) -> tuple[float, float]:
 
 
 def passed_over(path: str, size: int) -> tuple[float, float]:
-    """The first claim that passes tasks which use what is in use."""
+    """Measure the first claim that passes `size` tasks that use a thing in use."""
     yard, disk = opened(path)
     yard.add_many({"kind": "job", "uses": ["gpu"]} for _ in range(size))
     yard.add("job")
@@ -106,7 +106,7 @@ def passed_over(path: str, size: int) -> tuple[float, float]:
 
 
 def waking(path: str, size: int) -> tuple[float, float]:
-    """Tasks that are due at the same moment, taken by a worker that sweeps when it finds nothing."""
+    """Measure a worker that claims `size` tasks which are due at the same moment."""
     yard, disk = opened(path)
     ids = yard.add_many({"kind": "job", "delay": 3600} for _ in range(size))
     _make_due(path)
@@ -114,7 +114,7 @@ def waking(path: str, size: int) -> tuple[float, float]:
 
 
 def _make_due(path: str) -> None:
-    """Have all that waits be due since a moment ago."""
+    """Rename all waiting tasks, so that they have been due for a second."""
     past = round(time.time() * 1000) - 1000
     bucket = time.strftime("%Y-%m-%dT%H-%M", time.gmtime(past / 1000))
     for folder, _, files in list(os.walk(f"{path}/waiting")):
@@ -130,12 +130,12 @@ def _drained(yard: Yard) -> Iterator[str]:
 
 
 def keyed(path: str, size: int) -> tuple[float, float]:
-    """Tasks with a key, many at once."""
+    """Measure a bulk add with keys."""
     return _added(path, [{"kind": "job", "data": {"n": n}, "key": f"key-{n}"} for n in range(size)])
 
 
 def unkeyed(path: str, size: int) -> tuple[float, float]:
-    """The same without."""
+    """Measure a bulk add without keys."""
     return _added(path, [{"kind": "job", "data": {"n": n}} for n in range(size)])
 
 
@@ -146,14 +146,14 @@ def _added(path: str, tasks: list[dict[str, Any]]) -> tuple[float, float]:
 
 
 def log_of_one(path: str, size: int) -> tuple[float, float]:
-    """The log of one task among so many."""
+    """Measure the log of one task among `size` tasks."""
     yard, disk = opened(path)
     ids = yard.add_many({"kind": "job"} for _ in range(size))
     return spent(disk, lambda: yard.events(task=ids[size // 2]), size)
 
 
 def all_pages(path: str, size: int) -> tuple[float, float]:
-    """A list of all tasks, page by page, each by a new process."""
+    """Measure a list of all tasks, each page by a new process."""
     yard, _ = opened(path)
     yard.add_many({"kind": "job"} for _ in range(size))
     cursor: str | None = None
@@ -169,7 +169,7 @@ def all_pages(path: str, size: int) -> tuple[float, float]:
 
 
 def by_short_name(path: str, size: int) -> tuple[float, float]:
-    """A look at one task by its short name, by a new process."""
+    """Measure `get` of one task by its short name, by a new process."""
     yard, _ = opened(path)
     made = yard.add_many({"kind": "job"} for _ in range(size))
     [name] = yard.shorten(made[500:501])
@@ -184,19 +184,19 @@ def _lanes(path: str, size: int) -> tuple[Yard, Counted]:
 
 
 def listed(path: str, size: int) -> tuple[float, float]:
-    """The first page of a list, with so many tasks in 500 lanes."""
+    """Measure the first page of a list of `size` tasks in 500 lanes."""
     yard, disk = _lanes(path, size)
     return spent(disk, yard.find, size)
 
 
 def ready(path: str, size: int) -> tuple[float, float]:
-    """The same of what is ready."""
+    """Measure the first page of ready tasks, of `size` tasks in 500 lanes."""
     yard, disk = _lanes(path, size)
     return spent(disk, yard.ready, size)
 
 
 def drained_lanes(path: str, size: int) -> tuple[float, float]:
-    """A claim that finds nothing, where so many lanes had tasks once."""
+    """Measure a claim that finds nothing, after `size` lanes were drained."""
     yard, _ = opened(path)
     yard.add_many({"kind": f"kind{n}"} for n in range(size))
     list(_drained(yard))
@@ -205,7 +205,7 @@ def drained_lanes(path: str, size: int) -> tuple[float, float]:
 
 
 def dropped(path: str, size: int) -> tuple[float, float]:
-    """A list beside a drop box with so many files in it."""
+    """Measure a list while `size` files are in the drop box."""
     yard, disk = opened(path)
     for n in range(size):
         with open(f"{path}/todo/order-{n}.json", "w", encoding="ascii") as file:
@@ -238,7 +238,7 @@ def report(folder: str) -> None:
 
 
 def show(rows: list[Row], folder: str) -> None:
-    """A line for each of these rows."""
+    """Measure and print each of these rows."""
     wanted = os.environ.get("TASKYARD_BENCH_ROWS", "")
     for number, row in enumerate(row for row in rows if wanted in row.what):
         costs = [row.measure(f"{folder}/{number}-{size}", size) for size in row.sizes]

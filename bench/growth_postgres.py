@@ -1,6 +1,7 @@
-"""What costs more the more there is, on PostgreSQL? Each row at several sizes, as in `growth`; nobody has analyzed the tables.
+"""Measure what grows with the size of a yard in PostgreSQL, as `growth` does, on tables that were never analyzed.
 
-Processor time of this process and of the server's, not the clock: it is the same beside other load. And statements.
+Costs are statements, and the processor time of this process and of the server, because other load changes that less than
+elapsed time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Meter:
-    """A database of its own, in which nobody ever analyzes a table, and what is spent on it."""
+    """A database of its own without autovacuum, whose tables are never analyzed, and the costs of work on it."""
 
     def __init__(self, server: postgres.Server, name: str) -> None:
         import psycopg
@@ -42,21 +43,21 @@ class Meter:
         self._yards: list[Yard] = []
 
     def opened(self, role: str | None = None, project: str = "bench") -> Yard:
-        """The yard, as a process finds it that has just begun; it sweeps only where it is asked to."""
+        """Return the yard as a new process opens it; it does not sweep by itself."""
         url = self.url.replace("project=bench", f"project={project}")
         yard = taskyard.open(url if role is None else url.replace("taskyard@", f"{role}@"), worker="bench")
         yard.tends = False
-        self._yards.append(yard)  # what a process has spent is known as long as it is there
+        self._yards.append(yard)  # kept open: the time of a server process can be read only while it runs
         return yard
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         for yard in self._yards:
             yard.close()
         self.sql.close()
 
     def spent(self, work: Callable[[], object], pieces: int) -> tuple[float, float]:
-        """What each of so many pieces of this work costs."""
+        """Run `work`, and return the processor seconds and the statements of each of its `pieces`."""
         say, said = driver.execute, 0
 
         def counted(*words: Any, **options: Any) -> Any:
@@ -73,7 +74,7 @@ class Meter:
             driver.execute = say
 
     def _served(self) -> float:
-        """Seconds of processor time that the server's processes had which serve us."""
+        """Return the processor seconds of the server's processes for this database."""
         found = self.sql.execute(
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
@@ -85,7 +86,7 @@ class Meter:
 
 
 def fan_out(meter: Meter, size: int) -> tuple[float, float]:
-    """The end of a task that others wait for."""
+    """Measure a done of a task that `size` others wait for."""
     yard = meter.opened()
     first = yard.add("first").id
     yard.add_many({"kind": "second", "after": [first]} for _ in range(size))
@@ -97,7 +98,7 @@ def fan_out(meter: Meter, size: int) -> tuple[float, float]:
 
 
 def passed_over(meter: Meter, size: int) -> tuple[float, float]:
-    """A claim that passes tasks which use what is in use."""
+    """Measure a claim that passes `size` tasks that use a thing in use."""
     yard = meter.opened()
     yard.add_many({"kind": "job", "uses": ["gpu"]} for _ in range(size))
     yard.add("job")
@@ -106,7 +107,7 @@ def passed_over(meter: Meter, size: int) -> tuple[float, float]:
 
 
 def waking(meter: Meter, size: int) -> tuple[float, float]:
-    """Tasks that are due at the same moment, taken by a worker that sweeps when it finds nothing."""
+    """Measure a worker that claims `size` tasks which are due at the same moment."""
     yard = meter.opened()
     yard.add_many({"kind": "job", "delay": 3600} for _ in range(size))
     meter.sql.execute("UPDATE taskyard.task SET due = taskyard.now() - 1")
@@ -119,7 +120,7 @@ def waking(meter: Meter, size: int) -> tuple[float, float]:
 
 
 def crowded(meter: Meter, size: int) -> tuple[float, float]:
-    """A claim and a done by a role that was given one of so many projects."""
+    """Measure a claim and a done by a role that may use one project, beside `size` other projects."""
     if meter.sql.execute("SELECT FROM pg_roles WHERE rolname = 'bench_crew'").fetchone() is None:
         meter.sql.execute("CREATE ROLE bench_crew LOGIN; CREATE ROLE bench_others")
     meter.sql.execute(
@@ -138,22 +139,22 @@ def crowded(meter: Meter, size: int) -> tuple[float, float]:
             assert claim is not None
             claim.done()
 
-    many(20)  # plans are made
+    many(20)  # so that the server has planned the statements
     return meter.spent(lambda: many(200), 200)
 
 
 def keyed(meter: Meter, size: int) -> tuple[float, float]:
-    """Tasks with a key, many at once."""
+    """Measure a bulk add with keys."""
     return _added(meter, [{"kind": "job", "data": {"n": n}, "key": f"key-{n}"} for n in range(size)])
 
 
 def unkeyed(meter: Meter, size: int) -> tuple[float, float]:
-    """The same without."""
+    """Measure a bulk add without keys."""
     return _added(meter, [{"kind": "job", "data": {"n": n}} for n in range(size)])
 
 
 def known(meter: Meter, size: int) -> tuple[float, float]:
-    """The same keys once more."""
+    """Measure a bulk add with keys that exist already."""
     tasks = [{"kind": "job", "data": {"n": n}, "key": f"key-{n}"} for n in range(size)]
     meter.opened().add_many(tasks)
     return _added(meter, tasks)
@@ -166,14 +167,14 @@ def _added(meter: Meter, tasks: list[dict[str, Any]]) -> tuple[float, float]:
 
 
 def log_of_one(meter: Meter, size: int) -> tuple[float, float]:
-    """The log of one task among so many."""
+    """Measure the log of one task among `size` tasks."""
     yard = meter.opened()
     ids = yard.add_many({"kind": "job"} for _ in range(size))
     return meter.spent(lambda: yard.events(task=ids[size // 2]), 1)
 
 
 def followed(meter: Meter, size: int) -> tuple[float, float]:
-    """The log, page by page."""
+    """Measure the whole log, page by page."""
     yard = meter.opened()
     yard.add_many({"kind": "job"} for _ in range(size))
 
@@ -187,7 +188,7 @@ def followed(meter: Meter, size: int) -> tuple[float, float]:
 
 
 def all_pages(meter: Meter, size: int) -> tuple[float, float]:
-    """A list of all tasks, a tenth of them ended, page by page."""
+    """Measure a list of all tasks, page by page; a tenth of them have ended."""
     yard = meter.opened()
     yard.add_many({"kind": "job"} for _ in range(size))
     for claim in yard.claim_many(size // 10):
@@ -212,18 +213,18 @@ def _kinds(meter: Meter, size: int) -> Yard:
 
 
 def listed(meter: Meter, size: int) -> tuple[float, float]:
-    """The first page of a list, with so many tasks in 500 kinds."""
+    """Measure the first page of a list of `size` tasks of 500 kinds."""
     return meter.spent(_kinds(meter, size).find, 1)
 
 
 def listed_kind(meter: Meter, size: int) -> tuple[float, float]:
-    """The first page of one kind."""
+    """Measure the first page of one kind, of `size` tasks of 500 kinds."""
     yard = _kinds(meter, size)
     return meter.spent(lambda: yard.find(kind="kind7"), size)
 
 
 def ready(meter: Meter, size: int) -> tuple[float, float]:
-    """The same of what is ready."""
+    """Measure the first page of ready tasks, of `size` tasks of 500 kinds."""
     return meter.spent(_kinds(meter, size).ready, 1)
 
 
@@ -246,7 +247,7 @@ ROWS: list[tuple[str, str, tuple[int, ...], Measure, float]] = [
 
 
 def report(_: str) -> None:
-    """All rows, on a server of their own, if there can be one."""
+    """Measure all rows on a new server; without PostgreSQL's programs, print why not."""
     try:
         postgres.binaries()
     except AssertionError as reason:
@@ -260,7 +261,7 @@ def report(_: str) -> None:
 
 
 def _measure(server: postgres.Server, row: Measure) -> Callable[[str, int], tuple[float, float]]:
-    """The same in a database of its own."""
+    """Return a function that measures the row in a new database."""
 
     def measure(place: str, size: int) -> tuple[float, float]:
         meter = Meter(server, place.replace("/", "_").replace("-", "_"))

@@ -1,4 +1,4 @@
-"""What each operation costs in one process, beside a bare loop of the same renames and reads."""
+"""Measure each operation in one process, beside a bare loop of the same renames and reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report(folder: str) -> None:
 
 
 def _claim_and_done(folder: str) -> None:
-    """Ours and the bare loop in turns, so that both meet the same machine."""
+    """Measure Taskyard and the bare loop in turns, so that other load affects both alike."""
     yard = filled(f"{folder}/claims", ROUND * ROUNDS)
     bare = _Bare(f"{folder}/bare", ROUND * ROUNDS)
     ours, theirs = [], []
@@ -39,7 +39,7 @@ def _claim_and_done(folder: str) -> None:
 
 
 class _Bare:
-    """The least that any claim by rename costs in Python."""
+    """A bare loop: the least that a claim by rename can cost in Python."""
 
     def __init__(self, folder: str, tasks: int) -> None:
         self._folder = folder

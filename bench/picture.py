@@ -1,4 +1,4 @@
-"""Pictures of a run over time, as SVG: one strip for each series, all over the same seconds."""
+"""Draw a run over time as SVG: one strip for each series, all over the same seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STEPS = (1, 2, 5, 10)
 
 
 class Series:
-    """One figure for each second; None where there is none."""
+    """One figure for each second; None for a second without one."""
 
     def __init__(self, label: str, figures: Sequence[float | None]) -> None:
         self.label = label
@@ -22,7 +22,7 @@ class Series:
 
 
 def plot(title: str, shaded: tuple[float, float], strips: Sequence[Series]) -> str:
-    """The picture's text; what is between the two moments is shaded."""
+    """Return the SVG text; the time between the two moments of `shaded` is shaded."""
     seconds = max(len(strip.figures) for strip in strips)
     height = _TOP + len(strips) * (_STRIP + _GAP) - _GAP + _BOTTOM
     lines = [
@@ -70,7 +70,7 @@ def _across(second: float, seconds: int) -> float:
 
 
 def _step(most: float, marks: int) -> int:
-    """A round distance that has about so many marks up to the most."""
+    """Return the smallest round distance that puts at most `marks` marks between 0 and `most`."""
     size = 1
     while True:
         for step in _STEPS:

@@ -1,4 +1,4 @@
-"""Queues on one PostgreSQL, in one run, with every commit synced: how many no-op tasks a second by one process and by four."""
+"""Compare queues on one PostgreSQL, with every commit synced: no-op tasks a second, by one process and by four."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from statistics import median
 from tests.servers.postgres import Server
 
 TASKS = int(os.environ.get("TASKYARD_BENCH_TASKS", "2000"))
-# With how many times as many tasks: whoever ends a hundred at a time is done too soon to be measured else.
+# Each rival gets this many times `TASKS`: one that ends a hundred at a time would end too soon to be measured.
 RIVALS = {
     "bare": 1,
     "ours": 1,
@@ -34,7 +34,7 @@ def report(_: str) -> None:
     there = [name for name in RIVALS if find_spec(NEEDS.get(name, "psycopg")) is not None]
     rates: dict[tuple[str, int], list[float]] = {}
     with Server(fsync="on", full_page_writes="on", synchronous_commit="on") as server:
-        # In turns: a machine that others use too is not as fast in one minute as in the next.
+        # In turns: the speed of a shared machine changes from one minute to the next.
         for name, workers in [*product(there, WORKERS)] * ROUNDS:
             rates.setdefault((name, workers), []).append(_race(server, name, workers, TASKS * RIVALS[name]))
     middle = {racer: median(measured) for racer, measured in rates.items()}
@@ -48,7 +48,7 @@ def report(_: str) -> None:
 
 
 def _race(server: Server, name: str, workers: int, tasks: int) -> float:
-    """Tasks a second from the first start to the last done of so many processes."""
+    """Return the tasks a second of `workers` processes, from the first start to the last done."""
     import psycopg
 
     base = f"postgresql://taskyard@/postgres?host={server.folder}"

@@ -1,4 +1,4 @@
-"""What a command costs as a whole process, in units of an empty interpreter."""
+"""Measure commands as whole processes, in units of an empty interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What idle listeners cost a busy yard in PostgreSQL, and how soon they hear of what is theirs."""
+"""Measure what idle listeners cost a busy yard in PostgreSQL, and how soon a task wakes them."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def report(_: str) -> None:
 
 
 def _storm(url: str, listeners: int) -> tuple[float, int]:
-    """Tasks a second, and how often the bell was rung for them."""
+    """Return the tasks a second beside `listeners` idle workers, and the number of notifications."""
     taskyard.init(url).close()
     busy = [sys.executable, "-c", BUSY, url, str(TASKS)]
     with Crew(url, listeners), _counting(url) as counter:
-        time.sleep(3)  # all have looked, and sleep
+        time.sleep(3)  # until all listeners have found nothing, and sleep
         crew = [
             subprocess.Popen(busy, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
             for _ in range(PROCESSES)
@@ -66,7 +66,7 @@ def _storm(url: str, listeners: int) -> tuple[float, int]:
 
 
 def _counting(url: str) -> psycopg.Connection[tuple[object, ...]]:
-    """A connection that hears every ring, and holds nobody to ringing."""
+    """Return a connection that gets every notification, but does not register as a waiter, so that it causes none."""
     counter = psycopg.connect(url.replace(f"&project={url.rpartition('=')[2]}", ""), autocommit=True)
     row = counter.execute("SELECT id FROM taskyard.project WHERE name = %s", (url.rpartition("=")[2],)).fetchone()
     assert row is not None
@@ -78,7 +78,7 @@ def _latency(url: str) -> None:
     times = []
     with taskyard.init(url) as yard, Crew(url, 1, WORKER) as crew:
         for number in range(ROUNDS):
-            time.sleep(0.4 + number % 10 * 0.01)  # long enough to be idle again, also on a slow machine
+            time.sleep(0.4 + number % 10 * 0.01)  # until the worker is idle again, even on a slow machine
             yard.add("kind0", PAYLOAD)
             after = time.time()
             times.append(float(crew.said(crew.members[0])) - after)

@@ -1,4 +1,4 @@
-"""What it costs that every filesystem call of the store goes through `stores/directory/disk.py`, in processor time."""
+"""Measure, in processor time, what it costs that every filesystem call goes through `stores/directory/disk.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EACH = 200
 
 
 class Counting(Disk):
-    """Counts what is called."""
+    """A disk that counts its calls by name."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -33,7 +33,7 @@ class Counting(Disk):
 
 
 def report(folder: str) -> None:
-    """Calls of one claim and done, what each costs more than the bare calls in it, and their share."""
+    """Print the calls of one claim and done, what `Disk` adds to the bare calls, and its share of the whole."""
     path = f"{folder}/yard"
     filled(path, 2 * TASKS).close()
     counted = Counting()
@@ -59,7 +59,7 @@ def report(folder: str) -> None:
 
 
 def _cost(yard: Yard) -> float:
-    """Processor seconds of one claim and done."""
+    """Return the processor seconds of one claim and done."""
     rounds = []
     for _ in range(ROUNDS):
         begin = time.process_time()

@@ -1,4 +1,4 @@
-"""What a claim and a done cost in the shell client, in units of the two bare `mv`s that they are made of."""
+"""Measure a claim and a done of the shell client, in units of the two bare `mv`s that they are made of."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ while [ $n -lt "$2" ]; do
     n=$((n + 1))
 done
 """
-# The same for tasks that take longer than a look at the yard's time is carried on: each of the two looks for itself.
+# The same for longer tasks: the client reuses a reading of the yard's time only for a while, so each call reads it anew.
 LONG = LOOP.replace("    claim_task", "    _ty_looked=\n    claim_task").replace(
     "    complete_task", "    _ty_looked=\n    complete_task"
 )
@@ -69,7 +69,7 @@ def report(folder: str) -> None:
 
 
 def _shells(folder: str) -> list[tuple[str, list[str], str]]:
-    """Names, how each is called, and the PATH with its tools: busybox brings its own."""
+    """Return the name, the command and the PATH of each shell; busybox has its own tools."""
     shells = []
     if dash := shutil.which("dash"):
         shells.append(("dash", [dash], os.environ["PATH"]))
@@ -102,7 +102,7 @@ def _bare(folder: str, words: list[str], environment: dict[str, str]) -> float:
 
 
 def _timed(command: list[str], environment: dict[str, str]) -> float:
-    """Seconds of the processor for each task, of the shell and all that it starts: neighbours don't count, as they would by the clock."""
+    """Return the processor seconds for each task, of the shell and its children; other load does not count in them."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, env=environment, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,4 +1,4 @@
-"""How soon an idle worker begins, and what being idle costs."""
+"""Measure how soon an idle worker begins a new task, and what an idle worker costs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def report(folder: str) -> None:
 
 
 class Crew:
-    """Processes that have said that they are ready, and are ended with the block."""
+    """Worker processes; the constructor returns when all are ready, and the end of the `with` block kills them."""
 
     def __init__(self, path: str, number: int, script: str = WORKER, kind: str = "kind0") -> None:
         command = [sys.executable, "-c", script, path, kind]
@@ -65,7 +65,7 @@ class Crew:
         return line
 
     def cpu(self) -> float:
-        """Seconds of processor time that all of them have had so far."""
+        """Return the processor seconds of all processes so far."""
         return sum(_spent(member.pid) for member in self.members)
 
     def __enter__(self) -> Crew:
@@ -80,7 +80,7 @@ class Crew:
 def _spent(pid: int) -> float:
     with open(
         f"/proc/{pid}/schedstat"
-    ) as file:  # in nanoseconds; stat counts in ticks of 10 ms, more than an idle worker has
+    ) as file:  # in nanoseconds; stat counts in ticks of 10 ms, more than an idle worker uses
         exact = int(file.read().split()[0]) / 1e9
     return exact or sum(_ticks(pid)) / _TICKS
 
@@ -95,7 +95,7 @@ def _latency(path: str, durability: str) -> None:
     called, returned = [], []
     with Crew(path, 1) as crew:
         for number in range(ROUNDS):
-            time.sleep(0.02 + number % 10 * 0.003)  # long enough to be idle again
+            time.sleep(0.02 + number % 10 * 0.003)  # until the worker is idle again
             before = time.time()
             yard.add("kind0")
             after = time.time()
@@ -112,7 +112,7 @@ def _idle(path: str) -> None:
     yard = filled(path, 0)
     with Crew(path, WORKERS) as crew:
         yard.add("kind0")
-        time.sleep(1 + WORKERS / 25)  # all have looked, and sleep
+        time.sleep(1 + WORKERS / 25)  # until all workers have found nothing more, and sleep
         begin, spent = time.monotonic(), crew.cpu()
         time.sleep(IDLE)
         used, passed = crew.cpu() - spent, time.monotonic() - begin

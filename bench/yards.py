@@ -1,4 +1,4 @@
-"""Yards to measure on, and time that a noisy machine cannot spoil: the best of several, compared within one run."""
+"""Yards to measure on, and times that other load changes little: the best of several rounds of one run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAYLOAD = {"text": "x" * 200}
 
 @contextmanager
 def scratch() -> Iterator[str]:
-    """A folder beside the project, on the disk that people work on; TASKYARD_BENCH names another."""
+    """Yield a temporary folder in the current directory, on the disk that people work on; $TASKYARD_BENCH names another."""
     folder = tempfile.mkdtemp(prefix="taskyard-bench-", dir=os.environ.get("TASKYARD_BENCH", os.getcwd()))
     try:
         yield folder
@@ -30,7 +30,7 @@ def scratch() -> Iterator[str]:
 
 
 def filled(path: str, tasks: int, durability: str = "fast", kinds: int = 1) -> taskyard.Yard:
-    """A yard with so many tasks spread over so many kinds."""
+    """Return a yard with `tasks` tasks of `kinds` kinds."""
     yard = taskyard.init(path, worker="bench", durability=durability)
     for start in range(0, tasks, 50_000):
         count = min(50_000, tasks - start)
@@ -39,7 +39,7 @@ def filled(path: str, tasks: int, durability: str = "fast", kinds: int = 1) -> t
 
 
 def best(work: Callable[[], None], rounds: int) -> float:
-    """Seconds that the work takes when nothing else is in its way."""
+    """Return the seconds of the fastest of `rounds` runs: other load can only make them slower."""
     times = []
     for _ in range(rounds):
         begin = time.perf_counter()
@@ -49,12 +49,12 @@ def best(work: Callable[[], None], rounds: int) -> float:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a user's shell: modules stay compiled from one process to the next."""
+    """Return the environment of a user's shell, in which Python caches compiled modules."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def process(*command: str, rounds: int = 25) -> float:
-    """Seconds for a whole process of this interpreter, with its modules compiled."""
+    """Return the seconds of a whole process of this interpreter, with its modules compiled."""
 
     def run() -> None:
         subprocess.run([sys.executable, *command], env=environment(), stdout=subprocess.DEVNULL, check=True)
@@ -64,5 +64,5 @@ def process(*command: str, rounds: int = 25) -> float:
 
 
 def say(label: str, figure: str) -> None:
-    """One line of the report."""
+    """Print one line of the report."""
     print(f"  {label:<58} {figure:>22}", flush=True)
