@@ -1,4 +1,4 @@
-"""Measure, in processor time, what it costs that every filesystem call goes through `stores/directory/disk.py`."""
+"""Measure, in processor time, what it costs that every filesystem call goes through `filesystem/disk.py`."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ while [ $n -lt "$2" ]; do
     n=$((n + 1))
 done
 """
-# The same for longer tasks: the client reuses a reading of the yard's time only for a while, so each call reads it anew.
+# The same for longer tasks: the client reuses a reading of the yard's time for one minute, so here each call takes its own.
 LONG = LOOP.replace("    claim_task", "    _ty_looked=\n    claim_task").replace(
     "    complete_task", "    _ty_looked=\n    complete_task"
 )

@@ -26,7 +26,7 @@ class _Key:
         self.requests: list[Operation] = []
         self.ids: set[str] = set()
         self.creators: list[Operation] = []
-        """Operations whose answer says that they created the task."""
+        """Operations that created the task, by their answers."""
         self.contents: set[Content] = set()
 
     def append(self, op: Operation, position: int, draft: dict[str, Any]) -> None:

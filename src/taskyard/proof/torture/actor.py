@@ -115,7 +115,7 @@ class Actor:
     # Actions that claim a task
 
     def _work(self, action: Action) -> None:
-        """Claim a task and end it as the action's verb says."""
+        """Claim a task and end it by the action's verb."""
         oversleeps = action.verb == "oversleep"
         kinds = [action.kind] if action.only_kind else None
         claim = self._yard.claim(kinds=kinds, lease=LEASE / 5 if oversleeps else None)

@@ -21,7 +21,7 @@ SETTINGS = {
     "lease": LEASE,
     "sweep_every": 0.3,
 }
-"""Settings of the scratch yard: short times, so that much happens, and so many crashes that kills fail few tasks."""
+"""Settings of the scratch yard: short times, so that much happens, and a high `max_crashes`, so that kills fail few tasks."""
 SKEWS = ("+1h", "-1h", "+40d", "-40d")
 _KEYS = 60  # keys that all processes add under at a time
 _VERBS = {

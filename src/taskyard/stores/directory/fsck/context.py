@@ -111,20 +111,20 @@ class AuditContext:
         self.suspect("unreadable", _split(path), f"cannot be read: {error.strerror or error}", still_holds, task)
 
     def closed(self, folder: str) -> None:
-        """Suspect a folder of tasks whose mode refuses it to those who use the yard: claims pass it over in silence.
+        """Add a suspect if the folder's mode keeps the yard's users out: claims skip such a folder.
 
-        Judged by owner and mode, because root, who often runs an audit, can read all of it.
+        Owner and mode decide, and not a trial: root often runs an audit, and can read every folder.
         """
         reason = self._refused(folder)
         if reason is not None:
             self.suspect("folder_closed", _split(folder), reason, lambda: self._refused(folder) == reason)
 
     def _refused(self, folder: str) -> str | None:
-        """Why the yard's users cannot take a task out of this folder; None if they can, or may be able to."""
+        """Return why the yard's users cannot take a task out of this folder; None if they can, or may be able to."""
         try:
             status = self.disk.status(folder)
         except OSError:
-            return None  # gone, or named as unreadable
+            return None  # gone, or reported as unreadable
         mode = status.st_mode
         if not stat.S_ISDIR(mode):
             return None
@@ -133,7 +133,7 @@ class AuditContext:
             return None if mode & _GROUP == _GROUP else f"{said}, and the yard's group needs all of {_GROUP:04o}"
         if mode & stat.S_IRWXU != stat.S_IRWXU:
             return f"{said}, and its owner needs all of {stat.S_IRWXU:04o}"
-        # The yard's owner may be in the folder's group. Root is refused nothing.
+        # The yard's owner may be in the folder's group, and root can use every folder.
         if self._owner in (status.st_uid, 0) or mode & _GROUP == _GROUP or mode & _OTHERS == _OTHERS:
             return None
         return f"{said} and of user {status.st_uid}, and the yard is of user {self._owner}"

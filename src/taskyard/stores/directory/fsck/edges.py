@@ -59,7 +59,7 @@ class EdgeAudit:
         return edges
 
     def _must_be_blocked(self, found: Found, others: list[str]) -> None:
-        """A task with needs is blocked, or was cancelled or failed by a repair while it was blocked."""
+        """Check that a task with needs is blocked, or was cancelled or failed by a repair while it was blocked."""
         if found.state in (State.BLOCKED, State.CANCELLED, State.FAILED) or not others:
             return
         need = f"{self._root}/needs/{found.token.id[: ids.SEGMENT]}/{found.token.id}/{others[0]}"
@@ -71,7 +71,7 @@ class EdgeAudit:
         self._audit.suspect("need_open", found.place, what, still_holds, found.token.id, found.token)
 
     def _half(self, found: Found, other: str) -> None:
-        """A need without its follower: each is made and removed in an order that never leaves a blocked task so."""
+        """Check that a need of a blocked task has its follower: both exist before it is blocked, and the need is removed first."""
         if found.state is not State.BLOCKED:
             return
         id = found.token.id
@@ -91,7 +91,7 @@ class EdgeAudit:
             self._audit.suspect("edge_half", follower, f"missing, and {id} needs {other}", still_holds, id, found.token)
 
     def _blocked(self, found: Found, others: list[str]) -> None:
-        """A blocked task must need a task that is not done; the process that unblocks it has `_SETTLED` for that."""
+        """Check that a blocked task needs a task that is not done; after that is done, a process has `_SETTLED` to unblock it."""
         owed = self._edges.owed(found.place, others)
         for other in owed:
             self._missing_need(found, other)
@@ -109,7 +109,7 @@ class EdgeAudit:
             self._audit.suspect("need_met", found.place, what, still_holds, found.token.id, found.token)
 
     def _missing_need(self, found: Found, other: str) -> None:
-        """A need is removed only after the other task is done, so the other task is read after the need."""
+        """Add a suspect for a missing need. It is removed only after the other task is done, so that task is read last."""
         id = found.token.id
         need = (f"{self._root}/needs/{id[: ids.SEGMENT]}/{id}", other)
 

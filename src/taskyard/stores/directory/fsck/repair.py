@@ -192,7 +192,7 @@ class Repair:
         return self._moves.shift(found, found.state, suspect.logged_fence, "edited", f"a record was {suspect.what}")
 
     def _catch_up(self, suspect: Suspect) -> str | None:
-        """Raise the fence above the log's, so that none comes twice; fail the task if the log says that it has ended."""
+        """Raise the fence above the log's, so that none is used twice; fail the task if it has ended by the log."""
         found = self._found(suspect)
         if found.state.ended:
             raise NotRepairable("it has ended here and goes on in the log; " + CODES[suspect.code].by_hand)

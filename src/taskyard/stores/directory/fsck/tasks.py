@@ -109,7 +109,7 @@ class TaskAudit:
         return id
 
     def _twice(self, several: list[Found]) -> None:
-        """One id under two names: the task has moved meanwhile, or both names exist at the same time."""
+        """Check an id that was seen under two names: the task has moved meanwhile, or both names exist at once."""
         kept = several[-1]
         for found in several[:-1]:
 
