@@ -1,4 +1,4 @@
-"""Measure this machine: `make bench`, or `python -m bench operations processes seam flat flat-postgres day waking crew shell postgres ringing churn copying growth` for some of it."""
+"""Measure this machine: `make bench`, or `python -m bench NAME...` for some of the `PARTS`."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _storm(url: str, listeners: int) -> tuple[float, int]:
 
 
 def _counting(url: str) -> psycopg.Connection[tuple[object, ...]]:
-    """Return a connection that gets every notification, but does not register as a waiter, so that it causes none."""
+    """Return a connection that gets every notification; it does not hold a sleeper's lock, so that it causes none."""
     counter = psycopg.connect(url.replace(f"&project={url.rpartition('=')[2]}", ""), autocommit=True)
     row = counter.execute("SELECT id FROM taskyard.project WHERE name = %s", (url.rpartition("=")[2],)).fetchone()
     assert row is not None

@@ -111,7 +111,7 @@ class Call:
 
     @property
     def yard(self) -> YardPort:
-        """The yard of `--yard`, $TASKYARD or the current folder."""
+        """The yard of `--yard`, else the one that `opening.locate` finds."""
         if self._yard is None:
             self._yard = opening.open(self.given.text("yard"), self.worker)
         return self._yard
