@@ -508,6 +508,7 @@ PLAYS: dict[str, Callable[[Stage], Callable[[], object]]] = {
     "wake": play_wake,
     "refine": play_refine,
     "cancel": after(added, lambda stage, task: stage.yard.cancel(task)),
+    "cancel with a reason": after(added, lambda stage, task: stage.yard.cancel(task, "not needed")),
     "cancel a held task": after(Stage.claimed, lambda stage, claim: stage.yard.cancel(claim.task.id)),
     "retry": play_retry,
     "edit": after(

@@ -242,7 +242,11 @@ def test_a_list_tells_how_far_a_task_is_and_why_it_is_where_it_is(
         "--no-retry",
     )
     ask("fail", ask("claim", ask("add", "odd")["task"]["id"])["claim"], "--reason", "the network is down")
+    called_off = ask("add", "off")["task"]["id"]
+    ask("cancel", called_off, "--reason", "not needed")
+    assert ask("show", called_off)["task"]["error"] == "not needed"
     lines = {line.split()[3]: line for line in run("list").out.splitlines()}
+    assert lines["off"].endswith("not needed")
     assert lines["KIND"].split()[-2:] == ["PROGRESS", "REASON"]
     assert lines["build"].split()[-2:] == ["40%", "-"]
     assert lines["ship"].endswith(f"after {short(first)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taskyard import ClaimLost, Conflict, NotFound, State
-from tests.conftest import crash, taken
+from tests.conftest import crash, retried, taken
 
 if TYPE_CHECKING:
     from taskyard import Yard
@@ -21,6 +21,33 @@ def test_a_cancelled_task_is_not_handed_out(yard: Yard, delay: float) -> None:
     assert task.fence > before.fence
     assert yard.claim() is None
     assert yard.report(task.id).history == []
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["unheld", "held"])
+def test_why_a_task_was_cancelled_is_its_error_until_it_is_retried(yard: Yard, held: bool) -> None:
+    id = yard.add("build", max_attempts=9).id
+    taken(yard.claim(id)).fail("no flour")
+    retried(yard, id)  # due now
+    if held:
+        taken(yard.claim(id))
+    assert yard.cancel(id, "no bakery, nor any customer").error == "no bakery, nor any customer"
+    assert yard.get(id).error == "no bakery, nor any customer"
+    assert [entry["outcome"] for entry in yard.report(id).history] == ["error", *(["cancelled"] if held else [])]
+    assert retried(yard, id).error == "no flour"
+    assert yard.get(id).error == "no flour"
+    assert yard.cancel(id).error == "no flour"  # without a reason, what went wrong before is all there is to say
+    retried(yard, id)
+    yard.cancel(id, "once more")
+    assert yard.get(id).error == "once more"
+
+
+@pytest.mark.parametrize("delay", [0, 3600])
+def test_why_a_task_was_cancelled_that_nobody_ever_claimed_is_its_error(yard: Yard, delay: float) -> None:
+    id = yard.add("build", delay=delay).id
+    yard.cancel(id, "not needed")
+    assert yard.get(id).error == "not needed"
+    assert yard.report(id).history == []
+    assert retried(yard, id).error is None
 
 
 def test_a_running_task_that_is_cancelled_loses_its_claim(yard: Yard) -> None:

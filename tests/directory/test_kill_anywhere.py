@@ -210,6 +210,11 @@ SCENES = {
         lambda y, id, _: y.get(id).state == "waiting" and y.get(id).title == "t",
     ),
     "cancel": Scene(lambda y: y.add("k").id, lambda y, id: y.cancel(id).id, lambda y, id, _: y.get(id).state == "cancelled"),
+    "cancel with a reason": Scene(
+        lambda y: y.add("k").id,
+        lambda y, id: y.cancel(id, "not needed").id,
+        lambda y, id, _: (y.get(id).state, y.get(id).error) == ("cancelled", "not needed"),
+    ),
     "cancel what runs": Scene(
         lambda y: (y.add("k"), claim(y).handle)[1],
         lambda y, handle: y.cancel(handle.split(".")[0]).id,

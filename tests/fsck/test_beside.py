@@ -708,3 +708,16 @@ def age(path: Path) -> None:
     while time.time() * 1000 - path.stat().st_ctime_ns // 1_000_000 < 2_100:
         assert time.time() < end
         time.sleep(0.05)
+
+
+# Why a task was cancelled
+
+
+def test_the_reason_of_a_cancelled_task_that_nobody_held_is_legal_and_a_broken_one_is_set_aside(yard: Yardful) -> None:
+    with taskyard.open(yard.place, worker="ada") as opened:
+        opened.cancel(yard.ids["plain"], "not needed")
+    assert yard.codes() == []
+    (record,) = (yard.root / "results").rglob("*.1.cancelled.json")
+    record.write_bytes(b"{")
+    yard.heals("record_broken")
+    assert yard.task("plain").error is None

@@ -26,7 +26,7 @@ _W = "[0-9a-hjkmnp-tv-z]"
 _ID, _SEG, _CLAIM = f"{_W}{{21}}", f"{_W}{{4}}", rf"{_W}{{21}}\.[0-9]+\.{_W}{{8}}[0-9]+"
 GRAMMAR = {
     "yard.json": "", ".gitignore": "", "archive": r"[^/]+\.gz",
-    "results": rf"{_SEG}/{_CLAIM}\.(done|error|released|crash|cancelled|resumed|stale-[0-9a-f]{{12}})\.json",
+    "results": rf"{_SEG}/({_CLAIM}\.(done|error|released|crash|cancelled|resumed|stale-[0-9a-f]{{12}})|{_ID}\.[0-9]+\.cancelled)\.json",
     "attempts": rf"{_SEG}/{_ID}/{_CLAIM}/.*", "edits": rf"{_SEG}/{_ID}\.{_W}{{8}}\.json",
     "names": rf"{_SEG}/{_ID}\.[^/]+",
     "needs": rf"{_SEG}/{_ID}/{_ID}", "followers": rf"{_SEG}/{_ID}/({_ID}|failed|cancelled)",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from taskyard.core.draft import compact
+from taskyard.core.task import State
 from taskyard.core.times import rfc3339
 
 TYPE_CHECKING = False
@@ -60,7 +61,7 @@ class TaskCopy:
     COMPARED = (
         "id", "kind", "state", "priority", "assignee", "fence", "errors", "crashes", "max_attempts", "lease", "uses", "due",
         "title", "mission", "key", "added", "after", "verify", "not_before", "data", "needs", "worker", "nonce", "held_for",
-        "progress", "result", "dropped_as",
+        "progress", "result", "dropped_as", "cancel_reason",
     )  # fmt: skip
     __slots__ = (*COMPARED, "claim_lease", "ended_at", "history", "notes", "stale")
 
@@ -98,6 +99,8 @@ class TaskCopy:
     result: str | None
     dropped_as: str | None
     """The file name under which the task was dropped."""
+    cancel_reason: str | None
+    """Why the task was cancelled, where its last error does not say just that."""
     history: list[Entry]
     notes: list[Entry]
     stale: list[Entry]
@@ -124,9 +127,15 @@ class TaskCopy:
 
         return sha256(compact(self.fields()).encode("utf-8", "surrogatepass")).digest()
 
-    def reason(self) -> str | None:
-        """Return the reason of the last error or crash."""
-        return next((entry.text for entry in reversed(self.history) if entry.outcome in ("error", "crash")), None)
+
+def last_error(history: list[Entry]) -> str | None:
+    """Return the reason of the last error or crash."""
+    return next((entry.text for entry in reversed(history) if entry.outcome in ("error", "crash")), None)
+
+
+def cancel_reason(state: str, error: str | None, history: list[Entry]) -> str | None:
+    """Return why the task was cancelled, from its shown error; None where that is only its last attempt's."""
+    return error if state == State.CANCELLED and error != last_error(history) else None
 
 
 class Facts:

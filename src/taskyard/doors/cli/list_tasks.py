@@ -252,7 +252,7 @@ COMMANDS = {
     "list": Command(
         listed,
         "List tasks in any state: first those that have not ended, oldest first, then those that have. On a page of at most 100 it is told how far "
-        "each is, and why it waits, is blocked or has failed. --worker is the one who holds or ended the task. With those that failed come the files of the "
+        "each is, and why it waits, is blocked, has failed or was cancelled. --worker is the one who holds or ended the task. With those that failed come the files of the "
         "drop box that could not be tasks and were set aside, with the reason; and at the end what other programs hold or have done by the folders alone.",
         (
             ("taskyard list --state processing", "who works on what"),

@@ -163,6 +163,7 @@ class MemoryStore:
             if not record.stands(standing) or (move.if_lapsed and now <= record.until):
                 return False
             _note_outcome(record, move, now)
+            record.cancel_reason = move.reason if move.to is State.CANCELLED else None
             after = record.standing.copy()
             after.state, after.fence, after.errors, after.crashes = move.to, move.fence, move.errors, move.crashes
             after.lease = record.lease

@@ -27,7 +27,7 @@ class Record:
     """One task: where it stands, and all that was written down about it. Data and results are kept as JSON, so nobody can reach in."""
 
     __slots__ = (
-        "draft", "history", "lease", "needs", "not_before", "notes", "progress", "result", "stale", "standing", "until",
+        "cancel_reason", "draft", "history", "lease", "needs", "not_before", "notes", "progress", "result", "stale", "standing", "until",
     )  # fmt: skip
 
     def __init__(self, id: str, draft: Draft, policy: Policy, now: int, needs: set[str]) -> None:
@@ -41,6 +41,7 @@ class Record:
         """When a waiting task is due, or a held one's lease ends."""
         self.progress: float | None = None
         self.result: str | None = None
+        self.cancel_reason: str | None = None
         self.history: list[dict[str, Any]] = []
         self.notes: list[dict[str, Any]] = []
         self.stale: list[dict[str, Any]] = []
@@ -60,9 +61,11 @@ class Record:
         return {"claim": f"{at.id}.{at.fence}.{at.nonce}", "fence": at.fence, "worker": at.worker}
 
     def error(self) -> str | None:
-        """Why the newest attempt that went wrong did so; nothing once the task is done."""
+        """Why the task was cancelled, or why its newest attempt that went wrong did so; nothing once it is done."""
         if self.standing.state is State.DONE:
             return None
+        if self.standing.state is State.CANCELLED and self.cancel_reason is not None:
+            return self.cancel_reason
         return next(
             (entry["reason"] for entry in reversed(self.history) if entry["outcome"] in ("error", "crash")), None
         )

@@ -10,7 +10,7 @@ from taskyard.core.draft import compact
 from taskyard.core.errors import Conflict, TaskyardError, Unavailable
 from taskyard.core.settings import refuse_unfinished
 from taskyard.core.times import rfc3339
-from taskyard.core.transfer import Entry, Facts, TaskCopy, moment, ordered, plain, value
+from taskyard.core.transfer import Entry, Facts, TaskCopy, cancel_reason, last_error, moment, ordered, plain, value
 from taskyard.stores.postgres import driver, queries, schema
 from taskyard.stores.postgres.address import Address
 
@@ -213,7 +213,7 @@ class PostgresEndpoint:
 def _task_copy(row: Row) -> TaskCopy:
     (
         id, kind, state, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, due, worker, nonce, lease,
-        progress, ended_at, title, mission, key, after, verify, not_before, data, result, digest, needs, records,
+        progress, ended_at, title, mission, key, after, verify, not_before, data, result, error, digest, needs, records,
     ) = row  # fmt: skip
     entries: dict[str, list[Entry]] = {"outcome": [], "note": [], "stale": [], "name": []}
     for sort, of, by_nonce, holder, at, outcome, content, brought in records or ():
@@ -221,6 +221,7 @@ def _task_copy(row: Row) -> TaskCopy:
     if state == "done":
         entries["outcome"].append(Entry(fence, nonce, worker, ended_at, "done", None))
     is_held = state == "processing"
+    history = ordered(entries["outcome"])
     return TaskCopy(
         id=id,
         kind=kind,
@@ -249,7 +250,8 @@ def _task_copy(row: Row) -> TaskCopy:
         progress=progress if is_held else None,
         result=_brought(result) if state == "done" else None,
         dropped_as=entries["name"][0].text if entries["name"] else None,
-        history=ordered(entries["outcome"]),
+        cancel_reason=cancel_reason(state, value(error), history),
+        history=history,
         notes=ordered(entries["note"]),
         stale=ordered(entries["stale"]),
         ended_at=ended_at,
@@ -265,7 +267,7 @@ def _row(task: TaskCopy) -> Row:
         ended_at = task.ended_at or (task.history[-1].at if task.history else ids.created(task.id))
         if task.state == "done":
             ended_at = task.history[-1].at
-    reason = task.reason()
+    reason = task.cancel_reason or last_error(task.history)
     result = (task.result or "null") if task.state == "done" else None
     return (
         task.id, task.kind, task.state, task.priority, task.assignee, task.fence, task.errors, task.crashes,

@@ -32,6 +32,7 @@ _NAMES = {
 }
 _OUTCOMES = "done|error|released|crash|cancelled|resumed"
 RECORD = re.compile(rf"({_ID})\.([0-9]+)\.({_B32}+)\.({_OUTCOMES}|stale-[0-9a-f]{{12}})\.json")
+CANCEL = re.compile(rf"({_ID})\.({_NUMBER})\.cancelled\.json")
 EDIT = re.compile(rf"({_ID})\.({_B32}{{8}})\.json")
 CLAIM = re.compile(_HANDLE)
 BUCKET = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}(?:-[0-9]{2})?)?")

@@ -33,14 +33,16 @@ class RecordAudit:
         self._log_audit = log_audit
         self._sound: set[str] = set()
         self._claims: dict[str, list[tuple[int, str, str]]] = {}
+        self._cancels: list[str] = []
+        """Records of why tasks that nobody held were cancelled."""
         self._edits: list[str] = []
         self._attempts: list[str] = []
 
     def read(self, segment: str) -> None:
         """Read every record, and list the rest."""
-        self._sound, self._claims = set(), {}
+        self._sound, self._claims, self._cancels = set(), {}, []
         folder = f"{self._root}/results/{segment}"
-        for name in self._audit.folders(folder, lambda name: _is_of(legal_names.RECORD, name, segment)):
+        for name in self._audit.folders(folder, lambda name: _is_record(name, segment)):
             self._audit.count("records")
             self._record(folder, name)
         edits = f"{self._root}/edits/{segment}"
@@ -57,10 +59,14 @@ class RecordAudit:
             self._audit.count("attempts", self._audit.is_plain(folder, name, is_folder=True))
 
     def _record(self, folder: str, name: str) -> None:
-        id, fence, nonce, kind, _ = name.split(".")
+        id = name[: ids.LENGTH]
         if self._is_sound(folder, name):
             self._sound.add(name)
-            self._claims.setdefault(id, []).append((int(fence), nonce, kind))
+            if legal_names.CANCEL.fullmatch(name):
+                self._cancels.append(name)
+            else:
+                _, fence, nonce, kind, _ = name.split(".")
+                self._claims.setdefault(id, []).append((int(fence), nonce, kind))
             return
         if self._audit.inspected(folder, name, _MOST, id) is not None:
             what = "empty, cut off, or not of the claim in its name"
@@ -74,6 +80,8 @@ class RecordAudit:
         claim, _, kind = name.removesuffix(".json").rpartition(".")
         try:
             record = json.loads(self._audit.disk.inspect(f"{folder}/{name}", _MOST)[1])
+            if legal_names.CANCEL.fullmatch(name):
+                return f"{record['task']}.{record['fence']}" == claim and isinstance(record["reason"], str)
             return bool(record["claim"] == claim and (record["outcome"] == kind or kind.startswith(_STALE)))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return False
@@ -110,6 +118,9 @@ class RecordAudit:
                 self._fences(segment, id, claims, seen[id])
             else:
                 self._orphan("results", segment, id, ".".join(map(str, (id, *claims[0]))) + ".json")
+        for name in self._cancels:
+            if name[: ids.LENGTH] not in seen:
+                self._orphan("results", segment, name[: ids.LENGTH], name)
         for name in self._edits:
             several = seen.get(name[: ids.LENGTH], [])
             if not any(found.token.body == name[ids.LENGTH + 1 : -5] for found in several):
@@ -167,6 +178,10 @@ class RecordAudit:
 
     def _both(self, one: str, other: str) -> Callable[[], bool]:
         return lambda: self._audit.has(one) and self._audit.has(other)
+
+
+def _is_record(name: str, segment: str) -> bool:
+    return _is_of(legal_names.RECORD, name, segment) or _is_of(legal_names.CANCEL, name, segment)
 
 
 def _is_of(shape: Pattern[str], name: str, segment: str) -> bool:

@@ -2,6 +2,7 @@
 
     results/<seg>/<claim>.<outcome>.json       written before the move it belongs to, created exclusively, never replaced
     results/<seg>/<claim>.stale-<digest>.json  brought by a claim that was over
+    results/<seg>/<id>.<fence>.cancelled.json  why a task that nobody held was cancelled, under the fence that it has since
     attempts/<seg>/<id>/<claim>/               notes.jsonl and progress.json, only where there are any
 
 A record does not make an ending; the task's name does. A done task's name holds the claim that ended it, and so selects
@@ -67,6 +68,25 @@ class Records:
             return True
         self.keep_stale(handle, move, standing.worker, by, at)
         return self._says(handle, move)
+
+    def write_cancel(self, id: str, move: Move, by: str, at: int, sync: bool) -> None:
+        """Write down why a task that nobody holds is about to be cancelled."""
+        record = {"task": id, "fence": move.fence, "reason": move.reason, "at": rfc3339(at), "by": by}
+        self._publish(id, cancel_name(id, move.fence), record, sync)
+
+    def error(
+        self, token: Token, state: State, history: list[dict[str, Any]], names: list[str] | None = None
+    ) -> str | None:
+        """Why the task was cancelled, if it was with a reason; else why its newest attempt that went wrong did so."""
+        if state is State.CANCELLED:
+            held = history[-1] if history and history[-1]["fence"] == token.fence - 1 else None
+            if held is not None and held["outcome"] == "cancelled" and held["reason"] is not None:
+                return str(held["reason"])
+            name = cancel_name(token.id, token.fence)
+            record = self._read(token.id, name) if names is None or name in names else None
+            if record is not None and isinstance(record.get("reason"), str):
+                return str(record["reason"])
+        return next((entry["reason"] for entry in reversed(history) if entry["outcome"] in ("error", "crash")), None)
 
     def _says(self, handle: Handle, move: Move) -> bool:
         written = self._read(handle.id, f"{handle}.{move.outcome}.json")
@@ -228,6 +248,11 @@ class Records:
             if error.errno not in UNREADABLE or (whole and isinstance(error, PermissionError)):
                 raise
             return []
+
+
+def cancel_name(id: str, fence: int) -> str:
+    """The name of the record of why a task that nobody held was cancelled."""
+    return f"{id}.{fence}.cancelled.json"
 
 
 def _moved(records: dict[str, dict[str, Any]], numbers: tuple[int, int | None, int], state: State) -> list[str]:

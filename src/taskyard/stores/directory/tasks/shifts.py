@@ -84,6 +84,8 @@ class Shifts:
         said = self._recorded(standing, move, by, at, sync) if speaks else True
         if said is None:
             return False
+        if move.event == "cancelled" and move.outcome is None and move.reason is not None and self._disk.exists(path):
+            context.records.write_cancel(standing.id, move, by, at, sync)
         if move.to is _DONE:
             # With a result the name says so, and no later word of the same claim can slip one under a done without.
             segment = standing.id[: ids.SEGMENT]

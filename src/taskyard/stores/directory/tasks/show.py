@@ -72,9 +72,7 @@ class Reader:
         if found.state is State.DONE:
             task.result = self._records.result(token, records)
         else:
-            task.error = next(
-                (entry["reason"] for entry in reversed(history) if entry["outcome"] in ("error", "crash")), None
-            )
+            task.error = self._records.error(token, found.state, history, names)
         dropped_as = (
             dropped_names.of(self._context, token.id) if papers is None or papers.of("names", token.id) else None
         )

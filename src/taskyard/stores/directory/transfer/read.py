@@ -11,7 +11,7 @@ from taskyard.core.draft import digest
 from taskyard.core.errors import Conflict, Invalid, Unavailable
 from taskyard.core.settings import refuse_unfinished
 from taskyard.core.task import Handle, State
-from taskyard.core.transfer import Entry, Facts, TaskCopy, moment, ordered, plain
+from taskyard.core.transfer import Entry, Facts, TaskCopy, cancel_reason, moment, ordered, plain
 from taskyard.stores.directory import layout, names
 from taskyard.stores.directory.dropbox import dropped_names
 from taskyard.stores.directory.filesystem.disk import Disk
@@ -152,8 +152,10 @@ class YardReader:
         fields, own = self._content(found)
         is_held, is_over = state is State.PROCESSING, state.ended
         stamp = self.disk.changed_at(found.path) if is_held or is_over else 0
-        records = self._records.all(token.id, index.of("results", token.id))
+        named = index.of("results", token.id)
+        records = self._records.all(token.id, named)
         history, stale = self._records.history(token, state, stamp, records, index)
+        entries = ordered(_entries(history, token.id))
         notes = self._records.notes(token.id) if index.of("attempts", token.id) else []
         key = fields.get("key")
         not_before = fields.get("not_before")
@@ -186,7 +188,8 @@ class YardReader:
             progress=self._records.progress_of(token) if is_held else None,
             result=None if result is None else plain(result),
             dropped_as=next(map(dropped_names.read, index.of("names", token.id)), None),
-            history=ordered(_entries(history, token.id)),
+            cancel_reason=cancel_reason(state, self._records.error(token, state, history, named), entries),
+            history=entries,
             notes=ordered(_entries(notes, token.id)),
             stale=ordered(_entries(stale, token.id)),
             ended_at=stamp if is_over else None,

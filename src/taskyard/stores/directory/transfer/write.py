@@ -19,6 +19,7 @@ from taskyard.stores.directory import layout, names
 from taskyard.stores.directory.names import Counters, Lane
 from taskyard.stores.directory.tasks import task_file
 from taskyard.stores.directory.tasks.keys import path_of
+from taskyard.stores.directory.tasks.records import cancel_name
 from taskyard.stores.directory.tasks.segments import SIZE
 
 TYPE_CHECKING = False
@@ -105,6 +106,9 @@ class YardWriter:
         for entry in task.history:
             result = value(task.result) if entry.outcome == "done" else None
             self._record(task.id, str(entry.outcome), entry, result)
+        cancelled = [entry.fence for entry in task.history if entry.outcome == "cancelled"]
+        if task.cancel_reason is not None and task.fence - 1 not in cancelled:
+            self._cancel(task, task.cancel_reason)
         used: set[str] = set()
         for entry in task.stale:
             self._record(task.id, _stale_name(entry, used), entry, value(entry.result))
@@ -166,6 +170,13 @@ class YardWriter:
             record["result"] = result
         content = json.dumps(record, ensure_ascii=False).encode() + b"\n"
         self._create(f"results/{id[: ids.SEGMENT]}", f"{claim}.{kind}.json", content)
+
+    def _cancel(self, task: TaskCopy, reason: str) -> None:
+        """Write why a task that no worker held was cancelled."""
+        at = rfc3339(task.ended_at or ids.created(task.id))
+        record = {"task": task.id, "fence": task.fence, "reason": reason, "at": at, "by": None}
+        content = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        self._create(f"results/{task.id[: ids.SEGMENT]}", cancel_name(task.id, task.fence), content)
 
     # The rest
 

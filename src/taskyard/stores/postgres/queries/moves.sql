@@ -61,7 +61,8 @@ kept AS (
            max_attempts, own_lease, uses, followed,
            CASE WHEN %(keeps)s THEN worker END, CASE WHEN %(keeps)s THEN nonce END, taskyard.now(),
            title, mission, key, after, verify, not_before, data,
-           CASE WHEN %(outcome)s IN ('error', 'crash') THEN %(reason)s ELSE error END, %(result)s
+           CASE WHEN %(outcome)s IN ('error', 'crash') THEN %(reason)s
+                WHEN %(to)s = 'cancelled' THEN coalesce(%(reason)s, error) ELSE error END, %(result)s
     FROM gone, content
 ),
 freed AS (
@@ -85,7 +86,7 @@ SELECT * FROM taskyard.finish(
     %(project)s, %(ages)s::text[], %(ids)s::text[], %(fences)s::int[], %(nonces)s::text[], %(results)s::text[], %(by)s)
 
 -- name: revive
--- From an ending back to todo, or to blocked.
+-- From an ending back to todo, or to blocked. Why it was cancelled is not why an attempt of it went wrong.
 WITH held AS MATERIALIZED (
     SELECT * FROM taskyard.ended
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state::text = %(state)s
@@ -105,7 +106,12 @@ kept AS (
 ),
 content AS (
     INSERT INTO taskyard.body (project, id, title, mission, key, after, verify, not_before, data, error)
-    SELECT project, id, title, mission, key, after, verify, not_before, data, error FROM held
+    SELECT project, id, title, mission, key, after, verify, not_before, data,
+           CASE WHEN state <> 'cancelled' THEN error ELSE (
+               SELECT content FROM taskyard.record
+               WHERE record.project = held.project AND record.age = held.age AND sort = 'outcome' AND outcome IN ('error', 'crash')
+               ORDER BY n DESC LIMIT 1) END
+    FROM held
 ),
 logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)

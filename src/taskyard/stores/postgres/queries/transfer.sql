@@ -33,12 +33,12 @@ SELECT found.*,
 FROM (
     SELECT task.id, kind, state, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, due, worker, nonce,
            lease, progress, NULL::bigint AS ended_at, title, mission, body.key AS own_key, after, verify, not_before, data,
-           NULL::text AS result
+           NULL::text AS result, NULL::text AS error
     FROM taskyard.body JOIN taskyard.task ON task.project = %(project)s AND task.age = substr(body.id, 5) AND task.id = body.id
     WHERE body.project = %(project)s AND body.id >= %(segment)s COLLATE "C" AND body.id < %(segment)s || '{' COLLATE "C"
     UNION ALL
     SELECT id, kind, state, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, NULL, worker, nonce,
-           NULL, NULL, ended_at, title, mission, key, after, verify, not_before, data, result
+           NULL, NULL, ended_at, title, mission, key, after, verify, not_before, data, result, error
     FROM taskyard.ended
     WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C"
 ) AS found
