@@ -1,4 +1,4 @@
-"""Reader for the nearest yard upward, with linked git worktrees led back to the main checkout."""
+"""Find the nearest yard upward; from a linked git worktree the search goes on in the main checkout."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def nearest(start: str, name: str) -> str | None:
-    """The path of the nearest directory of this name that holds a yard, upward from `start`."""
+    """Return the path of the nearest directory called `name` that holds a yard, upward from `start`; None if there is none."""
     folder = os.path.abspath(start)
     while True:
         candidate = os.path.join(folder, name)
@@ -14,7 +14,7 @@ def nearest(start: str, name: str) -> str | None:
             return candidate
         main = main_checkout(folder)
         if main is not None:
-            # The same place in the main checkout, so that a yard in a subfolder is found from the worktree's twin of it.
+            # The same place in the main checkout, so that a worktree's subfolder finds the yard of the same subfolder there.
             found = nearest(os.path.join(main, os.path.relpath(start, folder)), name)
             if found is not None:
                 return found
@@ -25,7 +25,7 @@ def nearest(start: str, name: str) -> str | None:
 
 
 def main_checkout(folder: str) -> str | None:
-    """The main checkout's root if this folder is the root of a linked git worktree, else None."""
+    """Return the main checkout's root if this folder is the root of a linked git worktree, else None."""
     pointer = os.path.join(folder, ".git")
     try:
         with open(pointer, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""From a URL to a yard: which yard is meant, and which backend serves it."""
+"""From a URL to a yard: which yard the URL names, and which backend serves it."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 DEFAULT_NAME = ".taskyard"
 DURABILITIES = ("fast", "durable", "strict")
-# By what a URL begins with; whatever begins with none of these is a path.
+# By the beginning of the URL; a URL with none of these is a path.
 BACKENDS = {
     "memory": "taskyard.stores.memory",
     "file": "taskyard.stores.directory",
     "postgresql": "taskyard.stores.postgres",
     "postgres": "taskyard.stores.postgres",
 }
-_PLAIN = str.maketrans("", "", "+-.")  # what a scheme may have beside letters and digits
+_PLAIN = str.maketrans("", "", "+-.")  # characters of a scheme beside letters and digits
 
 
 def open(url: str | os.PathLike[str] | None = None, worker: str | None = None, durability: str | None = None) -> Yard:
-    """Open a yard that exists; without a URL the one that `locate` finds."""
+    """Open an existing yard; without a URL, the one that `locate` finds."""
     backend, place = _meant(url)
     return Yard(backend.open(place, _durability(durability)), _worker(worker))
 
@@ -45,9 +45,9 @@ def init(
     shared: bool | None = None,
     group: str | None = None,
 ) -> Yard:
-    """Make a yard, or find it made already, and open it; without a URL the one named by $TASKYARD, else ./.taskyard.
+    """Make a yard unless it exists, and open it; without a URL, the one named by $TASKYARD, else ./.taskyard.
 
-    A shared one is its group's as well: that of the directory, or the one that is named.
+    The group can use a `shared` yard too: the group of the directory, or the one called `group`.
     """
     backend, place = _served(_text(url) if url is not None else os.environ.get("TASKYARD") or DEFAULT_NAME)
     created, warnings = backend.make(place, _durability(durability), shared, group)
@@ -57,7 +57,7 @@ def init(
 
 
 def open_to_audit(url: str | os.PathLike[str] | None = None, worker: str | None = None) -> Yard:
-    """The same for `Yard.audit` alone: also where what is wrong with a yard keeps it from being worked in."""
+    """Open a yard for `Yard.audit` alone: also one whose damage prevents work in it."""
     backend, place = _meant(url)
     return Yard(backend.open_to_audit(place), _worker(worker))
 
@@ -69,28 +69,28 @@ def copy(
     with_claims: bool = False,
     progress: Progress | None = None,
 ) -> Copied:
-    """Make another yard the same as this one, which must be paused; one that is not there is made. Both are paused then."""
+    """Make `target` equal to `source`, which must be paused; a missing target is made. Both are paused at the end."""
     from contextlib import closing
 
     from taskyard.yard import copy_yard
 
     (backend, place), (other, goal) = _served(_text(source)), _served(_text(target))
     with closing(backend.endpoint(place, target=False)) as origin:
-        copy_yard.ready(origin, with_claims)  # nothing is made for a copy that cannot be
-        if backend is other and backend.contains(place, goal):  # a copy there would change what is only read
+        copy_yard.ready(origin, with_claims)  # raises before anything is made for an impossible copy
+        if backend is other and backend.contains(place, goal):  # a copy there would change the source
             raise Invalid(f"{goal} is inside of the yard {place}", hint="name a directory beside it, or anywhere else")
         with closing(other.endpoint(goal, target=True)) as end:
             return copy_yard.copy(origin, end, with_claims, progress)
 
 
 def endpoint(url: str | os.PathLike[str], *, target: bool) -> Endpoint:
-    """A yard as the source or the target of a copy."""
+    """Return a yard as the source or the target of a copy."""
     backend, place = _served(_text(url))
     return backend.endpoint(place, target=target)
 
 
 def adopt(url: str | None = None) -> bool:
-    """Whether a yard was made of a queue that somebody has made by hand (`Backend.adopt`)."""
+    """Make a yard of a queue that a person prepared by hand; return whether there was one (`Backend.adopt`)."""
     backend, place = _meant(url)
     return backend.adopt(place)
 
@@ -102,17 +102,17 @@ def examine(
     wait: float | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Diagnosis:
-    """Whether a place is safe for a yard, by all that can be tried there: one that exists, or one that is to be.
+    """Try everything that decides whether a place is safe for a yard, which may exist or not.
 
-    Nothing of a yard is changed. With `wait` a second examination of the same place, on another machine, is waited for that
-    many seconds, and both try what they see of each other; `tell` is called with what to start there.
+    No yard is changed. With `wait`, wait up to that many seconds for a second examination of the same place on another
+    machine; both then check what they see of each other. `tell` is called with the command to start there.
     """
     backend, place = _meant(url)
     return backend.examine(place, processes, wait, tell)
 
 
 def scratch(url: str | os.PathLike[str] | None, settings: Mapping[str, object]) -> Scratch:
-    """Make a yard with these settings to be tried and thrown away, beside the one that is meant; where there is none, here."""
+    """Make a yard with these settings for one trial, beside the yard that `url` names; if there is none, here."""
     try:
         named = _text(url) if url is not None else locate()
     except NoYard:
@@ -124,16 +124,16 @@ def scratch(url: str | os.PathLike[str] | None, settings: Mapping[str, object]) 
 def migrate(
     url: str | os.PathLike[str] | None = None, *, check: bool = False, new_epoch: bool = False
 ) -> dict[str, Any]:
-    """Bring a yard's schema up to date, or with `check` list what is pending; a yard without a schema always is.
+    """Bring a yard's schema up to date, or with `check` list what is pending; a missing schema is always pending.
 
-    `new_epoch` is for a database that was set back to an earlier moment: every claim from before is over then.
+    `new_epoch` is for a database that was restored to an earlier moment: every earlier claim is over then.
     """
     backend, place = _meant(url)
     return backend.migrate(place, check=check, new_epoch=new_epoch)
 
 
 def locate(environment: Mapping[str, str] = os.environ, start: str | None = None) -> str:
-    """The yard that is meant where none is named: $TASKYARD, else the nearest .taskyard upward."""
+    """Return the yard to use if none is named: $TASKYARD, else the nearest .taskyard upward."""
     named = environment.get("TASKYARD")
     if named:
         return named
@@ -153,7 +153,7 @@ def _meant(url: str | os.PathLike[str] | None) -> tuple[Backend, str]:
 
 
 def _served(url: str) -> tuple[Backend, str]:
-    """The backend of a URL, and what the URL names there."""
+    """Return the backend of a URL, and the place that the URL names there."""
     scheme, colon, rest = url.partition(":")
     if not (colon and scheme in BACKENDS):
         if colon and rest.startswith("//") and scheme.translate(_PLAIN).isalnum():
@@ -175,7 +175,7 @@ def _text(url: str | os.PathLike[str]) -> str:
 
 def _worker(name: str | None) -> str | None:
     if name is not None:
-        return name  # an empty one is refused by the yard
+        return name  # the yard refuses an empty one
     return os.environ.get("TASKYARD_WORKER") or os.environ.get("AGENT_ID") or None
 
 

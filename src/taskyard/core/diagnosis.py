@@ -21,7 +21,7 @@ _SEVERITY = {verdict: number for number, verdict in enumerate(Verdict)}
 
 
 class Finding:
-    """The result of one check: verdict, reason, a hint what to do about it, and what was measured."""
+    """The result of one check: verdict, reason, a hint for the remedy, and what was measured."""
 
     __slots__ = ("check", "hint", "measured", "reason", "verdict")
 

@@ -1,4 +1,4 @@
-"""A new task, checked: what `add` accepts, with Taskyard's limits. Every store takes drafts, so all accept the same."""
+"""A new task, checked: what `add` accepts, with Taskyard's limits. Every store takes drafts, so all accept the same tasks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from taskyard.core.task import State
 
 PAYLOAD_MOST = 1 << 20
-NESTING_MOST = 200  # a reader deep in its own stack must still be able to parse what was accepted
+NESTING_MOST = 200  # a reader deep in its own stack must still be able to parse accepted data
 PRIORITY = 5
 LEASE_MOST = 30 * 86400.0
 LEASE_LEAST = 0.001
-AFTER_MOST = 100  # tasks that one waits for: what it takes to add one stays within a command's patience
+AFTER_MOST = 100  # tasks that one task waits for: so `add` stays fast enough for a command
 USES_MOST = 16
 
 compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -50,7 +50,7 @@ class Draft:
         self.delay = 0.0
         self.not_before: int | None = None
         self.after: tuple[str, ...] = ()
-        """Ids of the tasks that must be done first, or what stands for them (`ids.pattern`) until a store has looked them up."""
+        """Ids of the tasks that must be done first, or patterns (`ids.pattern`) until a store has looked them up."""
         self.uses: tuple[str, ...] = ()
         for name, value in (options or {}).items():
             option = _CAMEL.get(name, name)
@@ -65,7 +65,7 @@ class Draft:
 
     @classmethod
     def of(cls, fields: object) -> Draft:
-        """A draft from one JSON object: kind, data, and options by name."""
+        """Make a draft from one JSON object: kind, data, and options by name."""
         if not isinstance(fields, dict):
             raise Invalid(
                 f"a task must be a JSON object, not {type(fields).__name__}", hint='write {"kind": "build", "data": {}}'
@@ -76,7 +76,7 @@ class Draft:
         return cls(rest.pop("kind"), rest.pop("data", None), rest)
 
     def changed(self, changes: Mapping[str, Any]) -> Draft:
-        """A copy with these options set anew, None for a default; `data` may be among them."""
+        """Return a copy with these options replaced, None for a default; `data` may be among them."""
         twin = Draft(self.kind, changes.get("data", self.data))
         for name in OPTIONS:
             setattr(twin, name, getattr(self, name))
@@ -92,7 +92,7 @@ class Draft:
         return twin
 
     def task(self, id: str, state: State, begins: int | None, max_attempts: int, **stands: Any) -> Task:
-        """The task that this draft has become: with its own data, and where it stands."""
+        """Return the task that a store made of this draft: with its own data, and its standing."""
         return Task(
             id=id,
             kind=self.kind,
@@ -110,20 +110,20 @@ class Draft:
         )
 
     def due(self, now: int) -> int | None:
-        """When the task is due, in milliseconds since 1970, or None if it is now."""
+        """Return when the task is due, in milliseconds since 1970, or None if it is due now."""
         if self.not_before is not None:
             return self.not_before if self.not_before > now else None
         return now + round(self.delay * 1000) if self.delay > 0 else None
 
 
 def payload(value: Any, name: str) -> str:
-    """The value as compact JSON, refused where it is none or larger than a yard takes."""
+    """Return the value as compact JSON; raise `Invalid` if that is impossible, or too large for a yard."""
     try:
         text = compact(value)
         size = len(text.encode())
     except RecursionError:
         raise Invalid(f"{name} is nested too deeply") from None
-    except (TypeError, ValueError) as error:  # also lone surrogates, which no UTF-8 can carry
+    except (TypeError, ValueError) as error:  # also lone surrogates, which UTF-8 cannot encode
         raise Invalid(f"{name} is not JSON: {error}") from None
     if _depth(text) > NESTING_MOST:
         raise Invalid(f"{name} is nested more than {NESTING_MOST} levels deep")
@@ -136,25 +136,25 @@ def payload(value: Any, name: str) -> str:
 
 
 def digest(payload: str) -> str:
-    """What stands for data where only its sameness counts, whatever the order of its keys."""
+    """Return a hash that is equal for equal data, in any order of its keys."""
     from hashlib import sha256
 
     return sha256(json.dumps(json.loads(payload), sort_keys=True).encode()).hexdigest()
 
 
 def kept(value: Any) -> Any:
-    """The value as it comes back out of any store: tuples are lists then, and keys are texts."""
+    """Return the value as any store would return it: tuples become lists, and keys become texts."""
     return json.loads(payload(value, "result"))
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same as JSON, whatever the order and the Python type of their keys."""
+    """Whether two values are equal as JSON, in any order and Python type of their keys."""
     first, second = (json.dumps(json.loads(json.dumps(value)), sort_keys=True) for value in (one, other))
     return first == second
 
 
 def _depth(text: str) -> int:
-    """How deep the JSON is nested; exact only where it could matter, because counting is cheap and walking is not."""
+    """Return how deep the JSON is nested; exact only near the limit, because counting is cheap and walking is not."""
     if text.count("[") + text.count("{") <= NESTING_MOST:
         return 0
     depth = deepest = 0
@@ -175,7 +175,7 @@ def _depth(text: str) -> int:
 
 
 def integer(value: object, name: str, least: int, most: int) -> int:
-    """A whole number within its range."""
+    """Return a whole number within its range, else raise `Invalid`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise Invalid(f"{name} must be a whole number, not {words.shown(value)}")
     if not least <= value <= most:
@@ -184,12 +184,12 @@ def integer(value: object, name: str, least: int, most: int) -> int:
 
 
 def lease(value: object) -> float:
-    """A legal lease in seconds, to the millisecond."""
+    """Return a legal lease in seconds, to the millisecond."""
     return round(times.seconds(value, "lease", least=LEASE_LEAST, most=LEASE_MOST), 3)
 
 
 def _several(value: object, name: str, most: int, check: Callable[[object], str]) -> tuple[str, ...]:
-    """One text or several, each once."""
+    """Return one text or several as a tuple, each text once."""
     given = [value] if isinstance(value, str) or hasattr(value, "id") else value
     if not isinstance(given, list | tuple | set | frozenset):
         raise Invalid(f"{name} must be a text or a list of texts, not {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""What a fork changes: how often this process was forked off (cheaper to ask than its pid), and what begins anew then."""
+"""Forks: how many forks lie between this process and the first (cheaper than its pid), and what a child must renew."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ count = 0
 
 
 class Renewed(Protocol):
-    """Something that a forked child must not share with its parent: locks that are held, numbers that go on."""
+    """An object with state that a forked child must not share with its parent: held locks, running numbers."""
 
     def renew(self) -> None:
-        """Begin anew in the child."""
+        """Reset that state in the child."""
 
 
 _renewed: WeakSet[Renewed] = WeakSet()
 
 
 def renew_in_child(one: Renewed) -> None:
-    """Have this begin anew in every process that is forked off."""
+    """Call `one.renew()` in every process that is forked off."""
     _renewed.add(one)
 
 

@@ -1,7 +1,7 @@
 """Task ids: one shape for every store, `sssstttttttttrrrrrrrr`, in lower-case Crockford base 32.
 
 Four characters of segment (where the task is kept: 1,048,576 segments), nine of time (ticks of 1/32 ms since 2020, good
-until 2054), eight of chance (40 bits, because a rename onto an existing name overwrites it without a word). Ids of one
+until 2054), eight of chance (40 bits, because a rename onto an existing name overwrites it without an error). Ids of one
 segment sort by time; `age_key` sorts across segments.
 
 A short name is for people: `0-kf12`, the segment without leading zeros and the last characters of the id.
@@ -21,10 +21,11 @@ SEGMENT = 4
 LENGTH = 21
 TIME = 9
 SHORT = 4
-"""Characters of an id's end in a short name, at the least.
+"""The least number of characters from the end of an id in a short name.
 
-Of a full segment's 1,024 tasks one finds its last four with another (1,023 in 2^20, so two in 39 % of such segments), and
-names there are longer. Of 100 tasks that happens once in 212 yards. A fifth character would be said with every name.
+In a full segment of 1,024 tasks, a given task shares its last four characters with another in 1,023 of 2^20 cases. So 39 %
+of such segments have two alike, whose names are longer. With 100 tasks that happens in one yard of 212. A fifth character
+would lengthen every name.
 """
 _TICKS = 32  # in a millisecond: finer than two adds can follow one another
 _CHANCE_BITS = 40
@@ -34,7 +35,7 @@ _VALUES = {letter: value for value, letter in enumerate(ALPHABET)}
 
 
 def base32(number: int, width: int) -> str:
-    """The number in exactly `width` characters."""
+    """Return the number in exactly `width` characters."""
     text = ""
     while len(text) < width:
         text = _PAIRS[number & 1023] + text
@@ -43,7 +44,7 @@ def base32(number: int, width: int) -> str:
 
 
 def number(text: str) -> int:
-    """The value of a base 32 text."""
+    """Return the value of a base 32 text."""
     value = 0
     for letter in text:
         value = value * 32 + _VALUES[letter]
@@ -51,52 +52,52 @@ def number(text: str) -> int:
 
 
 def chance(bits: int) -> int:
-    """A random number of so many bits, from the kernel."""
+    """Return a random number of `bits` bits, from the kernel."""
     return int.from_bytes(os.urandom((bits + 7) // 8), "big") >> (-bits % 8)
 
 
 def created(id: str) -> int:
-    """When the task was made, in milliseconds since 1970, read from its id."""
+    """Return when the task was made, in milliseconds since 1970, read from its id."""
     return number(id[SEGMENT : SEGMENT + TIME]) // _TICKS + EPOCH
 
 
 def age_key(id: str) -> str:
-    """Sorts ids of all segments by age: time first, then chance."""
+    """Return a key that sorts ids of all segments by age: time first, then chance."""
     return id[SEGMENT:]
 
 
 def age_at(moment: int) -> str:
-    """An age key that no task made at this moment or later comes before."""
+    """Return an age key that sorts no later than that of any task made at or after `moment`."""
     return base32(max(0, moment - EPOCH) * _TICKS, TIME)
 
 
 def is_id(text: str) -> bool:
-    """Whether this is a whole id, by its form."""
+    """Whether the text has the form of a whole id."""
     return len(text) == LENGTH and _LETTERS.issuperset(text)
 
 
 def is_segment(text: str) -> bool:
-    """Whether this names a segment."""
+    """Whether the text has the form of a segment."""
     return len(text) == SEGMENT and _LETTERS.issuperset(text)
 
 
 def is_word(text: str) -> bool:
-    """Whether this is written in the alphabet of ids."""
+    """Whether the text has only characters of the alphabet of ids."""
     return _LETTERS.issuperset(text)
 
 
 def is_prefix(text: str) -> bool:
-    """Whether this could be the beginning of an id, long enough to name a segment."""
+    """Whether the text could be the beginning of an id, long enough to name a segment."""
     return SEGMENT <= len(text) <= LENGTH and _LETTERS.issuperset(text)
 
 
 def short(id: str, length: int = SHORT) -> str:
-    """The short name of this id, with so many characters of its end."""
+    """Return the short name of this id, with `length` characters of its end."""
     return f"{id[:SEGMENT].lstrip('0') or '0'}-{id[-length:]}"
 
 
 def shorten(wanted: Sequence[str], there: Iterable[str]) -> list[str]:
-    """The short name of each wanted id, as long as it must be to fit no other id that is there."""
+    """Return the short name of each id in `wanted`, just long enough to fit no other id in `there`."""
     alike: dict[tuple[str, str], set[str]] = {(id[:SEGMENT], id[-SHORT:]): set() for id in wanted}
     for id in there:
         ends = alike.get((id[:SEGMENT], id[-SHORT:]))
@@ -108,12 +109,12 @@ def shorten(wanted: Sequence[str], there: Iterable[str]) -> list[str]:
 def _shortest(id: str, others: set[str]) -> str:
     length = SHORT
     while any(other.endswith(id[-length:]) for other in others):
-        length += 1  # ids of one segment differ in what follows it, so this ends there
+        length += 1  # ids of one segment differ after it, so the loop ends
     return short(id, length)
 
 
 def pattern(text: str) -> str | None:
-    """What stores look for where somebody says this: an id, its beginning, or `segment-end` of a short name; None if it is none."""
+    """Return the pattern that stores look up: an id, its beginning, or `segment-end` of a short name; else None."""
     if len(text) > LENGTH + 1 or not text.isascii():
         return None
     segment, dash, end = text.lower().partition("-")
@@ -125,13 +126,13 @@ def pattern(text: str) -> str | None:
 
 
 def ends(pattern: str) -> tuple[str, str]:
-    """How the ids that fit this pattern begin and end."""
+    """Return how the ids that fit this pattern begin and end."""
     begin, _, end = pattern.partition("-")
     return begin, end
 
 
 def fits(pattern: str, id: str) -> bool:
-    """Whether the pattern stands for this id."""
+    """Whether the pattern fits this id."""
     begin, end = ends(pattern)
     return id.startswith(begin) and id.endswith(end)
 
@@ -139,7 +140,7 @@ def fits(pattern: str, id: str) -> bool:
 class Mint:
     """Makes ids that rise within one process, so that a batch keeps its order within one tick.
 
-    Where the store's time did not move on, the chance part goes up by a random step instead of being drawn anew.
+    If the store's time has not advanced, the chance part rises by a random step instead of being drawn anew.
     """
 
     __slots__ = ("_chance", "_time")
@@ -149,7 +150,7 @@ class Mint:
         self._chance = 0
 
     def tail(self, now: float) -> str:
-        """Time and chance of a new id, for a store whose clock says `now` milliseconds since 1970."""
+        """Return time and chance of a new id; `now` is the store's clock in milliseconds since 1970."""
         stamp = int((now - EPOCH) * _TICKS)
         if stamp > self._time:
             self._time = stamp

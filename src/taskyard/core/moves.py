@@ -1,6 +1,6 @@
-"""Every change of a task's state, as pure functions from where it stands to the move to make.
+"""Every change of a task's state, as pure functions from its standing to the move to make.
 
-A move that the state does not allow is refused with `Conflict`. Two rules hold for all of them and make late workers
+Each raises `Conflict` if the state does not allow the move. Two rules hold for all moves and make late workers
 harmless: a claim's own ending keeps its fence and nonce, so the ended task names the claim that ended it; every other
 move raises the fence by one, so no name or number comes twice.
 """
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from taskyard.core.retry import Policy
     from taskyard.core.task import Standing
 
-_PROCESSING, _DONE = State.PROCESSING, State.DONE  # looked up once: the hot path pays for every enum's member
+_PROCESSING, _DONE = State.PROCESSING, State.DONE  # looked up once: an enum's member costs time on the hot path
 
 
 class Move:
-    """One change of state, decided: what the store has to make atomic, and what it writes down beside it."""
+    """One decided change of state: what the store must make atomic, and what it records with it."""
 
     __slots__ = (
         "crashes",
@@ -58,20 +58,20 @@ class Move:
         self.errors = errors
         self.crashes = crashes
         self.delay = delay
-        """Seconds from the store's now until the task is due; only where `to` is waiting."""
+        """Seconds from the store's now until the task is due; only if `to` is waiting."""
         self.outcome = outcome
-        """How the claim ended (done, error, crash, released, cancelled, resumed), or None where no claim ends."""
+        """How the claim ended (done, error, crash, released, cancelled, resumed), or None if no claim ends."""
         self.reason = reason
         self.result = result
         self.if_lapsed = False
-        """Make it only if the claim's lease is over at that moment, or its process dead."""
+        """Make the move only if the claim's lease is over at that moment, or its process dead."""
         self.draft: Draft | None = None
-        """What the task asks for from now on, where the move is an edit."""
+        """The task's new draft, if the move is an edit."""
         self.due_anew = False
-        """Whether that draft also says when the task is due; else its time stays as it was."""
+        """Whether that draft also sets when the task is due; otherwise its time stays."""
 
     def details(self) -> dict[str, Any]:
-        """What the event of this move says beyond who did what to which task."""
+        """Return the fields of this move's event beyond actor, act and task."""
         details: dict[str, Any] = {} if self.reason is None else {"reason": self.reason}
         if self.event in ("failed", "reaped"):
             details = {"final": self.to is State.FAILED, "reason": self.reason}
@@ -79,19 +79,19 @@ class Move:
 
     @property
     def keeps_claim(self) -> bool:
-        """Whether this is the claim's own ending, whose name stays with the task."""
+        """Whether the claim itself ended the task, so that its fence and nonce stay with the task."""
         return self.outcome in ("done", "error") and self.to.ended
 
 
 def done(standing: Standing, result: Any = None) -> Move:
-    """The holder is finished."""
+    """The holder finishes the task."""
     if standing.state is not _PROCESSING:
         _held(standing, "be done")
     return Move("done", _DONE, standing.fence, standing.errors, standing.crashes, 0.0, "done", None, result)
 
 
 def failed(standing: Standing, policy: Policy, reason: str, again: bool = True) -> Move:
-    """The holder gives up with an error: back with a delay while attempts are left, else failed."""
+    """The holder fails with an error: the task waits for a retry while attempts are left, else it is failed."""
     _held(standing, "fail")
     errors = standing.errors + 1
     delay = retry.after_error(policy, errors, standing.max_attempts) if again else None
@@ -101,13 +101,13 @@ def failed(standing: Standing, policy: Policy, reason: str, again: bool = True) 
 
 
 def released(standing: Standing, delay: float = 0.0, reason: str | None = None) -> Move:
-    """The holder hands the task back, for now or for later; nothing is counted."""
+    """The holder gives the task back, at once or after `delay` seconds; this counts as no attempt."""
     _held(standing, "be released")
     return _back("released", standing, delay, standing.errors, standing.crashes, "released", reason)
 
 
 def reaped(standing: Standing, policy: Policy) -> Move:
-    """The holder has not been seen for a lease, or is dead, or another program gave its task back: only if that still holds."""
+    """Give back a task if its lease is over, its holder dead, or another program returned it, and that still holds."""
     if standing.returned:
         move = released(standing, reason="another program gave it back before its lease was over")
     else:
@@ -118,7 +118,7 @@ def reaped(standing: Standing, policy: Policy) -> Move:
 
 
 def crashed(standing: Standing, policy: Policy, reason: str) -> Move:
-    """The holder is gone: back at once the first time, with a delay later, failed at the cap."""
+    """The claim ends in a crash: the task is ready at once the first time, waits for a retry later, and fails at the cap."""
     _held(standing, "be reaped")
     crashes = standing.crashes + 1
     delay = retry.after_crash(policy, crashes)
@@ -130,14 +130,14 @@ def crashed(standing: Standing, policy: Policy, reason: str) -> Move:
 
 
 def woken(standing: Standing) -> Move:
-    """The task is due."""
+    """The waiting task is due."""
     if standing.state is not State.WAITING:
         raise Conflict(f"task {standing.short} is {standing.state}, not waiting")
     return Move("due", State.TODO, standing.fence + 1, standing.errors, standing.crashes)
 
 
 def unblocked(standing: Standing, later: bool) -> Move:
-    """All that must be done before the task is done: it is ready, or waits until it is due."""
+    """All tasks in `after` are done: the task is ready, or with `later` waits until it is due."""
     if standing.state is not State.BLOCKED:
         raise Conflict(f"task {standing.short} is {standing.state}, not blocked")
     to = State.WAITING if later else State.TODO
@@ -145,7 +145,7 @@ def unblocked(standing: Standing, later: bool) -> Move:
 
 
 def cancelled(standing: Standing, reason: str | None = None) -> Move:
-    """Somebody calls the task off; a claim that holds it is lost."""
+    """Cancel the task; a claim that holds it is lost."""
     if standing.state.ended:
         raise Conflict(f"task {standing.short} has ended already: it is {standing.state}")
     outcome = "cancelled" if standing.state is State.PROCESSING else None
@@ -161,11 +161,11 @@ def cancelled(standing: Standing, reason: str | None = None) -> Move:
 
 
 def retried(standing: Standing) -> Move:
-    """Somebody wants the task tried now: an ended one starts over with its counters at zero, a waiting one is due."""
+    """Retry the task now: an ended one starts over with its counters at zero, a waiting one is due."""
     if standing.state is State.WAITING:
         return Move("retried", State.TODO, standing.fence + 1, standing.errors, standing.crashes)
     if standing.state in (State.FAILED, State.CANCELLED):
-        # Called off while it was blocked, it is so still: what must be done before it is not.
+        # A task that was cancelled while blocked is blocked again: what must be done before it still is not.
         return Move("retried", State.BLOCKED if standing.unmet else State.TODO, standing.fence + 1, 0, 0)
     hints = {
         State.DONE: "it is done; add a new task to do it once more",
@@ -180,7 +180,7 @@ def retried(standing: Standing) -> Move:
 
 
 def editable(standing: Standing) -> None:
-    """Raise `Conflict` unless the task is one that can be edited."""
+    """Raise `Conflict` unless the task can be edited."""
     if standing.state not in (State.TODO, State.WAITING, State.BLOCKED):
         hints = {
             State.PROCESSING: "a worker holds it; it can be edited if it comes back to todo",
@@ -195,7 +195,7 @@ def editable(standing: Standing) -> None:
 
 
 def edited(standing: Standing, draft: Draft, timed: bool) -> Move:
-    """Somebody changes a task that no worker holds; `timed` says that its time was changed too."""
+    """Edit a task that no worker holds; `timed` is set if its time was changed too."""
     editable(standing)
     to = standing.state
     if timed and to is not State.BLOCKED:
@@ -206,13 +206,13 @@ def edited(standing: Standing, draft: Draft, timed: bool) -> Move:
 
 
 def resumed(standing: Standing) -> Move:
-    """The worker of this name is back without its memory, and takes its claim again; the old one is shut out."""
+    """A worker of the same name takes its claim again after it lost its memory; the old claim is lost."""
     _held(standing, "be resumed")
     return Move("claimed", State.PROCESSING, standing.fence + 1, standing.errors, standing.crashes, outcome="resumed")
 
 
 def claimed(standing: Standing, worker: str | None) -> int:
-    """The fence of a claim of this very task by this worker."""
+    """Return the fence for a claim of this task by id; raise `Conflict` if this worker cannot claim it."""
     if standing.state is State.PROCESSING and standing.worker == worker:
         raise Conflict(
             f"task {standing.short} is processing: you hold it already, as {worker}", hint=lost_handle(standing)
@@ -231,7 +231,7 @@ def claimed(standing: Standing, worker: str | None) -> int:
 
 
 def lost_handle(standing: Standing) -> str:
-    """How its worker gets on with a held task whose handle it has lost."""
+    """Return the hint for a worker that has lost the handle of a task that it holds."""
     return (
         f"use the handle that its claim printed; if that is lost, 'taskyard resume --worker {standing.worker}' "
         f"gives {standing.worker}'s claims new handles, and the old ones are over then"
@@ -239,7 +239,7 @@ def lost_handle(standing: Standing) -> str:
 
 
 def paused(standing: Standing, whole: bool) -> Conflict:
-    """The refusal to hand out this very task while its kind, or the whole yard, is paused."""
+    """Make the error for a claim by id while the task's kind, or the whole yard, is paused."""
     what, words = ("the yard", "") if whole else (f"the kind {standing.kind!r}", f" {standing.kind}")
     return Conflict(
         f"task {standing.short} is not handed out while {what} is paused",
@@ -248,7 +248,7 @@ def paused(standing: Standing, whole: bool) -> Conflict:
 
 
 def in_use(standing: Standing, resource: str, holder: Standing) -> Conflict:
-    """The refusal to hand out this very task while another one that runs has to itself what both use."""
+    """Make the error for a claim by id while `holder` runs and uses the same resource."""
     return Conflict(
         f"task {standing.short} uses {resource!r}, and so does task {holder.short}, which runs",
         hint=f"{holder.worker} has {resource!r} until task {holder.short} ends or is given back; claim it again then",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TaskOptions(TypedDict, total=False):
-    """What `add` takes beside kind and data."""
+    """The options of `add` beside kind and data."""
 
     title: str | None
     priority: int | None
@@ -44,7 +44,7 @@ class NewTask(TaskOptions, total=False):
 
 
 class EditOptions(TypedDict, total=False):
-    """What `edit` can change; None stands for the default."""
+    """The options that `edit` can change; None stands for the default."""
 
     title: str | None
     data: Any
@@ -56,7 +56,7 @@ class EditOptions(TypedDict, total=False):
 
 
 class RunOptions(TypedDict, total=False):
-    """What `Worker.run` takes."""
+    """The options of `Worker.run`."""
 
     kinds: Iterable[str] | str | None
     concurrency: int

@@ -1,4 +1,4 @@
-"""How often and how soon a task is tried again: attempt in, delay or None out. Pure, and the only place that knows."""
+"""How often and how soon a task is tried again: attempt in, delay or None out. Pure, and the only place with this rule."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ class Policy:
 
 
 def _chance() -> float:
-    import random  # 3 ms, and only needed where something went wrong
+    import random  # 3 ms, and only needed after an error or crash
 
-    return random.random()  # noqa: S311  nobody gains by guessing a delay
+    return random.random()  # noqa: S311  a delay need not be secret
 
 
 def backoff(policy: Policy, turn: int, chance: Callable[[], float] = _chance) -> float:
-    """Seconds before the next try: doubled at every turn (0, 1, 2, ...), capped, and spread by a quarter either way."""
+    """Return seconds before the next try: doubled at every turn (0, 1, 2, ...), capped, and spread by a quarter either way."""
     whole = min(policy.backoff_cap, policy.backoff * 2.0 ** min(turn, 30))
     return min(policy.backoff_cap, whole * (0.75 + 0.5 * chance()))
 
 
 def after_error(policy: Policy, errors: int, max_attempts: int, chance: Callable[[], float] = _chance) -> float | None:
-    """Seconds until the task is tried again after its n-th error, or None: it has failed."""
+    """Return seconds until the task is tried again after its n-th error, or None if it has failed."""
     return None if errors >= max_attempts else backoff(policy, errors - 1, chance)
 
 
 def after_crash(policy: Policy, crashes: int, chance: Callable[[], float] = _chance) -> float | None:
-    """The same for its n-th crash: the first costs no time, because the worker was at fault more likely than the task."""
+    """Return the same for its n-th crash: the first has no delay, because more likely the worker was at fault than the task."""
     if crashes >= policy.max_crashes:
         return None
     return 0.0 if crashes == 1 else backoff(policy, crashes - 2, chance)

@@ -1,4 +1,4 @@
-"""A yard's own settings, wherever they are kept: what is legal, and the defaults for the rest."""
+"""A yard's own settings, in any store: what is legal, and the defaults for the rest."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ BOUNDS = {
     "lease": (
         LEASE_LEAST,
         LEASE_MOST,
-    ),  # those of a task's own: a lease of 0 would be over before its claim is answered
-    "sweep_every": (0.001, _SECONDS),  # whoever waits looks again so often, and must not spin
+    ),  # those of a task's own: a lease of 0 would be over before `claim` returns
+    "sweep_every": (0.001, _SECONDS),  # waiters look again at this interval, and must not spin
     "settle": (0.0, _SECONDS),
     "retention_age": (0.0, 1e12),
     "retention_count": (0, 10**12),
 }
-"""The least and the most of each setting that is a number; whole numbers where both are whole."""
+"""The least and the most of each numeric setting; it must be a whole number if both bounds are."""
 
 
 class Retention:
-    """How long ended tasks and events are kept: for so many seconds, and so many of them; None is for ever."""
+    """How long ended tasks and events are kept: `age` in seconds, and `count` of them at most; None is without limit."""
 
     __slots__ = ("age", "count")
 
@@ -58,20 +58,20 @@ class Settings:
         copy_of: str | None = None,
     ) -> None:
         self.copy_of = copy_of
-        """The yard that this one is a copy of, as long as the copy is not finished."""
+        """The yard that this one is a copy of, until the copy is finished."""
         self.shared = shared
-        """Whether all that is made here is the group's as well."""
+        """Whether the group may use everything that is made here."""
         self.checks = checks
-        """Commands that tasks may name to be verified by."""
+        """The commands of checks, by the name that a task's `verify` gives."""
         self.durability = durability
         self.policy = policy
         self.retention = retention
         self.settle = settle
-        """Milliseconds that a dropped file which does not parse is left in peace; None for the default of the place."""
+        """Milliseconds from its last change until a dropped file that does not parse is set aside; None for the default."""
 
 
 def parse(given: Any, file: str) -> Settings:
-    """The settings in this object, which stands in that file or place."""
+    """Return the settings in this object; `file` is the file or place that messages name."""
     if not isinstance(given, dict):
         raise Unavailable(f"'settings' in {file} must be an object")
     durability = given.get("durability", DURABILITY)
@@ -94,7 +94,7 @@ def parse(given: Any, file: str) -> Settings:
 
 
 def _number(file: str, name: str, value: Any) -> Any:
-    """The setting, if it is a number within its bounds."""
+    """Return the setting if it is a number within its bounds, else raise `Invalid`."""
     least, most = BOUNDS[name]
     whole = isinstance(least, int)
     legal = type(value) in (int, float) and least <= value <= most and (not whole or value == int(value))
@@ -106,7 +106,7 @@ def _number(file: str, name: str, value: Any) -> Any:
 
 
 def refuse_unfinished(copy_of: str | None, label: str) -> None:
-    """Have nobody work in a yard that is still being copied: half of its tasks may be missing."""
+    """Raise an error if the yard is an unfinished copy: half of its tasks may be missing."""
     if copy_of is not None:
         raise Unavailable(
             f"the yard {label} is an unfinished copy of {copy_of}",
@@ -115,7 +115,7 @@ def refuse_unfinished(copy_of: str | None, label: str) -> None:
 
 
 def _checks(file: str, given: Any) -> dict[str, list[str]]:
-    """Checks by name, each a list of words; a single text would be a shell's business, and there is no shell here."""
+    """Return checks by name, each a list of words; a single text would need a shell, and none is used here."""
     if not isinstance(given, dict):
         raise Unavailable(f"'checks' in {file} must be an object")
     for name, words in given.items():

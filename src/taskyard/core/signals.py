@@ -13,7 +13,7 @@ INTERRUPTED = 130  # the exit code after a Ctrl-C, as shells have it: 128 and th
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal ended the command; the text says what that left behind."""
+    """A signal ended the command; the text describes what that left behind."""
 
     def __init__(self, number: int | None, text: str) -> None:
         super().__init__(text)
@@ -21,7 +21,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def stops() -> list[Signals]:
-    """The signals that end a process in order, without those that its parent had it ignore, as `nohup` does."""
+    """Return the signals that end a process in order, without those that its parent set to be ignored, as `nohup` does."""
     import signal
 
     asked = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -29,7 +29,7 @@ def stops() -> list[Signals]:
 
 
 class Stopping:
-    """Calls `act` with the number of each such signal during a `with` block; threads but the main one get none."""
+    """Call `act` with the number of each such signal during a `with` block; in any thread but the main one it does nothing."""
 
     def __init__(self, act: Callable[[int], None]) -> None:
         self._act = act

@@ -1,4 +1,4 @@
-"""The records that go through the Store seam: what is asked for, and what comes back. No I/O."""
+"""The records that go through the Store seam, as arguments and as results. No I/O."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from taskyard.core.task import Handle, Standing, Task
 
     Heard = tuple[int, int]
-    """What a waiter has seen so far, for its next `wait`; only ever compared."""
+    """What a waiter has seen so far, to pass to its next `wait`; values are only compared."""
 
 
 class Want:
-    """What a worker asks for; the same for many claims."""
+    """What a worker wants to claim; one object serves many claims."""
 
     __slots__ = ("id", "kinds", "move", "over", "terms", "worker")
 
@@ -37,39 +37,39 @@ class Want:
         self.id = id
         """Claim this task and no other."""
         self.over: Standing | None = None
-        """Take over this claim, if it still holds, as `move` says."""
+        """Take over this claim by the move `move`, if the claim still holds."""
         self.move: Move | None = None
         self.terms = Terms(worker, lease, usual, vouched)
 
     @classmethod
     def again(cls, worker: str, over: Standing, move: Move) -> Self:
-        """The wish of a worker that has lost its memory: the claim that it holds, under a new fence and nonce."""
+        """Make the want of a worker that lost its memory: the claim that it holds, under a new fence and nonce."""
         want = cls(worker)
         want.over, want.move = over, move
         return want
 
 
 class Terms(tuple[str, float | None, float | None, bool]):
-    """The terms of a claim: worker, lease, lease for tasks that have none of their own, backed by a lock or not."""
+    """The terms of a claim: worker, lease, fallback lease, and whether a lock backs it."""
 
     __slots__ = ()
 
     def __new__(cls, worker: str, lease: float | None, usual: float | None, vouched: bool) -> Self:
-        """A tuple, because every claim looks one up."""
+        """Make a tuple, because every claim looks one up."""
         return tuple.__new__(cls, (worker, lease, usual, vouched))
 
     def lease(self, own: float | None, default: float) -> float:
-        """The lease of a claim of a task with, or without, a lease of its own."""
+        """Return the lease of a claim; `own` is the lease that the task itself asks for, or None."""
         return self[1] or own or self[2] or default
 
     @property
     def vouched(self) -> bool:
-        """Whether the claimer holds a lock that the kernel drops when it dies (`Liveness.vouch`)."""
+        """Whether the claimer holds a lock that the kernel releases when it dies (`Liveness.vouch`)."""
         return self[3]
 
 
 class Grant:
-    """A claim that was won: the task, where it stands now, and when its lease ends (milliseconds since 1970)."""
+    """A claim that was won: the task, its standing now, and when its lease ends (milliseconds since 1970)."""
 
     __slots__ = ("lease_until", "standing", "task")
 
@@ -80,9 +80,9 @@ class Grant:
 
 
 class Query:
-    """What a list asks for, oldest first.
+    """The filters of a list, oldest first.
 
-    With a `taker`: only what that worker could be handed. With `dropped_as`: only tasks that were dropped under that name.
+    With a `taker`: only tasks that this worker could claim. With `dropped_as`: only tasks that were dropped under that name.
     """
 
     __slots__ = ("cursor", "dropped_as", "kinds", "limit", "mission", "states", "taker", "worker")
@@ -121,7 +121,7 @@ STALE_MOST = 32  # late results of one task that are kept: made-up handles must 
 
 
 class Trail:
-    """What the log is asked for."""
+    """The filters of a query to the log."""
 
     __slots__ = ("at_end", "cursor", "events", "kind", "limit", "since", "task", "worker")
 
@@ -138,7 +138,7 @@ class Trail:
     ) -> None:
         self.events = events
         self.at_end = at_end
-        """Ask for no events, but for the cursor of the log's end."""
+        """Return no events, only the cursor of the log's end."""
         self.task = task
         self.worker = worker
         self.kind = kind
@@ -148,7 +148,7 @@ class Trail:
 
 
 class Report:
-    """All that is known of one task: itself, its ended attempts, its notes, and what came too late to count."""
+    """All that is known of one task: itself, its ended attempts, its notes, and its late results."""
 
     __slots__ = ("draft", "history", "notes", "stale_results", "task")
 
@@ -165,11 +165,11 @@ class Report:
         self.notes = notes
         self.stale_results = stale_results
         self.draft = draft
-        """What was asked for when the task was added or last edited; None if it has moved since."""
+        """Return the draft of the task as it was added or last edited; None if the task has moved since."""
 
 
 class Counts:
-    """How many tasks there are by kind and state, and how many races for a task were lost."""
+    """How many tasks there are by kind and state, and how many claims lost a race."""
 
     __slots__ = ("kinds", "lost_races")
 
@@ -179,7 +179,7 @@ class Counts:
 
 
 class Outside:
-    """What lies in a store's folders that other programs put there: what they hold or have done, and what is no task."""
+    """Files of other programs in a store's folders: what they hold or have done, and what is no task."""
 
     __slots__ = ("guests", "others")
 
@@ -187,13 +187,13 @@ class Outside:
         self, guests: Sequence[dict[str, str | None]] = (), others: Sequence[dict[str, str | None]] = ()
     ) -> None:
         self.guests = list(guests)
-        """Files in other programs' hands, or done by them: name, state, worker and time of each."""
+        """Files that other programs hold or have done: name, state, worker and time of each."""
         self.others = list(others)
-        """What lies where tasks are dropped and is none: name and reason of each."""
+        """Files in the drop box that are no tasks: name and reason of each."""
 
 
 class Scratch:
-    """A yard that is made to be tried and thrown away, beside another one and like it."""
+    """A yard for one trial run, beside another yard and with a store like it."""
 
     __slots__ = ("cleared", "dropbox", "folder", "hold", "keep", "label", "left", "prompt_log", "remove", "url")
 
@@ -214,18 +214,18 @@ class Scratch:
         self.label = label
         """Where the yard is, for people, if it is not in the folder."""
         self.hold = hold
-        """Said all the time by the run, so that others see that it lives."""
+        """The run calls this again and again, so that other runs see that it is alive."""
         self.keep = keep
-        """Has all of it stay when the run has ended, whoever comes next."""
+        """Keep everything after the run has ended, also when a later run cleans up."""
         self.cleared = list(cleared)
-        """What runs before it that were killed had left, and that is gone now."""
+        """What earlier runs that were killed had left, and this run has removed."""
         self.left = list(left)
-        """What such runs seem to have left, where nobody can prove that they are dead."""
+        """What earlier runs seem to have left, but cannot be proven dead."""
         self.remove = remove
-        """Lets go of what is not in the folder."""
+        """Remove what is not in the folder."""
         self.folder = folder
-        """A folder of its own, for all that belongs to the trial."""
+        """The trial's own folder, for everything that belongs to it."""
         self.dropbox = dropbox
-        """Where files can be dropped, if anywhere."""
+        """Where files can be dropped; None if there is no drop box."""
         self.prompt_log = prompt_log
-        """Whether what a killed process could not log any more is in the log after the next sweep."""
+        """Whether the next sweep logs what a killed process could no longer log."""

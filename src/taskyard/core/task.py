@@ -1,4 +1,4 @@
-"""The records that everything speaks of: State, Task, Handle, Standing. No I/O, and no dataclasses (they cost 4 ms)."""
+"""The records that all modules share: State, Task, Handle, Standing. No I/O, and no dataclasses (they cost 4 ms)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class State(StrEnum):
-    """Where a task is; always exactly one of these."""
+    """The state of a task; always exactly one of these."""
 
     WAITING = "waiting"
     BLOCKED = "blocked"
@@ -28,7 +28,7 @@ class State(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more happens to the task by itself."""
+        """Whether the task stays in this state unless a caller moves it."""
         return self in _ENDED
 
 
@@ -59,7 +59,7 @@ class Task:
     assignee: str | None = None
     parent: str | None = None
     verify: str | None = None
-    """The name of the check that must pass before the task is done; in the JSON only where it is set."""
+    """The name of the check that must pass before the task is done; in the JSON only if it is set."""
     attempts: int = 0
     worker: str | None = None
     lease_ends: int | None = None
@@ -68,17 +68,17 @@ class Task:
     result: Any = None
     error: str | None = None
     dropped_as: str | None = None
-    """The name under which the task's file was dropped, without its suffix; in the JSON only where it is set."""
+    """The name under which the task's file was dropped, without its suffix; in the JSON only if it is set."""
     created: bool = True
-    """False where an `add` found the task already there; not part of the JSON."""
+    """False if `add` found the task already there; not part of the JSON."""
 
     def __init__(self, **fields: Any) -> None:
-        # Defaults stand in the class, so that a claim pays for the fields that are set and no others.
+        # Defaults stand in the class, so that a claim pays only for the fields that are set.
         self.__dict__ = fields
 
     @property
     def short(self) -> str:
-        """A name for people: `0-kf12`. It is longer where a look has shown another task of the segment that ends alike."""
+        """A name for people: `0-kf12`. It is longer if a lookup found another task of the segment with the same end."""
         return self.__dict__.get("short") or ids.short(self.id)
 
     @short.setter
@@ -92,10 +92,10 @@ class Task:
 
     @property
     def uses(self) -> list[str]:
-        """What the task must have to itself while it runs."""
+        """The resources that no other running task may use while this one runs."""
         return list(self.__dict__.get("uses", ()))
 
-    # Times are kept as numbers and written out when they are asked for: a claim seldom needs either text.
+    # Times are kept as numbers and formatted on access: a claim seldom needs either text.
 
     @property
     def lease_until(self) -> str | None:
@@ -108,13 +108,13 @@ class Task:
         return rfc3339(ids.created(self.id))
 
     def as_dict(self) -> dict[str, Any]:
-        """Every field, as the JSON shows it."""
+        """Return every field, as the JSON shows it."""
         fields = {name: getattr(self, name) for name in self.FIELDS}
         more = {name: getattr(self, name) for name in ("verify", "dropped_as")}
         return fields | {name: value for name, value in more.items() if value is not None}
 
     def as_line(self) -> dict[str, Any]:
-        """The few fields that a list shows."""
+        """Return the few fields that a list shows."""
         return {name: getattr(self, name) for name in self.COMPACT}
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ _HANDLE = re.compile(r"([0-9a-hjkmnp-tv-z]{21})\.([1-9][0-9]{0,8})\.([0-9a-hjkmn
 
 
 class Handle:
-    """Names one claim of one task: `id.fence.nonce`. A fence number alone may come again after a power cut; a nonce never."""
+    """The name of one claim of one task: `id.fence.nonce`. A power cut can make a fence come again, but never a nonce."""
 
     __slots__ = ("fence", "id", "nonce")
 
@@ -136,7 +136,7 @@ class Handle:
 
     @classmethod
     def parse(cls, text: object) -> Handle:
-        """The handle in this text; a task id gets its own hint, because that mix-up is the common one."""
+        """Return the handle in this text; raise `Invalid` for any other, with its own hint for a task id, the common mix-up."""
         match = _HANDLE.fullmatch(text) if isinstance(text, str) else None
         if match:
             return cls(match[1], int(match[2]), match[3])
@@ -161,10 +161,10 @@ class Handle:
 
 
 class Standing:
-    """Where a task stands at one moment: what a move is decided on, and what it is a compare-and-swap against.
+    """Where a task stands at one moment: a move is decided on it, and is a compare-and-swap against it.
 
-    `place` is the store's own reference to exactly this standing (a file's path, a row's version); it means nothing to
-    anybody else. `nonce` and `worker` are set while a claim holds the task, or where that claim ended it.
+    `place` is the store's own reference to exactly this standing (a file's path, a row's version); only that store reads it.
+    `nonce` and `worker` are set while a claim holds the task, or if that claim ended it.
     """
 
     __slots__ = (
@@ -203,13 +203,13 @@ class Standing:
         self.nonce = nonce
         self.place = place
         self.dead = False
-        """Whether it is known that the process which holds the task is gone."""
+        """Whether the process that holds the task is known to be dead."""
         self.verified: bool | None = None
-        """Whether the task is done only if a check passes; None where only the task itself says so."""
+        """Whether the task is done only if a check passes; None if only the task itself knows."""
         self.returned = False
-        """Whether another program has given the claim back before its lease was over."""
+        """Whether another program gave the claim back before its lease was over."""
         self.unmet = unmet
-        """The tasks that must be done before this one and are not, as far as a blocked or cancelled one was asked for them."""
+        """The tasks that must be done before this one and are not; only filled in for a blocked or cancelled task."""
 
     @property
     def short(self) -> str:
@@ -217,7 +217,7 @@ class Standing:
         return ids.short(self.id)
 
     def copy(self) -> Standing:
-        """The same standing, to be changed."""
+        """Return the same standing as a new object, which the caller may change."""
         twin = Standing.__new__(Standing)
         for name in self.__slots__:
             setattr(twin, name, getattr(self, name))

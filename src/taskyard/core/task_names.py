@@ -1,4 +1,4 @@
-"""How people name a task: by its id, the beginning of it, or its short name; and the refusals of what names none, or several."""
+"""Names of a task: its id, the beginning of its id, or its short name; and the errors for a name of no task, or of several."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-_SHOWN = 5  # tasks that a refusal names
+_SHOWN = 5  # tasks that an error message lists
 
 
 def task_id(value: object) -> str:
-    """What stores look for (`ids.pattern`) where somebody says this; what can name no task is not found."""
-    value = getattr(value, "id", value)  # a task will do for its id
+    """Return the pattern that stores look up for this name (`ids.pattern`); raise `NotFound` if it can name no task."""
+    value = getattr(value, "id", value)  # a `Task` is accepted in place of its id
     if not isinstance(value, str):
         raise Invalid(f"a task id must be a text, not {type(value).__name__}")
     pattern = ids.pattern(value)
@@ -28,19 +28,19 @@ def task_id(value: object) -> str:
 
 
 def said(pattern: str) -> str:
-    """The pattern as people write it."""
+    """Return the pattern in the form that people write."""
     begin, end = ids.ends(pattern)
     return f"{begin.lstrip('0') or '0'}-{end}" if end else begin
 
 
 def unknown(pattern: str) -> NotFound:
-    """No task fits this pattern."""
+    """Make the error for a pattern that fits no task."""
     what = "short name" if ids.ends(pattern)[1] else "id"
     return NotFound(f"no task has the {what} {said(pattern)}", hint="'taskyard list' shows the tasks there are")
 
 
 def ambiguous(pattern: str, matches: Collection[str]) -> Ambiguous:
-    """Several tasks fit this pattern; of a short name these are all that do, so longer ones tell them apart."""
+    """Make the error for a pattern that fits several tasks. A short name fits only `matches`, so longer ones are unique."""
     ordered = sorted(matches, key=ids.age_key)[:_SHOWN]
     more = ", ..." if len(matches) > _SHOWN else ""
     if not ids.ends(pattern)[1]:

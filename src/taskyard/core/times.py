@@ -1,4 +1,4 @@
-"""Moments as integer milliseconds since 1970 inside, RFC 3339 UTC outside; durations in seconds."""
+"""Moments: integer milliseconds since 1970 inside, RFC 3339 UTC outside. Durations are in seconds."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _seconds: dict[int, str] = {}  # events come in bursts, and strftime costs more 
 
 
 def ticks() -> float:
-    """Seconds that go on while the machine is suspended, as leases do; the monotonic clock stands still meanwhile."""
+    """Return seconds of a clock that runs on while the machine is suspended, as leases do; the monotonic clock stops then."""
     return time.clock_gettime(_TICKS)
 
 
 def rfc3339(ms: int) -> str:
-    """The moment as `2026-01-31T12:00:00.123Z`."""
+    """Return the moment as `2026-01-31T12:00:00.123Z`."""
     second = ms // 1000
     text = _seconds.get(second)
     if text is None:
@@ -35,14 +35,14 @@ def rfc3339(ms: int) -> str:
 
 
 def is_moment(value: object) -> bool:
-    """Whether this is a moment as `rfc3339` writes it; what stands in files, anybody may have written."""
+    """Whether this is a moment as `rfc3339` writes it; any program may have written the text of a file."""
     import re
 
     return isinstance(value, str) and re.fullmatch(_WRITTEN, value) is not None
 
 
 def moment(value: object, name: str) -> int:
-    """Milliseconds since 1970 from an RFC 3339 text with an offset, or an aware datetime."""
+    """Return milliseconds since 1970 from an RFC 3339 text with an offset, or an aware datetime."""
     from datetime import datetime
 
     if isinstance(value, str):
@@ -64,7 +64,7 @@ def moment(value: object, name: str) -> int:
 
 
 def seconds(value: object, name: str, *, least: float = 0.0, most: float = LONGEST) -> float:
-    """A duration: a number of seconds, or a text such as `90`, `1.5s`, `10m`, `2h`, `1d`."""
+    """Return a duration in seconds from a number, or a text such as `90`, `1.5s`, `10m`, `2h`, `1d`."""
     number = value
     if isinstance(value, str):
         text, unit = (value[:-1], _UNITS[value[-1]]) if value[-1:] in _UNITS else (value, 1.0)
@@ -80,7 +80,7 @@ def seconds(value: object, name: str, *, least: float = 0.0, most: float = LONGE
 
 
 def numeral(text: str) -> float:
-    """The number that this text is, in ASCII digits and nothing else; `ValueError` if it is none."""
+    """Return the number in this text, which must be in ASCII digits alone; raise `ValueError` if it is none."""
     if not _NUMERAL.issuperset(text):
         raise ValueError(text)
     return float(text)

@@ -1,8 +1,8 @@
 """Words that users choose (kind, worker, assignee, mission, title): what is legal, and how a word fits a file name.
 
-In a file name a word keeps ASCII letters, digits, `_` and `-`; every other byte of its UTF-8 form becomes `%XX`. No
-word can hold a dot, a slash or a NUL after that, so none can break a name or leave the yard, and decoding gives back
-exactly what was given. Every store has the same limits, so that a task can move between stores.
+In a file name a word keeps ASCII letters, digits, `_` and `-`; every other byte of its UTF-8 form becomes `%XX`. So no
+encoded word has a dot, a slash or a NUL, and none can break a name or leave the yard. Decoding returns exactly the
+original word. Every store has the same limits, so that a task can move between stores.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _KIND_MARKS = frozenset("_-.:")
 
 
 def encoded(word: str) -> str:
-    """The word as a part of a file name."""
+    """Return the word as a part of a file name."""
     if _PLAIN.issuperset(word):
         return word
     return "".join(chr(byte) if chr(byte) in _PLAIN else f"%{byte:02X}" for byte in word.encode())
 
 
 def decoded(part: str) -> str:
-    """The word that `encoded` made this part from."""
+    """Return the word that `encoded` made this part from."""
     if "%" not in part:
         return part
     first, *rest = part.split("%")
@@ -33,7 +33,7 @@ def decoded(part: str) -> str:
 
 
 def kind(value: object) -> str:
-    """A legal kind: letters or digits of any script and `_ - . :`, the first a letter or digit."""
+    """Return a legal kind: letters or digits of any script and `_ - . :`, the first a letter or digit."""
     word = _word(value, "kind")
     if not word[0].isalnum() or not all(
         letter.isalnum() or letter in _KIND_MARKS or _is_mark(letter) for letter in word
@@ -46,19 +46,19 @@ def kind(value: object) -> str:
 
 
 def _is_mark(letter: str) -> bool:
-    """Whether this is a part of the letter before it, as vowel signs and accents are in many scripts."""
-    from unicodedata import category  # only asked where a letter is none by itself
+    """Whether this belongs to the letter before it, as vowel signs and accents do in many scripts."""
+    from unicodedata import category  # only needed for a character that is no letter
 
     return category(letter).startswith("M")
 
 
 def worker(value: object, name: str = "worker") -> str:
-    """A legal worker or assignee: anything printable that fits."""
+    """Return a legal worker or assignee: any printable text that fits a file name."""
     return _word(value, name)
 
 
 def text(value: object, name: str, most: int = TEXT_MOST) -> str:
-    """A mission, title or other free text of one line."""
+    """Return a legal mission, title or other free text of one line."""
     if not isinstance(value, str):
         raise Invalid(f"{name} must be a text, not {type(value).__name__}")
     if not 1 <= len(value) <= most:
@@ -92,11 +92,11 @@ def _printable(value: str, name: str) -> None:
 
 
 def shown(value: object, most: int = 40) -> str:
-    """Whatever was given, as a message can hold it."""
+    """Return any value in a form that fits into a message."""
     try:
         text = ascii(value)
     except ValueError:
-        return "a number of too many digits"  # more than Python writes out
+        return "a number of too many digits"  # more than Python converts to text
     return text if len(text) <= most else text[:most] + "..."
 
 
