@@ -1,4 +1,4 @@
-"""The use cases: what users import. A Yard decides with `moves` and lets its store make the decision atomic."""
+"""The use cases, which users import. A Yard decides with `moves`, and its store makes the decision atomic."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from taskyard.store import Store
     from taskyard.yard.janitor import Swept
 
-_TRIES = 20  # times that a decision is made anew because the task moved meanwhile
-_LOOK_EVERY = 1.0  # seconds between two looks at whether a sweep is due: cheaper than the look itself
+_TRIES = 20  # times that a decision is made anew because the task moved in between
+_LOOK_EVERY = 1.0  # seconds between two checks whether a sweep is due: cheaper than the check itself
 _SWEEP_ALL = 1_000_000
-CLAIMS_MOST = 10_000  # at once
+CLAIMS_MOST = 10_000  # in one call
 
 
 class Yard(ClaimVerbs, CommandNames):
-    """A place where work is handed out: tasks go in with `add`, workers take them with `claim`."""
+    """A place that hands out work: tasks go in with `add`, workers take them with `claim`."""
 
     created = False
     """Whether `taskyard.init` has just made this yard."""
     warnings: Sequence[str] = ()
-    """What `taskyard.init` found doubtful about its place."""
+    """Warnings of `taskyard.init` about the place of the yard."""
     tends = True
-    """Whether verbs do their share of the janitor's work on the way."""
+    """Whether verbs also do a share of the janitor's work."""
 
     def __init__(self, store: Store, worker: str | None = None) -> None:
         self._store = store
@@ -52,7 +52,7 @@ class Yard(ClaimVerbs, CommandNames):
         self._look_at = 0.0
 
     def _identify(self) -> None:
-        # A forked child is another worker: it must never make a handle that its parent makes too.
+        # A forked child is another worker: it must never make the same handle as its parent.
         self._forks = forks.count
         self._incarnation = ids.base32(ids.chance(40), 8)
         self._count = itertools.count(1)
@@ -63,12 +63,12 @@ class Yard(ClaimVerbs, CommandNames):
 
     @property
     def url(self) -> str:
-        """Where this yard is."""
+        """The URL of this yard."""
         return self._store.url
 
     @property
     def label(self) -> str:
-        """Where it is, for people to read: without a password that may be in its URL."""
+        """The URL for people to read: without a password."""
         return self._store.label
 
     @property
@@ -78,12 +78,12 @@ class Yard(ClaimVerbs, CommandNames):
 
     @property
     def named(self) -> str | None:
-        """The worker's name if it was given one, and not only made up for this process."""
+        """The worker's name if the caller gave one; None if the yard made it up for this process."""
         return self._named
 
     @property
     def batch(self) -> int:
-        """How many claims or endings at a time cost less than one by one."""
+        """The number of claims or endings in one call that costs less than one call for each."""
         return self._store.batch
 
     @property
@@ -93,15 +93,15 @@ class Yard(ClaimVerbs, CommandNames):
 
     @property
     def checks(self) -> dict[str, list[str]]:
-        """The yard's own checks, by name: commands that tasks may ask to be verified by."""
+        """The yard's own checks: the command of each, by the name that tasks refer to."""
         return self._store.checks
 
     # Adding
 
     def add(self, kind: str, data: Any = None, *, conn: Any = None, **options: Unpack[TaskOptions]) -> Task:
-        """Keep a new task and return it; at the return it is safe.
+        """Add a new task and return it; it is stored safely when this returns.
 
-        With a psycopg connection, of a yard in PostgreSQL, it is part of the caller's transaction: there when that commits.
+        With `conn`, a psycopg connection, a yard in PostgreSQL adds it in the caller's transaction: it exists after the commit.
         """
         new = [draft.Draft(kind, data, options)]
         if conn is not None:
@@ -111,7 +111,7 @@ class Yard(ClaimVerbs, CommandNames):
         return task
 
     def add_many(self, tasks: Iterable[NewTask | Mapping[str, Any]], *, conn: Any = None) -> arguments.Added:
-        """Keep many tasks, each a dict with kind, data and options; all are checked before the first is kept."""
+        """Add many tasks, each a dict with kind, data and options; all are checked before the first is added."""
         drafts = []
         for position, fields in enumerate(tasks, 1):
             try:
@@ -136,7 +136,7 @@ class Yard(ClaimVerbs, CommandNames):
         wait: float = 0,
         lease: float | None = None,
     ) -> Claim | None:
-        """Take one task, the most urgent and oldest that serves; None if nothing is ready within `wait` seconds."""
+        """Claim the most urgent, then oldest task that fits; return None if nothing is ready within `wait` seconds."""
         if self._forks != forks.count:
             self._identify()
         if wait:
@@ -150,7 +150,7 @@ class Yard(ClaimVerbs, CommandNames):
             self.tend()
         try:
             grants = self._store.claim(want, nonces)
-        except Conflict:  # only a named task is refused; it may be due, or abandoned
+        except Conflict:  # only a task named by id is refused; it may be due, or its holder dead
             if not janitor.sweep(self._store, self.worker):
                 raise
             grants = self._store.claim(want, nonces)
@@ -167,7 +167,7 @@ class Yard(ClaimVerbs, CommandNames):
         wait: float = 0,
         lease: float | None = None,
     ) -> ClaimBlock:
-        """`with yard.claimed(...) as claim:` is `with` on a claim; where nothing is ready, `claim` is None."""
+        """Return a context manager: `with yard.claimed(...) as claim:`. `claim` is None if nothing is ready."""
         return ClaimBlock(self.claim(id, kinds=kinds, worker=worker, wait=wait, lease=lease))
 
     def claim_many(
@@ -178,7 +178,7 @@ class Yard(ClaimVerbs, CommandNames):
         worker: str | None = None,
         lease: float | None = None,
     ) -> list[Claim]:
-        """Take up to `number` tasks at once, the most urgent and oldest that serve: on PostgreSQL with one statement."""
+        """Claim up to `number` tasks, the most urgent and oldest that fit; on PostgreSQL with one statement."""
         if self._forks != forks.count:
             self._identify()
         want = self._want(None, kinds, worker, lease)
@@ -210,7 +210,7 @@ class Yard(ClaimVerbs, CommandNames):
         waiter = self.waiter(wait)
         while True:
             last = waiter.is_over()
-            # A claim never answers "nothing ready" while a due or abandoned task lies there.
+            # A claim never returns "nothing ready" while a task is due, or held by a dead worker.
             janitor.sweep(self._store, self.worker)
             grants = self._store.claim(want, nonces)
             if grants or last:
@@ -219,9 +219,9 @@ class Yard(ClaimVerbs, CommandNames):
             self.tend()
 
     def vouch(self, lease: float) -> int | None:
-        """For a worker that heartbeats by itself: claims have this lease where the task has none, and end with the process.
+        """Set up a worker that heartbeats by itself: its claims have this lease if the task has none, and end with the process.
 
-        Returns the descriptor of the lock by which others see its death, or None where only leases count (`Liveness`).
+        Return the descriptor of the lock by which others see its death, or None if only leases count (`Liveness`).
         """
         if self._forks != forks.count:
             self._identify()
@@ -232,7 +232,7 @@ class Yard(ClaimVerbs, CommandNames):
         return lock
 
     def give_back_dead(self) -> list[tuple[str, str]]:
-        """Give back what dead incarnations of this worker's name held: id and kind of each task."""
+        """Give back what dead processes of this worker's name held; return id and kind of each task."""
         if self._named is None:
             return []
         return [
@@ -242,7 +242,7 @@ class Yard(ClaimVerbs, CommandNames):
         ]
 
     def remains(self, kinds: frozenset[str] | None) -> bool:
-        """Whether a task of these kinds is in todo, in some worker's hands, or comes back after a backoff."""
+        """Whether a task of these kinds is in todo, is held by a worker, or waits for a retry."""
         for state in (State.PROCESSING, State.TODO, State.WAITING):
             cursor = None
             while True:
@@ -255,11 +255,11 @@ class Yard(ClaimVerbs, CommandNames):
 
     def _is_left(self, task: Task) -> bool:
         if task.state is State.WAITING:
-            return task.fence > 0  # it was handed out before; a task that is only added for later is not waited for
+            return task.fence > 0  # it was claimed before; a task that was only added for later is not waited for
         return task.state is State.PROCESSING or task.assignee in (None, self.worker)
 
     def held(self, handle: str) -> Claim:
-        """The claim of this handle, for a process that knows the handle and nothing else."""
+        """Return the claim of this handle, for a process that knows only the handle."""
         try:
             return Claim(self, Handle.parse(handle))
         except Invalid as error:
@@ -272,7 +272,7 @@ class Yard(ClaimVerbs, CommandNames):
             ) from error
 
     def _held_by_me(self, id: object) -> Standing | None:
-        """How the task stands that was named in place of a handle, if a worker of this name holds it."""
+        """Return the standing of a task that was named in place of a handle, if a worker of this name holds it."""
         try:
             standing = self._store.stand(arguments.task_id(id))
         except (Invalid, NotFound, Unavailable):
@@ -282,15 +282,15 @@ class Yard(ClaimVerbs, CommandNames):
     # Steering
 
     def cancel(self, id: str, reason: str | None = None) -> Task:
-        """Call a task off; a worker that holds it loses its claim."""
+        """Cancel a task; a worker that holds it loses its claim."""
         text = None if reason is None else legal_text(reason, "reason")
         return self._revise(id, lambda standing: moves.cancelled(standing, text))
 
     def retry(self, id: str) -> Task | None:
-        """Have a failed or cancelled task tried anew, or a waiting one now.
+        """Retry a failed or cancelled task, or make a waiting one ready now.
 
-        The name of a file that was set aside puts it back into the drop box; the answer is then None, because what
-        becomes of it shows when it is taken in.
+        The name of a file that was set aside puts that file back into the drop box. Then this returns None, because the file
+        is not a task until it is taken in.
         """
         dropbox = self._store.dropbox
         if dropbox is not None and self._names_a_file(id):
@@ -306,9 +306,9 @@ class Yard(ClaimVerbs, CommandNames):
         return self._revise(id, moves.retried)
 
     def _names_a_file(self, name: str) -> bool:
-        """Whether this is the name of a file that is set aside, and names no task; `Ambiguous` where it may be either.
+        """Whether this names a file that is set aside, and no task; raise `Ambiguous` if it may be either.
 
-        A whole id is always the task's.
+        A whole id always names the task.
         """
         aside = any(entry["name"] == name for entry in self.set_aside())
         try:
@@ -342,9 +342,9 @@ class Yard(ClaimVerbs, CommandNames):
         raise Conflict(f"task {id} keeps moving under other hands", hint="try again")
 
     def resume(self, worker: str | None = None) -> list[Claim]:
-        """Take every claim of this worker's name again, under a new fence: for a worker that has forgotten all.
+        """Claim again every task that this worker's name holds, under a new fence: for a worker that lost its memory.
 
-        Whoever held them before is shut out, so only do this when that worker is gone.
+        The earlier claims are lost, so call this only when the process that held them is dead.
         """
         name = self._named if worker is None else words.worker(worker)
         if name is None:
@@ -356,11 +356,11 @@ class Yard(ClaimVerbs, CommandNames):
         return claims
 
     def pause(self, kind: str | None = None) -> None:
-        """Hand out nothing more, of this kind or of any; what runs goes on."""
+        """Stop handing out tasks, of this kind or of any; running tasks go on."""
         self._store.pause(None if kind is None else words.kind(kind), True)
 
     def unpause(self, kind: str | None = None) -> None:
-        """Take back a `pause` of the same words."""
+        """End a `pause` with the same arguments."""
         self._store.pause(None if kind is None else words.kind(kind), False)
 
     def _revise(self, id: str, decide: Callable[[Standing], Move]) -> Task:
@@ -380,9 +380,9 @@ class Yard(ClaimVerbs, CommandNames):
     # Housekeeping
 
     def prune(self, age: Any = None, count: int | None = None, *, apply: bool = False) -> dict[str, Any]:
-        """Let ended tasks go to the archive that ended longer ago than `age`, or are more than `count`.
+        """Move ended tasks to the archive: those that ended longer ago than `age`, or beyond the newest `count`.
 
-        Without `apply` it only tells what would go.
+        Without `apply` it only returns what would go.
         """
         if age is None and count is None:
             raise Invalid("prune needs an age or a count", hint="say how long, or how many, ended tasks are kept")
@@ -393,21 +393,21 @@ class Yard(ClaimVerbs, CommandNames):
         return told
 
     def audit(self, repair: bool = False, progress: Callable[[str], object] | None = None) -> dict[str, Any]:
-        """Prove that every task is in one legal state; the `verdict`, what was `checked`, and the `findings`.
+        """Check that every task is in one legal state; return the `verdict`, what was `checked`, and the `findings`.
 
-        With `repair` what can be is healed, by safe moves that remove nothing. `progress` is told how far the work is.
+        With `repair`, heal what can be healed, by safe moves that remove nothing. `progress` is called with the current step.
         """
         return self._store.upkeep.audit(self.worker, self._tidied if repair else None, progress)
 
     def _tidied(self) -> None:
-        """A sweep as a part of a repair: what it cannot do is found by the next look."""
+        """Sweep as a part of a repair; the next audit finds what the sweep could not do."""
         try:
             self.sweep()
         except Unavailable:
             pass
 
     def sweep(self, limit: int = _SWEEP_ALL) -> Swept:
-        """Take in what was dropped, reap and wake what is overdue, and mend what the dead have left, now."""
+        """Take in dropped files, reap and wake overdue tasks, and repair what dead processes left, now."""
         return janitor.sweep(self._store, self.worker, limit, mend=True)
 
     fsck = audit
@@ -423,10 +423,10 @@ class Yard(ClaimVerbs, CommandNames):
             if self._store.upkeep.turn(self._store.policy.sweep_every):
                 janitor.sweep(self._store, self.worker, mend=True, intake=janitor.INTAKE)
         except Unavailable:
-            pass  # the janitor's share is not what was asked for; what was asked for tells by itself
+            pass  # the caller did not ask for this share; the verb that it did ask for raises by itself
 
     def close(self) -> None:
-        """Let go of what the yard holds open; claims are not touched. A closed yard refuses every verb."""
+        """Release what the yard holds open; claims stay. A closed yard refuses every verb."""
         self._store.close()
         self._store = Closed(self._store)
 
@@ -443,7 +443,7 @@ class Yard(ClaimVerbs, CommandNames):
 
 
 class Closed:
-    """Stands in the place of a store that was closed, so that no verb has to ask whether it still is open."""
+    """Replaces a store that was closed, so that no verb has to check whether it is open."""
 
     def __init__(self, store: Store) -> None:
         self.url = store.url
@@ -454,7 +454,7 @@ class Closed:
         raise Unavailable(f"the yard {self.label} was closed here", hint="open it again with taskyard.open")
 
     def close(self) -> None:
-        """Once more does no harm."""
+        """Do nothing: the store is closed already."""
 
 
 def _own_name(incarnation: str) -> str:

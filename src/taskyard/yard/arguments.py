@@ -1,4 +1,4 @@
-"""What users ask a yard for, checked; and the lists that it answers with."""
+"""The arguments of a yard's verbs, checked; and the lists that verbs return."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Page(list["Task"]):
 
 
 class Added(list[str]):
-    """The ids of tasks that were added, and how many of them are new: a known key gives the task that has it."""
+    """The ids of added tasks, and how many of them are new: a known key returns the task that has it."""
 
     created: int = 0
 
@@ -43,12 +43,12 @@ class Events(list[dict[str, "Any"]]):
 
 
 def kinds(value: Iterable[str] | str) -> frozenset[str]:
-    """One kind or several."""
+    """Return one kind or several as a set."""
     return frozenset(words.kind(kind) for kind in ([value] if isinstance(value, str) else value))
 
 
 def state(value: str) -> State:
-    """A state by its name."""
+    """Return a state by its name."""
     try:
         return State(value)
     except ValueError:
@@ -56,7 +56,7 @@ def state(value: str) -> State:
 
 
 def events(value: Iterable[str] | str) -> frozenset[str]:
-    """One name of an event or several."""
+    """Return one or several names of events as a set."""
     names = frozenset([value] if isinstance(value, str) else value)
     for name in names:
         if name not in EVENTS:
@@ -65,13 +65,13 @@ def events(value: Iterable[str] | str) -> frozenset[str]:
 
 
 def limit(value: int) -> int:
-    """How many tasks of a list."""
+    """Return a legal number of tasks for a list."""
     return draft.integer(value, "limit", 1, LIST_MOST)
 
 
 def cursor(value: str | None) -> str | None:
-    """Where to go on with a list."""
-    # After the id a store may say what it need not look at again.
+    """Return a legal cursor of a list."""
+    # After the id a store may add what it need not read again.
     id, *rest = (value or "").split(".")
     if value is not None and not (ids.is_id(id) and all(map(ids.is_word, rest))):
         raise Invalid(f"not a cursor: {words.shown(value)}", hint="give the 'next' of the page before")

@@ -1,4 +1,4 @@
-"""One held task, as its worker sees it: on any yard, here or behind a gateway."""
+"""One held task, as its worker sees it: in a local yard, or in one behind a gateway."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from taskyard.port import ClaimRef, YardPort
 
     class Granted(Protocol):
-        """What a yard knows of a claim that it has just granted."""
+        """The data that a yard has of a claim that it has just granted."""
 
         @property
         def task(self) -> Task:
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
             """When the lease ends, in milliseconds since 1970."""
 
 
-HISTORY_MOST = 16_384  # characters of earlier attempts' reasons and notes that a claimer is handed
+HISTORY_MOST = 16_384  # characters of earlier attempts' reasons and notes that `history` returns
 BEATS = 3  # heartbeats in one lease: two may be lost
-_LOOK_EVERY = 2.0  # seconds: how soon after a suspend a holder beats, and how soon again after a beat that failed
+_LOOK_EVERY = 2.0  # seconds: how soon after a suspend a holder beats, and how soon it repeats a beat that failed
 
 
 class Claim:
-    """A task in this worker's hands. Every verb checks with the store that it still is; `ClaimLost` says that it is not.
+    """A task that this worker holds. Every verb checks with the store that it still does, and raises `ClaimLost` if not.
 
-    As a context manager it heartbeats beside the block, and ends the task with it: done if the block ends, failed if it
-    raises, released on an interrupt, unless the block has ended the claim itself.
+    As a context manager it heartbeats while the block runs, and ends the claim with it: done if the block ends, failed if it
+    raises, released on an interrupt. A claim that the block has ended itself stays as it is.
     """
 
     lost = False
-    """Set by the heartbeat beside a block when the claim is gone: stop the work."""
+    """Set by the heartbeat of a `with` block when the claim is lost: the block should stop its work."""
     is_over = False
     """Whether this object has ended the claim, or given it up."""
 
@@ -72,12 +72,12 @@ class Claim:
 
     @property
     def handle(self) -> str:
-        """The word that names this claim, for other processes and for later."""
+        """The name of this claim, for other processes and for later."""
         return str(self._parsed())
 
     @property
     def fence(self) -> int:
-        """The number that only rises from claim to claim of this task; hand it to whatever the work writes to."""
+        """A number that only rises from claim to claim of this task; pass it to the systems that the work writes to."""
         return self._parsed().fence
 
     @property
@@ -87,21 +87,21 @@ class Claim:
 
     @property
     def workdir(self) -> str | None:
-        """A folder for what this attempt alone leaves behind, kept with it; None where the yard has no files.
+        """A folder for the files of this attempt, kept with it; None if the yard has no files.
 
-        It is made when it is first asked for, and removed at the end if nothing was put there.
+        The first access makes it; the end of the claim removes it if it is empty.
         """
         self._has_workdir = True
         return self._yard.workdir(self.ref, make=True)
 
     @property
     def workdir_path(self) -> str | None:
-        """Where that folder is, or would be: nothing is made."""
+        """The path of that folder, whether it exists or not; nothing is made."""
         return self._yard.workdir(self.ref)
 
     @property
     def lease_until(self) -> str | None:
-        """When the lease that the claim began with ends."""
+        """When the first lease of the claim ends."""
         return None if self._granted is None else times.rfc3339(self._granted.lease_until)
 
     @property
@@ -111,9 +111,9 @@ class Claim:
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """How earlier attempts at this task ended, oldest first, with the notes and the folder that each left.
+        """How earlier attempts at this task ended, oldest first, with the notes and the folder of each.
 
-        Notes and reasons come within a budget: where there is more, the newest are whole and older ones are cut.
+        Notes and reasons are cut to a budget: the newest are whole, and older ones are cut.
         """
         report = self._yard.report(self._parsed().id)
         history = []
@@ -124,49 +124,49 @@ class Claim:
         return _within(history, HISTORY_MOST)
 
     def holds(self) -> bool:
-        """Whether this claim still holds its task; a look only, which renews nothing and is not logged."""
+        """Whether this claim still holds its task; this only reads: it renews nothing and logs nothing."""
         return self._yard.holding([self.ref])[0]
 
     def settled(self) -> State | None:
-        """The state that this claim's own holder has put the task into (`YardPort.settled`), or None; a look only."""
+        """Return the state that this claim's own holder put the task into (`YardPort.settled`), or None; this only reads."""
         return self._yard.settled(self.ref)
 
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> str:
-        """Begin the lease anew, and return its end."""
+        """Start the lease anew, and return its end."""
         return self._yard.heartbeat(self.ref, progress, note)
 
     def note(self, text: str) -> None:
-        """Leave a word for the next worker on this task; renews the lease too."""
+        """Leave a note for the next worker on this task; this renews the lease too."""
         self._yard.heartbeat(self.ref, None, legal_text(text, "note"))
 
     def done(self, result: Any = None, *, conn: Any = None, verified: bool = False) -> None:
-        """End the task with a result; once, however often it is called.
+        """End the task with a result; a repeated call changes nothing.
 
-        A task that names a check is done only if that passes; with `verified` the caller has run it. With a psycopg
-        connection, of a yard in PostgreSQL, it is part of the caller's transaction: done when that commits.
+        A task that names a check is done only if that passes; with `verified` the caller has run it. With `conn`, a psycopg
+        connection, a yard in PostgreSQL ends it in the caller's transaction: it is done once that commits.
         """
         self._yard.done(self.ref, result, conn=conn, verified=verified)
         self.ended()
 
     def fail(self, reason: str = "no reason was given", retry: bool = True) -> State:
-        """Give up with an error; tried again later while attempts are left and `retry` holds. Returns the task's state."""
+        """End the claim with an error; the task is retried later if attempts are left and `retry` is set. Return its state."""
         state = self._yard.fail(self.ref, reason, retry)
         self.ended()
         return state
 
     def release(self, after: float = 0.0, reason: str | None = None) -> None:
-        """Hand the task back, to be tried again after that many seconds; it counts as no attempt."""
+        """Give the task back; it is ready again after `after` seconds, and this counts as no attempt."""
         self._yard.release(self.ref, after, reason)
         self.ended()
 
     def crash(self, reason: str) -> State:
-        """Give the task back as if this worker had died with it, which has not. Returns the task's state."""
+        """End the claim as if this worker had died with it. Return the task's state."""
         state = self._yard.crash(self.ref, reason)
         self.ended()
         return state
 
     def ended(self) -> None:
-        """The claim was ended, here or with many others: remove its folder if nothing was put there."""
+        """Mark the claim as ended, by this object or in a batch, and remove its folder if it is empty."""
         self.is_over = True
         if self._has_workdir:
             self._yard.tidy(self.ref)
@@ -186,7 +186,7 @@ class Claim:
         while not stop.wait(max(0.0, min(_LOOK_EVERY, every, beat_at - times.ticks()))):
             if times.ticks() < beat_at:
                 continue
-            beat_at = times.ticks() + min(_LOOK_EVERY, every)  # a store that is away may be back before the lease ends
+            beat_at = times.ticks() + min(_LOOK_EVERY, every)  # an unreachable store may be back before the lease ends
             try:
                 self.heartbeat()
             except (ClaimLost, NotFound):  # not found: it was cancelled, and pruned since
@@ -239,7 +239,7 @@ class Claim:
 
 
 class ClaimBlock:
-    """A `with` block on a claim, or on none where nothing was ready."""
+    """A `with` block on a claim, or on None if nothing was ready."""
 
     def __init__(self, claim: Claim | None) -> None:
         self._claim = claim
@@ -255,7 +255,7 @@ class ClaimBlock:
 
 
 def _within(history: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
-    """The history with its texts cut to the budget, the newest attempts first served."""
+    """Return the history with its texts cut to `budget` characters; the newest attempts keep theirs first."""
     for entry in reversed(history):
         for name in ("reason", "notes"):
             texts = entry[name] if name == "notes" else [entry[name] or ""]

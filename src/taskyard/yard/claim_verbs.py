@@ -1,7 +1,7 @@
-"""The verbs on a claim, by its handle: each a compare-and-swap, with the same answer to the same ending said again.
+"""The verbs on a claim, by its handle: each is a compare-and-swap, and a repeated ending returns the same answer.
 
-This is the Yard's half that ends claims. `Claim` is what a worker holds in its hands; both here and there a claim is named
-by its handle, or by the standing that its yard granted it with, which saves a look.
+This is the part of the Yard that ends claims; `Claim` is the object that a worker holds. Both name a claim by its handle,
+or by the standing that its yard granted it with, which saves a lookup.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 TEXT_MOST = 65_536  # characters of a reason or a note
 _ENDINGS = {"done": State.DONE, "fail": State.FAILED}
-_GIVEN_UP = {"release": "released", "fail": "error"}  # how the records call it that a claim was given up
-_SLIPS = 2  # characters of a nonce that count as mistyped; two claims of one task and fence share none but by chance
+_GIVEN_UP = {"release": "released", "fail": "error"}  # verb to outcome, as the records have it
+_SLIPS = 2  # characters of a nonce that count as mistyped; nonces of two claims are this alike only by chance
 
 
 class ClaimVerbs:
-    """What a yard does with claims that somebody holds."""
+    """What a yard does with claims that a worker holds."""
 
     _store: Store
     worker: str
@@ -41,7 +41,7 @@ class ClaimVerbs:
     # The verbs
 
     def heartbeat(self, claim: ClaimRef, progress: float | None = None, note: str | None = None) -> str:
-        """Begin the lease anew, and return its end."""
+        """Start the lease anew, and return its end."""
         share = None if progress is None else _share(progress)
         text = None if note is None else legal_text(note, "note")
         handle = handle_of(claim)
@@ -56,10 +56,10 @@ class ClaimVerbs:
         raise self._refused(handle, "heartbeat" if note is None else "note", None)
 
     def done(self, claim: ClaimRef, result: Any = None, *, conn: Any = None, verified: bool = False) -> None:
-        """End the task with a result; once, however often it is called.
+        """End the task with a result; a repeated call changes nothing.
 
-        A task that names a check is done only if that passes; with `verified` the caller has run it. With a psycopg
-        connection, of a yard in PostgreSQL, it is part of the caller's transaction: done when that commits.
+        A task that names a check is done only if that passes; with `verified` the caller has run it. With `conn`, a psycopg
+        connection, a yard in PostgreSQL ends it in the caller's transaction: it is done once that commits.
         """
         if result is None:
             self._settle(claim, "done", moves.done, conn, verified)
@@ -68,7 +68,7 @@ class ClaimVerbs:
         self._settle(claim, "done", lambda standing: moves.done(standing, result), conn, verified)
 
     def done_many(self, ended: Sequence[tuple[ClaimRef, Any]]) -> list[bool]:
-        """Which of these claims are done now, with these results; `done` says why another one is not.
+        """End these claims as done with these results; return for each whether it is done now. `done` raises why one is not.
 
         No check is run here: a task that may name one is left to `done`.
         """
@@ -96,29 +96,29 @@ class ClaimVerbs:
         return standing if held and standing.verified is False else None
 
     def fail(self, claim: ClaimRef, reason: str = "no reason was given", retry: bool = True) -> State:
-        """Give up with an error; tried again later while attempts are left and `retry` holds. Returns the task's state."""
+        """End the claim with an error; the task is retried later if attempts are left and `retry` is set. Return its state."""
         text, policy = legal_text(reason, "reason"), self._store.policy
         return self._settle(claim, "fail", lambda standing: moves.failed(standing, policy, text, retry))
 
     def release(self, claim: ClaimRef, after: float = 0.0, reason: str | None = None) -> None:
-        """Hand the task back, to be tried again after that many seconds; it counts as no attempt."""
+        """Give the task back; it is ready again after `after` seconds, and this counts as no attempt."""
         delay = times.seconds(after, "after") if after else 0.0
         text = None if reason is None else legal_text(reason, "reason")
         self._settle(claim, "release", lambda standing: moves.released(standing, delay, text))
 
     def crash(self, claim: ClaimRef, reason: str) -> State:
-        """Give the task back as if this worker had died with it, which has not. Returns the task's state."""
+        """End the claim as if this worker had died with it. Return the task's state."""
         text, policy = legal_text(reason, "reason"), self._store.policy
         return self._settle(claim, "crash", lambda standing: moves.crashed(standing, policy, text))
 
     # Looking
 
     def holding(self, claims: Sequence[ClaimRef]) -> list[bool]:
-        """Which of these claims still hold their tasks; a look only, which renews nothing and is not logged."""
+        """Return for each claim whether it still holds its task; this only reads: it renews nothing and logs nothing."""
         return self._store.holding([handle_of(claim) for claim in claims])
 
     def settled(self, claim: ClaimRef) -> State | None:
-        """The state that the claim's own holder has put the task into: done, failed for good, or todo; else None. A look only."""
+        """Return the state that the claim's holder put the task into: done, failed for good, or todo; else None. Only reads."""
         handle = handle_of(claim)
         standing = self._store.stand(handle.id)
         if standing.is_under(handle):
@@ -128,20 +128,20 @@ class ClaimVerbs:
         return State.TODO if any(given_up) else None
 
     def lease(self, claim: ClaimRef) -> float:
-        """How long the claim lasts without a heartbeat, in seconds."""
+        """Return how long the claim lasts without a heartbeat, in seconds."""
         return claim.lease if isinstance(claim, Standing) else self._store.stand(handle_of(claim).id).lease
 
     # A claim's folder
 
     def workdir(self, claim: ClaimRef, *, make: bool = False) -> str | None:
-        """The folder for what this attempt alone leaves behind; None where the yard has no files."""
+        """Return the folder for the files of this attempt; None if the yard has no files."""
         files = self._store.files
         if files is None:
             return None
         return files.make_workdir(handle_of(claim)) if make else files.workdir(handle_of(claim))
 
     def tidy(self, claim: ClaimRef) -> None:
-        """Remove the claim's folder if nothing was put there."""
+        """Remove the claim's folder if it is empty."""
         if self._store.files is not None:
             self._store.files.tidy(handle_of(claim))
 
@@ -155,7 +155,7 @@ class ClaimVerbs:
         connection: Any = None,
         verified: bool = False,
     ) -> State:
-        """End the claim as decided, if it still holds its task, and return the task's state."""
+        """End the claim by the move that `decide` makes, if it still holds its task, and return the task's state."""
         store = self._store if connection is None else self._within(connection)
         granted = isinstance(claim, Standing)
         if granted:
@@ -206,7 +206,7 @@ class ClaimVerbs:
         return True
 
     def _seen(self, store: Store, handle: Handle) -> Standing:
-        """How the task stands where `store` looks; `Conflict` if that is a transaction which cannot see the claim yet."""
+        """Return the standing that `store` sees; raise `Conflict` if it is a transaction that cannot see the claim yet."""
         own = self._store
         try:
             current = store.stand(handle.id)
@@ -226,9 +226,9 @@ class ClaimVerbs:
     def _repeat(
         self, store: Store, handle: Handle, current: Standing, verb: str, decide: Callable[[Standing], Move]
     ) -> State:
-        """Answer a verb on a claim that is over: the same answer to the same ending, a refusal to all else.
+        """Answer a verb on a claim that is over: repeat the answer to the same ending, refuse everything else.
 
-        What is refused is logged and kept by the yard itself, whatever becomes of a transaction that `store` may be in.
+        The yard itself logs and keeps what it refuses, also if `store` is in a transaction that is rolled back.
         """
         report = self._report_in(store, handle.id)
         _refuse_mistyped(report, handle, current)
@@ -249,7 +249,7 @@ class ClaimVerbs:
             return self._store.get(id)
 
     def _ended_otherwise(self, ended: Standing, verb: str) -> Conflict:
-        """The refusal of a second ending that brings something else; most often a handle that was kept too long."""
+        """Make the error for a second, different ending; its usual cause is a handle that was kept too long."""
         same = ended.state is _ENDINGS[verb]
         how = f", with another {'result' if verb == 'done' else 'reason'}" if same else ""
         hint = f"the first ending stands; what came now is kept as a stale result ('taskyard show {ended.id}')"
@@ -269,14 +269,14 @@ class ClaimVerbs:
 
 
 def handle_of(claim: ClaimRef) -> Handle:
-    """The handle of what names a claim; `Invalid` if a text is none."""
+    """Return the handle of a claim; raise `Invalid` if a text is none."""
     if isinstance(claim, Standing):
         return Handle(claim.id, claim.fence, claim.nonce or "")
     return claim if isinstance(claim, Handle) else Handle.parse(claim)
 
 
 def _is_said_again(report: Report, handle: Handle, current: Standing, verb: str, move: Move) -> bool:
-    """Whether this claim ended so before, with the same result or reason: then a reply was lost, and nothing is new."""
+    """Whether this claim ended so before, with the same result or reason: then only a reply was lost."""
     if verb == "done":
         ended = current.is_under(handle) and current.state is State.DONE
         return ended and draft.kept(move.result) == report.task.result
@@ -289,9 +289,9 @@ def _is_said_again(report: Report, handle: Handle, current: Standing, verb: str,
 
 
 def _refuse_mistyped(report: Report, handle: Handle, current: Standing) -> None:
-    """Raise `Invalid` if the task has had a claim of this fence whose nonce differs in a character or two.
+    """Raise `Invalid` if the task had a claim of this fence whose nonce differs in one or two characters.
 
-    It is no late verb of any claim, so nothing is logged or kept.
+    Such a handle belongs to no claim, so nothing is logged or kept.
     """
     nonces = {entry["claim"].rpartition(".")[2] for entry in report.history if entry["fence"] == handle.fence}
     if current.fence == handle.fence and current.nonce is not None:
@@ -304,7 +304,7 @@ def _refuse_mistyped(report: Report, handle: Handle, current: Standing) -> None:
 
 
 def _slips(one: str, other: str) -> int:
-    """How many characters have to be put in, left out or replaced to make one of the other."""
+    """Return how many characters must be inserted, removed or replaced to turn one text into the other."""
     row = list(range(len(other) + 1))
     for at, letter in enumerate(one, 1):
         before, row[0] = row[0], at
@@ -314,7 +314,7 @@ def _slips(one: str, other: str) -> int:
 
 
 def _as_held(standing: Standing, handle: Handle) -> Standing:
-    """The standing as this handle last knew it, for deciding what its late verb would have brought."""
+    """Return the standing as this handle last knew it, to decide what its late verb would have done."""
     held = standing.copy()
     held.state, held.fence, held.nonce = State.PROCESSING, handle.fence, handle.nonce
     return held
@@ -327,7 +327,7 @@ def _share(value: object) -> float:
 
 
 def legal_text(value: object, name: str) -> str:
-    """A reason or note that any store can keep; over-long ones lose their middle, because causes stand at the ends."""
+    """Return a reason or note that any store can keep; a long one loses its middle, because causes stand at the ends."""
     if not isinstance(value, str):
         raise Invalid(f"{name} must be a text, not {type(value).__name__}")
     if not value.strip():

@@ -1,4 +1,4 @@
-"""The log as it is read and as it grows: what was asked for, checked, and pages of events as they come."""
+"""The log as it is read and as it grows: checked queries, and pages of events as they come."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def trail(
     cursor: str | None,
     limit: int,
 ) -> Trail:
-    """What the log is asked for, checked."""
+    """Return a query to the log, checked."""
     return Trail(
         None if task is None else store.stand(task).id,
         None if worker is None else words.worker(worker),
@@ -41,7 +41,7 @@ def trail(
 
 
 def page(store: Store, wanted: Trail) -> arguments.Events:
-    """What there is of it, and the cursor to go on from."""
+    """Return the events of a query, and the cursor to go on from."""
     found, after = store.events(wanted)
     events = arguments.Events(map(_named, found))
     events.cursor = after
@@ -49,7 +49,7 @@ def page(store: Store, wanted: Trail) -> arguments.Events:
 
 
 def _named(event: dict[str, Any]) -> dict[str, Any]:
-    """The event with its task's short name, the shortest that can be: nothing is looked up for it."""
+    """Return the event with its task's shortest possible short name: this looks nothing up."""
     task = event["task"]
     return {**event, "short": ids.short(task)} if isinstance(task, str) and ids.is_id(task) else event
 
@@ -62,7 +62,7 @@ def pages(
     left: int | None = None,
     until: Callable[[], bool] | None = None,
 ) -> Iterator[arguments.Events]:
-    """Events as they come, after the trail's cursor or from now on; `tend` is called where there is time for it."""
+    """Yield events as they come, after the query's cursor or from now on; call `tend` after each pause."""
     if wanted.cursor is None:
         wanted.cursor = store.events(Trail(at_end=True))[1]
     waiter = Waiting(store.wakeup, timeout, until)

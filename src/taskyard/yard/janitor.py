@@ -1,6 +1,6 @@
-"""The janitor's work, one bounded share at a time: take in what was dropped, give back what the dead left, wake what is due.
+"""The janitor's work in bounded shares: take in dropped files, give back tasks of dead workers, wake tasks that are due.
 
-Every command and every worker does a share of it, so no daemon is needed; a janitor of its own only makes it prompter.
+Every command and every worker does a share of it, so no daemon is needed; a separate janitor only makes it prompter.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from taskyard.core.task import Standing
     from taskyard.store import Store
 
-SHARE = 200  # moves in one unasked sweep, so that nobody's command stalls on another's mess
-INTAKE = 500  # dropped files that one look, or one unasked sweep, takes in for the same reason
+SHARE = 200  # moves in one unrequested sweep, so that no command stalls on work that others left
+INTAKE = 500  # dropped files that one listing, or one unrequested sweep, takes in, for the same reason
 
 
 class Swept:
@@ -32,14 +32,14 @@ class Swept:
         return bool(self.taken or self.reaped or self.woken or self.mended)
 
     def as_dict(self) -> dict[str, int]:
-        """The counts by name."""
+        """Return the counts by name."""
         return {"taken": self.taken, "reaped": self.reaped, "woken": self.woken, "mended": self.mended}
 
 
 def sweep(store: Store, by: str, limit: int = SHARE, *, mend: bool = False, intake: int | None = None) -> Swept:
     """Make at most `limit` overdue moves, and take in at most `intake` files; safe beside any number of other sweeps.
 
-    Without `intake` all that was dropped is taken in: no claim answers "nothing ready" beside a full drop box.
+    Without `intake` all dropped files are taken in: no claim returns "nothing ready" beside a full drop box.
     """
     swept = Swept()
     if mend:
@@ -56,5 +56,5 @@ def sweep(store: Store, by: str, limit: int = SHARE, *, mend: bool = False, inta
 
 
 def reap(store: Store, standing: Standing, by: str) -> bool:
-    """Whether the claim was given up, because its lease is over or its worker dead."""
+    """End the claim if its lease is over or its worker dead; return whether it was ended."""
     return store.shift([(standing, moves.reaped(standing, store.policy))], by)[0]

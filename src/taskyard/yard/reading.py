@@ -1,6 +1,6 @@
-"""Looking at a yard: tasks, counts and the log. The Yard's half that moves no task.
+"""Reading a yard: tasks, counts and the log. This is the part of the Yard that moves no task.
 
-Asking for a list, or for what is ready, may take in what was dropped and wake what is due; all else here only reads.
+A list, and `ready`, may take in dropped files and wake tasks that are due; everything else here only reads.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from taskyard.store import Store
     from taskyard.yard.waiter import Waiting
 
-_WAIT_PAUSE = 1.0  # seconds between two looks in vain at many tasks, at the most
+_WAIT_PAUSE = 1.0  # seconds between two fruitless looks at many tasks, at most
 
 
 class Reading:
-    """What a yard answers about itself."""
+    """The verbs of a yard that read."""
 
     _store: Store
     worker: str
@@ -37,11 +37,11 @@ class Reading:
     # Tasks
 
     def get(self, id: str) -> Task:
-        """The whole task of this id, unique beginning of one, or short name."""
+        """Return the whole task with this id, unique beginning of an id, or short name."""
         return self.report(id).task
 
     def report(self, id: str) -> Report:
-        """The task with its history, notes and stale results."""
+        """Return the task with its history, notes and stale results."""
         report = self._store.get(self._task_id(id))
         self._name([report.task])
         return report
@@ -55,7 +55,7 @@ class Reading:
         limit: int = 100,
         cursor: str | None = None,
     ) -> arguments.Page:
-        """Tasks by state, kind, mission and holder, oldest first; compact fields only."""
+        """Return tasks by state, kind, mission and holder, oldest first; compact fields only."""
         self._look()
         states = (
             None if state is None else frozenset(map(arguments.state, [state] if isinstance(state, str) else state))
@@ -80,11 +80,11 @@ class Reading:
         limit: int = 100,
         cursor: str | None = None,
     ) -> arguments.Page:
-        """What this worker could be handed now, oldest first."""
+        """Return the tasks that this worker could claim now, oldest first."""
         try:
             janitor.sweep(self._store, self.worker, intake=janitor.INTAKE)
         except Unavailable:
-            pass  # what is due shows when the yard can be written again
+            pass  # a due task is listed once the yard can be written again
         taker = self.worker if worker is None else words.worker(worker)
         kinds = None if kind is None else arguments.kinds(kind)
         return self._page(
@@ -101,25 +101,25 @@ class Reading:
         return page
 
     def shorten(self, ids: Iterable[str]) -> list[str]:
-        """For each id its short name, as long as it must be to fit no other task now."""
+        """Return the short name of each id, just long enough to fit no other task now."""
         return self._store.shorten([self._task_id(id) for id in ids])
 
     def _name(self, tasks: Sequence[Task]) -> None:
-        """Give tasks that are looked at the names that tell each from all others."""
+        """Set short names on these tasks that fit no other task."""
         try:
             names = self._store.shorten([task.id for task in tasks])
         except Unavailable:
-            return  # a folder that cannot be listed must not hide what was read; the least names stand
+            return  # a folder that cannot be listed must not hide the tasks; they keep the shortest names
         for task, short in zip(tasks, names, strict=True):
             task.short = short
 
     def counts(self) -> dict[str, int]:
-        """How many tasks are in each state."""
+        """Return how many tasks are in each state."""
         counts: dict[str, int] = self.stats()["counts"]
         return counts
 
     def stats(self) -> dict[str, Any]:
-        """How many tasks are in each state, in all and by kind; how many files are set aside or dropped, and what is paused."""
+        """Return tasks by state, in all and by kind; how many files are set aside or dropped; and what is paused."""
         counted, outside = self._store.counts(), self.outside()
         kinds, dropbox = counted.kinds, self._store.dropbox
         counts = {str(state): sum(row.get(state, 0) for row in kinds.values()) for state in State}
@@ -138,11 +138,11 @@ class Reading:
         }
 
     def unusable(self) -> list[str]:
-        """What the last claims, or looks at what is ready, passed over because the system refuses it, each with the reason."""
+        """Return what the last claims or `ready` skipped because the system refuses access, each with the reason."""
         return [] if self._store.files is None else self._store.files.unusable()
 
     def wait(self, *ids: str, timeout: float | None = None) -> list[Task]:
-        """Wait until every one of these tasks has ended, and give them back; `TimedOut` if that takes too long."""
+        """Wait until all these tasks have ended, and return them; raise `TimedOut` after `timeout` seconds."""
         seconds = None if timeout is None else times.seconds(timeout, "timeout")
         self.tend()
         tasks = {id: self.get(id) for id in ids}
@@ -165,15 +165,15 @@ class Reading:
         return [tasks[id] for id in ids]
 
     def outside(self) -> Outside:
-        """What other programs hold or have done in the yard's folders, and what lies in the drop box and is no task."""
+        """Return what other programs hold or have done in the yard's folders, and dropped files that are no tasks."""
         return Outside() if self._store.dropbox is None else self._store.dropbox.outside()
 
     def set_aside(self) -> list[dict[str, str | None]]:
-        """Files that came in through the drop box and are no tasks: name, reason and time of each."""
+        """Return the files from the drop box that are no tasks: name, reason and time of each."""
         return [] if self._store.dropbox is None else self._store.dropbox.set_aside()
 
     def paused(self) -> dict[str, Any]:
-        """What is paused: the whole `yard` (true or false), and which `kinds`."""
+        """Return what is paused: the whole `yard` (true or false), and which `kinds`."""
         everything, some = self._store.paused()
         return {"yard": everything, "kinds": sorted(some)}
 
@@ -189,7 +189,7 @@ class Reading:
         limit: int = 1000,
         event: str | Iterable[str] | None = None,
     ) -> arguments.Events:
-        """What happened, oldest first, as dicts; `cursor` of the answer is where to go on from."""
+        """Return events as dicts, oldest first; the result's `cursor` is where to go on from."""
         if cursor == "":
             raise Invalid("the cursor is empty", hint="give the 'cursor' of the answer before, or none")
         from taskyard.yard import follow
@@ -206,7 +206,7 @@ class Reading:
         cursor: str | None = None,
         timeout: float | None = None,
     ) -> arguments.Events:
-        """The first event that matches, from now on or after the cursor, as soon as there is one; else `TimedOut`."""
+        """Wait for the first event that matches, from now on or after the cursor, and return it; else raise `TimedOut`."""
         return next(self.follow(task, worker, kind, event, cursor=cursor, limit=1, timeout=timeout))
 
     def follow(
@@ -221,9 +221,9 @@ class Reading:
         timeout: float | None = None,
         until: Callable[[], bool] | None = None,
     ) -> Iterator[arguments.Events]:
-        """Events as they come, some at a time: after the cursor ("" is before all), else from now on.
+        """Yield events as they come, in lists: after the cursor ("" is before all), else from now on.
 
-        It ends after `limit` events, or once `until` is true; `TimedOut` when nothing has matched for `timeout` seconds.
+        It ends after `limit` events, or once `until` is true. It raises `TimedOut` if nothing matches for `timeout` seconds.
         """
         from taskyard.yard import follow
 
@@ -233,7 +233,7 @@ class Reading:
         return follow.pages(self._store, trail, self.tend, seconds, limit, until)
 
     def log_end(self) -> str:
-        """The cursor of the log's end: only what happens from now on comes after it."""
+        """Return the cursor of the log's end: only later events come after it."""
         return self._store.events(Trail(at_end=True))[1]
 
     # Waiting
@@ -241,23 +241,23 @@ class Reading:
     def waiter(
         self, seconds: float | None, stopped: Callable[[], bool] | None = None, pause: float | None = None
     ) -> Waiting:
-        """What to wait with, until something may have changed, for at most `seconds`."""
+        """Return an object that waits until something may have changed, for at most `seconds`."""
         from taskyard.yard import waiter
 
         return waiter.Waiting(self._store.wakeup, seconds, stopped, waiter.PAUSE if pause is None else pause)
 
     def alarm(self) -> float | None:
-        """Seconds until the next lease ends or the next task is due, as far as the last sweep saw; None if nothing is."""
+        """Return seconds until the next lease ends or the next task is due, as the last sweep saw; None if there is none."""
         return self._store.upkeep.alarm()
 
     def wake(self) -> None:
-        """End every wait of this process on this yard now; a signal handler may call this too."""
+        """Wake every wait of this process on this yard now; a signal handler may call this too."""
         self._store.wakeup.wake()
 
     # Names
 
     def _task_id(self, id: object) -> str:
-        """The whole id of what is called so: by it, its beginning, a short name, or the name under which one task was dropped."""
+        """Return the whole id for an id, its beginning, a short name, or the name under which one task was dropped."""
         try:
             wanted = arguments.task_id(id)
             return wanted if ids.is_id(wanted) else self._store.stand(wanted).id
@@ -270,7 +270,7 @@ class Reading:
             return found
 
     def _dropped_under(self, name: str) -> str | None:
-        """The id of the one task that was dropped under this name, if any was; `NotFound` says what else is called so."""
+        """Return the id of the one task that was dropped under this name; raise `NotFound` if a file that is no task has it."""
         stem = name.removesuffix(".json")
         tasks = self._ids_dropped_as(name) or self._ids_dropped_as(stem)
         if len(tasks) == 1:
@@ -299,7 +299,7 @@ class Reading:
         return [task.id for task in self._store.find(Query(dropped_as=name))[0]]
 
     def _look(self) -> None:
-        """Before the whole yard is looked at: what was dropped a moment ago belongs to the picture, if it can be taken in."""
+        """Take in recently dropped files before the whole yard is read, if that is possible."""
         try:
             if self._store.dropbox is not None:
                 self._store.dropbox.intake(self.worker, janitor.INTAKE)
@@ -309,7 +309,7 @@ class Reading:
 
 
 class CommandNames(Reading):
-    """The same looks under the names that the command line has for them."""
+    """The same verbs under the names that the command line has for them."""
 
     show = Reading.report
     list = Reading.find

@@ -1,4 +1,4 @@
-"""The check that a task names: run before the task is done, whichever door the done came through."""
+"""The check that a task names: it runs before the task is done, for a done through any door."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from taskyard.core.task import Handle, Task
 
-_TAIL = 2000  # characters of what the check complains of
+_TAIL = 2000  # characters of the check's output in the error
 
 
 def check(task: Task, handle: Handle, result: Any, checks: Mapping[str, Sequence[str]]) -> None:
-    """Run the check that this task names on its result; `Conflict` if it does not pass, and the claim stays as it is."""
+    """Run the task's check on its result; raise `Conflict` if it does not pass, and leave the claim as it is."""
     import subprocess
 
     name = str(task.verify)
@@ -37,7 +37,7 @@ def check(task: Task, handle: Handle, result: Any, checks: Mapping[str, Sequence
 
 
 def _command(name: str, handle: Handle, checks: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """The command of the worker's own check, if this process runs under its claim, else of the yard's."""
+    """Return the command of the worker's own check if this process runs under its claim, else of the yard's."""
     given = os.environ.get("TASKYARD_CHECK") if os.environ.get("TASKYARD_CLAIM") == str(handle) else None
     argv: Sequence[str] | None = json.loads(given) if given else checks.get(name)
     if argv is None:

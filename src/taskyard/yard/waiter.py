@@ -1,7 +1,7 @@
-"""How to wait for something: idle for free, awake at once, and never busy with what is of no use.
+"""Waiting for a change: an idle waiter costs nothing, wakes at once, and never spins.
 
-A look in vain is followed by a pause in proportion to what it cost, so that a waiter takes a small share of a core however
-much others do; and the pause is at random, so that many who were woken together don't look together again.
+After a fruitless look comes a pause in proportion to the look's cost. So a waiter takes a small share of a core, no matter
+how much others do. The pause is random, so that waiters which woke together do not look together again.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from taskyard.store import Wakeup
 
-FLOOR = 30.0  # seconds after which one looks even if nobody rang: a process may have been killed before it could ring
-_SHARE = 30  # a pause is so many times as long as the look before it: 3 % of a core
-PAUSE = 0.25  # seconds, at the most
+FLOOR = 30.0  # seconds until a look without a wakeup: a process may have been killed before it could send one
+_SHARE = 30  # a pause is this many times as long as the look before it: 3 % of a core
+PAUSE = 0.25  # seconds, at most
 
 
 class Waiting:
-    """Made before the first look, called for a `nap` after each look in vain."""
+    """Make it before the first look, and call `nap` after each fruitless look."""
 
     __slots__ = ("_awake", "_end", "_heard", "_most", "_stopped", "_wakeup")
 
@@ -45,11 +45,11 @@ class Waiting:
         return self._stopped is not None and self._stopped()
 
     def is_over(self) -> bool:
-        """Whether the time is up: ask before a look, which is then the last."""
+        """Whether the time is up: call this before a look, which is then the last."""
         return time.monotonic() >= self._end
 
     def nap(self, most: float | None = None) -> None:
-        """Sleep until something may have changed, for `most` seconds, or until the time is up."""
+        """Sleep until something may have changed, for at most `most` seconds, or until the time is up."""
         now = time.monotonic()
         pause = min((now - self._awake) * _SHARE, self._most) * (0.5 + ids.chance(8) / 256)
         left = min(FLOOR * (0.75 + ids.chance(8) / 1024), self._end - now, FLOOR if most is None else most)
@@ -61,5 +61,5 @@ class Waiting:
         self._awake = time.monotonic()
 
     def renew(self, seconds: float) -> None:
-        """Wait for that many seconds from now on."""
+        """Wait for `seconds` from now on."""
         self._end = time.monotonic() + seconds
