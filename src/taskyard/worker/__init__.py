@@ -1,4 +1,4 @@
-"""Workers: claim, run, renew, report. `Worker` is what users import; `doors` run commands with it."""
+"""Workers: claim, run, renew, report. Users import `Worker`; `doors` run commands with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEASE = 60.0  # seconds, with a beat every third of it
 
 
 class Worker:
-    """Takes tasks from a yard and has its handlers do them.
+    """Claims tasks from a yard and calls a handler for each.
 
     worker = taskyard.Worker(yard)
 
@@ -53,7 +53,7 @@ class Worker:
         self._stopped = False
 
     def handles(self, *kinds: str) -> Callable[[Callable[[Job], Any]], Callable[[Job], Any]]:
-        """Have a function, plain or async, do tasks of these kinds; without kinds, all that no other handler does."""
+        """Register a function, plain or async, as the handler of these kinds; without kinds, of all that have no other."""
 
         def register(call: Callable[[Job], Any]) -> Callable[[Job], Any]:
             from taskyard.worker.function import Function
@@ -64,7 +64,7 @@ class Worker:
         return register
 
     def command(self, argv: Sequence[str], *, timeout: float | None = None, grace: float = 10.0) -> None:
-        """Have a command do every task that no handler does: the task as JSON on its standard input."""
+        """Register a command for every task that has no handler; it gets the task as JSON on its standard input."""
         self._register(Command(argv, timeout, grace), ())
 
     def _register(self, performer: Performer, kinds: Sequence[str]) -> None:
@@ -80,7 +80,7 @@ class Worker:
         tell: Callable[[str], None] | None = None,
         **options: Unpack[RunOptions],
     ) -> Tally:
-        """Work until a signal, `stop()`, or what the options say; returns how many tasks ended how.
+        """Work until a signal, `stop()`, or a limit in the options; return how many tasks ended in each way.
 
         Options: kinds, concurrency, processes (rather than threads), drain, once, max_tasks, idle_exit, grace.
         """
@@ -141,14 +141,14 @@ class Worker:
         return all(isinstance(one, Command) for one in (*self._handlers.values(), *filter(None, [self._any])))
 
     def stop(self) -> None:
-        """Claim nothing more, finish what runs within its grace, and return from `run`; the second time: at once."""
+        """Claim nothing more, finish running tasks within the grace, and return from `run`; a second call stops at once."""
         self._stopped = True
         if self._run is not None:
             self._run.stop()
 
 
 def _reported(job: Job, ended: Outcome, seconds: float) -> None:
-    import logging  # 6 ms, and the command line does its own telling
+    import logging  # 6 ms, and the command line prints its own reports
 
     level = logging.INFO if ended.reason is None else logging.WARNING
     if not _logger().isEnabledFor(level):

@@ -1,4 +1,4 @@
-"""Dones of one run that are said to the store together, as many at a time as have come since it was last spoken to."""
+"""Publish the dones of one run in batches: each batch has the dones since the last one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     Ended = tuple[Job, Outcome, Runner]
 
-_LINGER = 0.01  # seconds that a done waits for others, while its slot has found more to do
+_LINGER = 0.01  # seconds that a done waits for others, while its slot has more to do
 
 
 class BatchedDones:
-    """What is done and not yet said. Heartbeats go on for it until it is."""
+    """The dones that are not published yet. Heartbeats go on for each until it is."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class BatchedDones:
         self._over = False
 
     def takes(self, job: Job, outcome: Outcome) -> bool:
-        """Whether there is nothing more to see to than to say it."""
+        """Whether the outcome is a done that only has to be stored, without a check."""
         if outcome.ending is not Ending.DONE or job.task.verify is not None or job.lost:
             return False
         try:
@@ -51,15 +51,15 @@ class BatchedDones:
             return False
 
     def put(self, job: Job, outcome: Outcome, runner: Runner) -> None:
-        """To be said with the next ones; whoever has nothing else to do says it at once (`flush`)."""
+        """Add a done to the next batch; a slot that has nothing else to do calls `flush` at once."""
         self._waiting.append((job, outcome, runner))
         if not self._some.is_set():
             self._some.set()
 
     def flush(self) -> None:
-        """Say what there is to say; at the return it is stored, or told why not.
+        """Publish all waiting dones; when this returns each is stored, or reported with its reason.
 
-        Whoever comes while others do so waits for them: so the next claim is for all slots that are idle then.
+        A second caller waits for the first: so the next claim is for all slots that are idle by then.
         """
         with self._lock:
             while self._waiting:
@@ -75,7 +75,7 @@ class BatchedDones:
             try:
                 made = self._yard.done_many([(job.claim.ref, outcome.result) for job, outcome, _ in some])
             except Unavailable as error:
-                alone = Runner.publish  # it may have been stored, and only the answer was lost
+                alone = Runner.publish  # it may be stored, and only the answer was lost
                 if not self._wait_out(error):
                     made = [False] * len(some)
         for done, (job, _, _) in zip(made, some, strict=True):
@@ -89,7 +89,7 @@ class BatchedDones:
         )
 
     def run(self) -> None:
-        """Say what slots have put down and gone on, until `close`."""
+        """Publish the dones of slots that went on to other tasks, until `close`."""
         while not self._over:
             self._some.wait()
             self._some.clear()
@@ -97,6 +97,6 @@ class BatchedDones:
             self.flush()
 
     def close(self) -> None:
-        """Have `run` return."""
+        """Make `run` return."""
         self._over = True
         self._some.set()

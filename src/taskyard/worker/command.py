@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 RETRY_LATER, NO_RETRY = 75, 65  # EX_TEMPFAIL and EX_DATAERR of sysexits.h
 REASON_MOST = 4096  # characters of standard error that become the reason
 RESULT_MOST = 4 * draft.PAYLOAD_MOST  # bytes of result.json, which need not be compact
-_EFFORT = 1 << 24  # characters that are looked through for a result on standard output
-_DEEP = 1 << 16  # characters that an object nested too deeply counts for
+_EFFORT = 1 << 24  # characters that are searched for a result on standard output
+_DEEP = 1 << 16  # characters that an object nested too deeply is charged as
 _STRETCH = 1 << 14
 _beginning = re.compile(r"\{(?=\s*[\"}])")
 _line_ends = re.compile(r"[^\S\n]*(?:\n|\Z)").match
@@ -34,7 +34,7 @@ _decoder = json.JSONDecoder()
 
 
 class Command:
-    """Runs one command line for every task. `{id}`, `{kind}` and `{file}` in its words stand for the task's own."""
+    """Runs one command line for every task. `{id}`, `{kind}` and `{file}` in its words are replaced with the task's own."""
 
     def __init__(self, argv: Sequence[str], timeout: float | None = None, grace: float = 10.0) -> None:
         if not argv or not argv[0]:
@@ -44,7 +44,7 @@ class Command:
         self.grace = grace
 
     def perform(self, job: Job, guarded: GuardClient) -> Outcome:
-        """Run it for this task, and tell what its ending means."""
+        """Run the command for this task, and return the outcome that its exit means."""
         workdir = job.workdir
         ended = self._run(job, guarded, workdir)
         if isinstance(ended, outcome.Outcome):
@@ -56,7 +56,7 @@ class Command:
         return self._meaning(ended, workdir)
 
     def check(self, job: Job, guarded: GuardClient, name: str, result: Any) -> Outcome | None:
-        """Run it as the check of this name on what the task has come to; None if it is content."""
+        """Run the command as the check `name` on the task's result; return None if it passes."""
         ended = self._run(job, guarded, job.workdir, result, f"{encoded(name)}.")
         if isinstance(ended, outcome.Outcome):
             return ended
@@ -83,7 +83,7 @@ class Command:
                 grace=self.grace,
                 patience=job.claim.lease / 2,
             )
-            job.stopped_by(guarded.stop)  # a stop that came before is told now, when there is something to stop
+            job.stopped_by(guarded.stop)  # an earlier stop takes effect now, when there is a command to stop
             return guarded.end()
         except GuardLost:
             stop_strays(job.handle)
@@ -113,7 +113,7 @@ class Command:
 
 
 def environment(job: Job, workdir: str | None) -> dict[str, str]:
-    """What a command is told of its task, on top of the worker's own environment."""
+    """Return the environment of a command: the worker's own, and the variables about the task."""
     told = {
         "TASKYARD": job.claim.yard.url,
         "TASKYARD_CLAIM": job.handle,
@@ -124,12 +124,12 @@ def environment(job: Job, workdir: str | None) -> dict[str, str]:
     if workdir is not None:
         told["TASKYARD_WORKDIR"] = workdir
     if job.check is not None:
-        told["TASKYARD_CHECK"] = draft.compact(job.check)  # for a `done` that the command says itself
+        told["TASKYARD_CHECK"] = draft.compact(job.check)  # for a `done` that the command calls itself
     return told
 
 
 def _filled(word: str, stands_for: Mapping[str, str]) -> str:
-    """The word with what its placeholders stand for; what was put in is not looked at again."""
+    """Return the word with its placeholders replaced; placeholders in the inserted text stay."""
     if "{" not in word:
         return word
     return re.sub("|".join(map(re.escape, stands_for)), lambda match: stands_for[match[0]], word)
@@ -148,7 +148,7 @@ def _with_result(ended: Ended, workdir: str | None) -> Outcome:
 
 
 def _read(path: str) -> bytes:
-    """The content of a file; not of a pipe or a device, which may have no end."""
+    """Return the content of a regular file; not of a pipe or a device, which may have no end."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
@@ -159,7 +159,7 @@ def _read(path: str) -> bytes:
 
 
 def _from_stdout(ended: Ended) -> Any:
-    """The last object on standard output; `Invalid` if there is one that is too long to be seen whole."""
+    """Return the last object on standard output; raise `Invalid` if it is too long to be seen whole."""
     result = last_object(_from_a_line(ended.stdout) if ended.cut else ended.stdout)
     if result is None and ended.cut and ended.stdout.rstrip().endswith("}"):
         raise Invalid(f"it may be longer than {draft.PAYLOAD_MOST} bytes; keep the bulk in a file")
@@ -167,13 +167,13 @@ def _from_stdout(ended: Ended) -> Any:
 
 
 def _from_a_line(text: str) -> str:
-    """A text without its beginning, from the first line that may be an object of its own and not a part of another."""
+    """Return the text from the first line on that may begin an object of its own, and not a part of another."""
     at = text.find("\n{")
     return "" if at < 0 else text[at:]
 
 
 def last_object(text: str) -> dict[str, Any] | None:
-    """The last JSON object in a text that a line ends with; objects inside of others, or of lists, do not count."""
+    """Return the last JSON object in the text that stands at the end of a line; objects inside others or lists do not count."""
     found, effort = None, 0
     begin = _beginning.search(text)
     while begin is not None and effort < _EFFORT:
@@ -195,7 +195,7 @@ def last_object(text: str) -> dict[str, Any] | None:
 
 
 def _complaint(ended: Ended, timeout: float | None) -> str:
-    """What went wrong, in the command's own words as far as it has any."""
+    """Return what went wrong, from the command's standard error if it wrote any."""
     if ended.error is not None:
         return f"the command cannot be started: {ended.error}"
     if ended.timed_out:

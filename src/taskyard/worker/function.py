@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Function:
-    """Calls one function for every task; what it returns is the result, what it raises the error."""
+    """Calls one function for every task; its return value is the result, its exception the error."""
 
     def __init__(self, call: Callable[[Job], Any]) -> None:
         self._call = call
@@ -29,7 +29,7 @@ class Function:
         )
 
     def perform(self, job: Job, guarded: GuardClient) -> Outcome:  # noqa: ARG002  commands need the guard
-        """Call it with this job, and tell what came of it."""
+        """Call the function with this job, and return the outcome."""
         try:
             result = asyncio.run(self._awaited(job)) if self._is_async else self._call(job)
             return outcome.RELEASED if job.released and job.noticed else outcome.done(result)
@@ -48,7 +48,7 @@ class Function:
         task = asyncio.ensure_future(self._call(job))
         loop = asyncio.get_running_loop()
 
-        def cancel(grace: float) -> None:  # noqa: ARG001  it hears of it at its next await
+        def cancel(grace: float) -> None:  # noqa: ARG001  it is cancelled at its next await
             loop.call_soon_threadsafe(task.cancel)
 
         job.stopped_by(cancel)
@@ -59,7 +59,7 @@ class Function:
 
 
 def _told(error: BaseException) -> str:
-    """The error in a line, and how it came to it."""
+    """Return the error in a line, and its traceback."""
     first = f"{type(error).__name__}: {error}".strip(": ")
     trace = error.__traceback__.tb_next if error.__traceback__ is not None else None  # without this module's own line
     return f"{first}\n\n{''.join(traceback.format_exception(type(error), error, trace)).rstrip()}"

@@ -1,13 +1,13 @@
 """The guard: a small process between a worker and the commands that it runs, so that no command outlives its worker.
 
 It is started as a program of its own, with two descriptors: one end of a stream socket to the worker, and the lock that
-tells others whether the worker lives. The worker sends a command to run; the guard runs it in a session of its own,
-keeps its output, and tells how it ended once every process of it is gone. When the worker dies the socket closes: the
-guard stops what runs, and only then ends and lets go of the lock. So nobody is handed the task while a process of the
-old attempt is left.
+shows others whether the worker lives. The worker sends a command; the guard runs it in a session of its own and keeps its
+output. Once every process of the command has exited, the guard sends how it ended. When the worker dies the socket
+closes: the guard stops the command, and only then exits and releases the lock. So no other worker gets the task while a
+process of the old attempt is left.
 
-Messages are JSON, a line each. To the guard: `{"run": {...}}`, `{"stop": seconds}` (its grace at most). From it: `{"ended": {...}}`.
-It imports nothing of Taskyard, because it has to start fast.
+Messages are JSON, a line each. To the guard: `{"run": {...}}`, `{"stop": seconds}` (its grace at most). From it:
+`{"ended": {...}}`. The guard imports nothing of Taskyard, because it has to start fast.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-PATIENCE = 1.0  # seconds between TERM and KILL where nobody has said how long: leftovers, and commands of a dead worker
-STDOUT_TAIL = (1 << 20) + (1 << 16)  # the result may stand there, and a result may have a mebibyte
+PATIENCE = 1.0  # seconds between TERM and KILL without a given grace: leftovers, and commands of a dead worker
+STDOUT_TAIL = (1 << 20) + (1 << 16)  # it may hold the result, and a result may have a mebibyte
 STDERR_TAIL = 1 << 14
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CHUNK = 1 << 16
-_CHUNKS = 64  # that are read at a time: a pipe holds no more, and a stream that never pauses must not keep the guard
+_CHUNKS = 64  # read at a time: a pipe holds no more, and a stream that never pauses must not block the guard
 
 
 class Output:
@@ -48,7 +48,7 @@ class Output:
         os.set_blocking(descriptor, False)
 
     def pump(self) -> bool:
-        """Take what there is; False at the end of the stream."""
+        """Read what is available; return False at the end of the stream."""
         for _ in range(_CHUNKS):
             try:
                 chunk = os.read(self.descriptor, _CHUNK)
@@ -77,20 +77,20 @@ class Output:
             return
         try:
             if self._file is None:
-                # Not blocking: the command may have put a pipe there, which nobody reads.
+                # Not blocking: the command may have put a pipe there that has no reader.
                 how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
                 self._file = os.open(self._path, how, 0o666)
             os.write(self._file, content)
         except OSError:
-            self._path = None  # the disk is full, or the yard is away: the command goes on, its log ends here
+            self._path = None  # the disk is full, or the yard unreachable: the command goes on, its log ends here
 
     @property
     def is_cut(self) -> bool:
-        """Whether more was written than is told in the end."""
+        """Whether the stream was longer than the tail that `close` returns."""
         return self._taken > self._told
 
     def close(self) -> str:
-        """Finish the file; gives the end of the stream."""
+        """Finish the file; return the end of the stream."""
         self.pump()
         os.close(self.descriptor)
         if self._beyond:
@@ -111,7 +111,7 @@ class Running:
     ) -> None:
         self.pid = pid
         self.patience = patience
-        """Seconds that the worker may stand still before it counts as lost; None if that is nobody's business."""
+        """Seconds that the worker may be stopped before it counts as lost; None to never check."""
         self.still_since: float | None = None
         self.deserted = False
         self.look_at = None if patience is None else time.monotonic() + _look_every(patience)
@@ -128,7 +128,7 @@ class Running:
         self.pause = 0.02
 
     def next_deadline(self) -> float | None:
-        """When something has to be done, if nothing happens before."""
+        """Return when the guard must act, if nothing happens before; None if never."""
         return min((at for at in (self.stop_at, self.kill_at, self.look_at) if at is not None), default=None)
 
 
@@ -143,7 +143,7 @@ class Guard:
         self._alone = False
 
     def serve(self) -> None:
-        """Do as told until the worker is gone, and nothing of its is left."""
+        """Serve the worker's messages until the worker is dead, and its last process has exited."""
         while self._running is not None or not self._alone:
             for descriptor in self._ready():
                 if descriptor == self._control:
@@ -204,7 +204,7 @@ class Guard:
 
     def _stop(self, grace: float) -> None:
         running = self._running
-        assert running is not None  # asked only where something runs
+        assert running is not None  # the caller checks that a command runs
         at = time.monotonic() + grace
         running.kill_at = at if running.kill_at is None else min(at, running.kill_at)
         running.stop_at = None
@@ -221,21 +221,21 @@ class Guard:
             self._look_at_worker(running, now)
         if running.kill_at is not None and now >= running.kill_at:
             _signal_all(running.pid, signal.SIGKILL)
-            running.kill_at = now + running.pause  # a process that forked meanwhile is found by the next look
+            running.kill_at = now + running.pause  # the next round finds a process that was forked in between
             running.pause = min(2 * running.pause, 1.0)
         left = self._bury(running)
         if running.status is None:
             return
         if left and not running.left_over:
-            # The command has ended, and some of its processes have not: they end with it.
+            # The command has exited, and some of its processes have not: they are stopped too.
             running.left_over = True
             self._stop(PATIENCE)
         elif not left:
             self._finish(running)
 
     def _look_at_worker(self, running: Running, now: float) -> None:
-        """A worker that is stopped sends no heartbeats: before its lease ends, and others begin, its command has to end."""
-        assert running.patience is not None  # or nobody would look
+        """Stop the command of a stopped worker, which sends no heartbeats, before its lease ends and another worker begins."""
+        assert running.patience is not None  # the caller checks this
         running.look_at = now + _look_every(running.patience)
         if not is_stopped(os.getppid()):
             running.still_since = None
@@ -246,7 +246,7 @@ class Guard:
             self._stop(min(PATIENCE, running.grace))
 
     def _bury(self, running: Running) -> bool:
-        """Take note of processes that have ended; whether any is left. Orphans of the command are ours by now."""
+        """Reap processes that have exited; return whether any is left. Orphans of the command are our children by now."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -260,7 +260,7 @@ class Guard:
     def _finish(self, running: Running) -> None:
         self._running = None
         stdout, stderr = (output.close() for output in running.outputs)
-        assert running.status is not None  # that is why it is finished
+        assert running.status is not None  # it is finished because it has a status
         code = os.waitstatus_to_exitcode(running.status)
         ended = {"code": code, "timed_out": running.timed_out, "stdout": stdout, "stderr": stderr}
         ended.update(cut=running.outputs[0].is_cut, stopped=running.stopped, deserted=running.deserted)
@@ -278,7 +278,7 @@ class Guard:
 
 
 def _file_of(content: bytes) -> int:
-    """A descriptor to read this from; a pipe would block on a command that does not read."""
+    """Return a descriptor to read `content` from; a pipe would block on a command that does not read."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("task")
     else:
@@ -294,7 +294,7 @@ def _file_of(content: bytes) -> int:
 
 
 def _spawn(argv: list[str], environment: dict[str, str], streams: list[int]) -> int:
-    """Start a command in a session of its own, to be killed with this process; `OSError` if it cannot be started."""
+    """Start a command in a session of its own, killed with this process; raise `OSError` if it cannot be started."""
     told, tell = os.pipe()
     guard = os.getpid()
     pid = os.fork()
@@ -303,12 +303,12 @@ def _spawn(argv: list[str], environment: dict[str, str], streams: list[int]) -> 
             os.setsid()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != guard:
-                os._exit(127)  # it was killed before it could be asked for that
+                os._exit(127)  # the guard was killed before the kernel was asked to kill the command with it
             for number, descriptor in enumerate(streams):
                 os.dup2(descriptor, number)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
-            os.execvpe(argv[0], argv, environment)  # noqa: S606  what the worker was told to run
+            os.execvpe(argv[0], argv, environment)  # noqa: S606  the command that the worker sent
         except OSError as error:
             os.write(tell, str(error.errno).encode())
         finally:
@@ -323,7 +323,7 @@ def _spawn(argv: list[str], environment: dict[str, str], streams: list[int]) -> 
 
 
 def _signal_all(session: int, number: int) -> None:
-    """Signal every process below this one; where the system does not list them, those of the command's session."""
+    """Signal every process below this one; if the system cannot list them, those of the command's session."""
     below = descendants(os.getpid())
     try:
         if below is None:
@@ -334,13 +334,13 @@ def _signal_all(session: int, number: int) -> None:
         try:
             os.kill(pid, number)
             if number == signal.SIGTERM:
-                os.kill(pid, signal.SIGCONT)  # a stopped process hears of it only when it goes on
+                os.kill(pid, signal.SIGCONT)  # a stopped process acts on the signal only when it continues
         except (ProcessLookupError, PermissionError):
             continue
 
 
 def processes() -> list[int] | None:
-    """Every process there is; None where the system does not tell."""
+    """Return the pids of all processes; None if the system does not list them."""
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
@@ -348,7 +348,7 @@ def processes() -> list[int] | None:
 
 
 def descendants(root: int) -> list[int] | None:
-    """Every process below this one, parents first; None where the system does not tell."""
+    """Return the pids of all processes below `root`, parents first; None if the system does not list them."""
     children: dict[int, list[int]] = {}
     everything = processes()
     if everything is None:
@@ -371,7 +371,7 @@ def _look_every(patience: float) -> float:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether this process stands still, as by SIGSTOP; not where the system does not tell."""
+    """Whether this process is stopped, as by SIGSTOP; False if the system does not show it."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
@@ -380,12 +380,12 @@ def is_stopped(pid: int) -> bool:
 
 
 def adopt_orphans() -> None:
-    """Have orphaned processes below this one become its children, where the system can do that (Linux)."""
+    """Make orphaned processes below this one its children, if the system can do that (Linux)."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def wake_with_parent(number: int) -> None:
-    """Have this signal sent to this process when its parent dies, where the system can do that (Linux)."""
+    """Have the kernel send this signal to this process when its parent dies, if the system can do that (Linux)."""
     _prctl(_PR_SET_PDEATHSIG, number)
 
 
@@ -410,12 +410,12 @@ def _drain(descriptor: int) -> None:
 
 
 def main(control: int, lock: int | None) -> None:
-    """Guard for the worker at the other end of this descriptor."""
+    """Run a guard for the worker at the other end of `control`."""
     for descriptor in (control, lock):
         if descriptor is not None:
             os.set_inheritable(descriptor, False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the worker's end is the only thing that ends a guard
+        signal.signal(number, signal.SIG_IGN)  # only the worker's end may end a guard
     wake, woken = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(woken, False)

@@ -1,4 +1,4 @@
-"""The worker's side of a guard: run a command behind it, one at a time, and stop it from any thread."""
+"""The worker's side of a guard: run one command at a time behind it, and stop it from any thread."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ class Ended:
 
     def __init__(self, message: Mapping[str, Any]) -> None:
         self.error: str | None = message.get("error")
-        """Why it could not even be started."""
+        """Why the command could not be started, or None."""
         self.errno: int | None = message.get("errno")
         self.code: int = message.get("code", -1)
         """Its exit code; below zero the number of the signal that killed it."""
         self.stopped: bool = message.get("stopped", False)
-        """Whether it was told to end before it did: its exit code is then an answer to that, and says nothing of the task."""
+        """Whether it was stopped before it exited: its exit code then answers the stop, and does not describe the task."""
         self.deserted: bool = message.get("deserted", False)
-        """Whether it was stopped because the worker itself stood still for too long."""
+        """Whether it was stopped because the worker itself was stopped for too long."""
         self.timed_out: bool = message.get("timed_out", False)
         self.stdout: str = message.get("stdout", "")
         self.cut: bool = message.get("cut", False)
-        """Whether standard output was longer, and this is only the end of it."""
+        """Whether standard output was longer, and this is only its end."""
         self.stderr: str = message.get("stderr", "")
 
 
 class GuardClient:
-    """Commands of one slot of a worker, behind one guard that is started with the first."""
+    """Runs the commands of one slot of a worker, behind one guard that is started with the first."""
 
     def __init__(self, lock: int | None) -> None:
         self._lock = lock
@@ -55,7 +55,7 @@ class GuardClient:
         self._socket: socket.socket | None = None
 
     def start(self) -> None:
-        """Have a guard ready; it takes a moment, which a worker that waits for tasks has."""
+        """Start a guard ahead of time; that takes a moment, which a worker has while it waits for tasks."""
         if self._process is not None and self._process.poll() is None:
             return
         self.close()
@@ -65,7 +65,7 @@ class GuardClient:
             self._process = subprocess.Popen(  # noqa: S603  our own code, and arguments that no shell sees
                 [sys.executable, "-I", "-S", guard.__file__, *map(str, handed)],
                 pass_fds=handed,
-                start_new_session=True,  # Ctrl-C is the worker's to hear
+                start_new_session=True,  # only the worker handles Ctrl-C
                 stdin=subprocess.DEVNULL,
             )
         self._socket = ours
@@ -82,7 +82,7 @@ class GuardClient:
         grace: float,
         patience: float | None = None,
     ) -> None:
-        """Have a command run; logs is the folder that its output is kept in."""
+        """Start a command; its output is kept in the folder `logs`."""
         self.start()
         streams = {
             stream: None if logs is None else os.path.join(logs, f"{name}{stream}.log")
@@ -96,11 +96,14 @@ class GuardClient:
         return Ended(self._answer()["ended"])
 
     def stop(self, grace: float) -> None:
-        """Stop what runs: TERM now, KILL after so many seconds, or after its own grace if that is shorter. It has ended when `end` returns."""
+        """Stop the command: TERM now, KILL after `grace` seconds, or its own grace if that is shorter.
+
+        The command has ended once `end` returns.
+        """
         try:
             self._send({"stop": grace})
         except GuardLost:
-            return  # and whoever waits for the command hears of it
+            return  # the guard is dead, so `end` raises
 
     def _send(self, message: dict[str, Any]) -> None:
         with self._sending:
@@ -127,7 +130,7 @@ class GuardClient:
         return answer
 
     def close(self) -> None:
-        """Let the guard go; it stops what still runs."""
+        """Close the connection to the guard, which stops what still runs."""
         with self._sending:
             if self._socket is not None:
                 self._socket.close()
@@ -138,7 +141,7 @@ class GuardClient:
 
 
 def stop_strays(handle: str) -> None:
-    """Kill what a killed guard left: processes that carry the claim in their environment, whoever their parent is by now."""
+    """Kill what a killed guard left: processes that have the claim in their environment, under any parent."""
     import signal
     import time
 

@@ -1,7 +1,7 @@
-"""Beats from a process of their own, for handlers that may hold the interpreter: the worker's side, and the process.
+"""Beats from a companion process, for handlers that may hold the interpreter: the worker's side, and the process.
 
 The worker writes `+<handle> <lease>` and `-<handle>`, a line each; the companion answers `lost <handle>`. It ends when
-the worker's end of the pipe is closed, which the kernel sees to if nobody else does.
+the worker's end of the pipe is closed, which the kernel does if the worker is killed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from taskyard.yard.claim import Claim
 
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.worker import heartbeat_process; heartbeat_process.main()"
-_STOPPED = ("T", "t", "Z", "X")  # states of a process that does not run now, or any more
-_PATIENCE = 2.0  # seconds that a companion has to end
+_STOPPED = ("T", "t", "Z", "X")  # states of a process that does not run now, or never will again
+_PATIENCE = 2.0  # seconds that a companion gets to end
 
 
 class ProcessBeats:
-    """Beats from a companion; one that was killed is replaced."""
+    """Beats from a companion process; a killed one is replaced."""
 
     def __init__(self, url: str, worker: str) -> None:
         self._url = url
@@ -50,14 +50,14 @@ class ProcessBeats:
                 self._say(_held(jobs))
 
     def drop(self, jobs: Sequence[Job]) -> None:
-        """They have ended."""
+        """Stop beating for these jobs, which have ended."""
         with self._lock:
             for job in jobs:
                 self._jobs.pop(job.handle, None)
             self._say("".join([f"-{job.handle}\n" for job in jobs]))
 
     def _start(self) -> None:
-        """With the lock held: a new companion, told of all that is held."""
+        """Start a new companion, and send it all held claims; the caller holds the lock."""
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         process = subprocess.Popen(  # noqa: S603  our own code, and arguments that no shell sees
             [sys.executable, "-c", _START, root, *self._words],
@@ -67,7 +67,7 @@ class ProcessBeats:
             env={
                 **os.environ,
                 "TASKYARD": self._url,
-            },  # and no argument, which all on this machine can read: a password may be in it
+            },  # not an argument, which every user of this machine can read: it may hold a password
             cwd="/",
             start_new_session=True,
         )
@@ -82,7 +82,7 @@ class ProcessBeats:
             self._process.stdin.write(lines)
             self._process.stdin.flush()
         except (OSError, ValueError):
-            return  # it was killed; whoever listens to it starts another, and tells it all
+            return  # it was killed; the thread that reads from it starts another, and sends it all claims
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None  # it was started with a pipe
@@ -95,11 +95,11 @@ class ProcessBeats:
             if self._process is process:
                 self._process = None
                 if self._jobs and not self._over:
-                    time.sleep(0.05)  # one that cannot even start must not be started again without a pause
+                    time.sleep(0.05)  # a companion that cannot even start must not be restarted without a pause
                     self._start()
 
     def close(self) -> None:
-        """Beat no more."""
+        """Stop all beats."""
         with self._lock:
             self._over = True
             process, self._process = self._process, None
@@ -108,7 +108,7 @@ class ProcessBeats:
             try:
                 process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
-                process.kill()  # it waits for a yard or a disk that is away, and has nothing to lose
+                process.kill()  # it waits for a yard or a disk that is unreachable, and has nothing to lose
                 process.wait()
 
 
@@ -124,16 +124,14 @@ def _close(stream: object) -> None:
 
 
 def main() -> None:
-    """Beat for the worker that the arguments name, until it is gone."""
+    """Beat for the worker that the arguments name, until it dies."""
     worker, pid = sys.argv[1:]
     opened: list[YardPort] = []
 
     def claim(handle: str) -> Claim:
-        if not opened:  # not before it is needed: many tasks are done before they are first looked after
+        if not opened:  # not before it is needed: many tasks are done before their first look
             yard = opening.open(os.environ["TASKYARD"], worker)
-            yard.tends = (
-                False  # its worker does: whoever has just come knows nothing of an outage that leases must outlast
-            )
+            yard.tends = False  # its worker sweeps: a new process knows nothing of an outage that leases must outlast
             opened.append(yard)
         return opened[0].held(handle)
 
@@ -146,7 +144,7 @@ def main() -> None:
                 pulse.add(handle, float(lease))
             else:
                 pulse.remove(handle)
-        pulse.stop()  # the worker is gone
+        pulse.stop()  # the worker is dead
 
     threading.Thread(target=listen, name="worker", daemon=True).start()
     pulse.run()
@@ -160,7 +158,7 @@ def _tell(handle: str) -> None:
 
 
 def _runs(pid: int) -> bool:
-    """Whether the worker is running: one that is stopped must lose its claims, whatever its companion could do."""
+    """Whether the worker is running: a stopped one must lose its claims, although its companion could keep them."""
     return _state(pid)[:1] not in _STOPPED
 
 
@@ -168,7 +166,7 @@ def _state(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].decode().split()[0]
-    except (FileNotFoundError, ProcessLookupError):  # gone, perhaps while it was being read
+    except (FileNotFoundError, ProcessLookupError):  # the process exited, perhaps during the read
         if os.path.exists("/proc/self/stat"):
             return "X"
     told = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603, S607

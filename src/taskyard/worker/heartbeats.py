@@ -1,8 +1,8 @@
-"""Heartbeats beside the work: which claims are held, when each is due for a beat, and which of them are gone.
+"""Heartbeats beside the work: which claims are held, when the next beat of each is due, and which of them are lost.
 
 Commands run in processes of their own, so a thread of the worker beats for them. A handler in Python may hold the
-interpreter for as long as it likes, and no thread would get a word in: for those the beats come from a companion
-process, which asks the system whether the worker still runs. A worker that is stopped must lose its claims.
+interpreter for any time, and no other thread would run meanwhile. For those a companion process beats, which asks the
+system whether the worker still runs. A worker that is stopped must lose its claims.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from taskyard.worker.job import Job
     from taskyard.yard.claim import Claim
 
-LOOK_EVERY = 1.0  # seconds: how soon a task that was cancelled is noticed
-STOP_GRACE = 1e9  # seconds that work gets to stop after its claim was lost: as long as its command's own grace
+LOOK_EVERY = 1.0  # seconds: how soon a cancelled task is noticed
+STOP_GRACE = 1e9  # seconds for work to stop after its claim was lost: the command's own grace is the limit
 
 
 class Beats(Protocol):
-    """Keeps claims alive, and stops the work on those that are gone."""
+    """Keeps claims alive, and stops the work on those that are lost."""
 
     def hold(self, jobs: Sequence[Job]) -> None:
         """Beat for these jobs from now on."""
 
     def drop(self, jobs: Sequence[Job]) -> None:
-        """They have ended."""
+        """Stop beating for these jobs, which have ended."""
 
     def close(self) -> None:
-        """Beat no more."""
+        """Stop all beats."""
 
 
 class Held:
@@ -49,7 +49,7 @@ class Held:
         self.look_again()
 
     def look_again(self) -> None:
-        """The next look: soon enough to notice a cancel, and to beat in time."""
+        """Set the time of the next look: soon enough to notice a cancel, and to beat in time."""
         self.look_at = ticks() + min(LOOK_EVERY, self.every)
 
 
@@ -72,7 +72,7 @@ class Heartbeats:
         self._over = False
 
     def add(self, handle: str, lease: float) -> None:
-        """Beat for this claim; it is asked for by its handle when it is first due."""
+        """Beat for this claim; it is looked up by its handle when it is first due."""
         held = Held(lease)
         with self._lock:
             self._held[handle] = held
@@ -80,17 +80,17 @@ class Heartbeats:
             self._change.set()
 
     def remove(self, handle: str) -> None:
-        """Beat for this claim no more."""
+        """Stop beating for this claim."""
         with self._lock:
             self._held.pop(handle, None)
 
     def run(self) -> None:
-        """Look after what is held until `stop`."""
+        """Beat for held claims until `stop`."""
         idle = False
         while not self._over:
             pause = self.due_in()
             if pause is None and not idle:
-                pause = LOOK_EVERY  # short tasks come one after the other: waking up for each of them is not worth it
+                pause = LOOK_EVERY  # short tasks come one after the other: waking up for each of them costs too much
             idle = pause is None
             self._until = None if pause is None else ticks() + pause
             if self._change.wait(pause):
@@ -98,18 +98,18 @@ class Heartbeats:
             self.turn()
 
     def stop(self) -> None:
-        """Have `run` return."""
+        """Make `run` return."""
         self._over = True
         self._change.set()
 
     def due_in(self) -> float | None:
-        """Seconds until something is to be done, or None where nothing is held."""
+        """Return seconds until the next look is due, or None if no claim is held."""
         with self._lock:
             soonest = min((one.look_at for one in self._held.values()), default=None)
         return None if soonest is None else max(0.0, soonest - ticks())
 
     def turn(self) -> None:
-        """Look after every claim that is due for it."""
+        """Check, and beat for, every claim that is due."""
         now = ticks()
         with self._lock:
             due = [(handle, one) for handle, one in self._held.items() if one.look_at <= now]
@@ -121,11 +121,11 @@ class Heartbeats:
                 self._lost(handle)
 
     def _looked_up(self, due: list[tuple[str, Held]]) -> list[tuple[str, Held, Claim, bool]]:
-        """Each with its claim, and whether that holds; none while the store is away, and those are looked at again."""
+        """Return each with its claim, and whether that holds; return none if the store is unreachable, and look again later."""
         try:
             asked = [(handle, one, self._claim(handle)) for handle, one in due]
-            known = [(handle, one, claim) for handle, one, claim in asked if claim is not None]  # else dropped just now
-            # Looked at before they beat: a claim that its own command has ended is no late verb to log.
+            known = [(handle, one, claim) for handle, one, claim in asked if claim is not None]  # else just dropped
+            # Checked before the beat: a beat on a claim that its own command has ended would be logged as a late verb.
             alive = known[0][2].yard.holding([claim.ref for _, _, claim in known]) if known else []
         except TaskyardError:
             for _, one in due:
@@ -134,7 +134,7 @@ class Heartbeats:
         return [(*each, held) for each, held in zip(known, alive, strict=True)]
 
     def _has_beaten(self, one: Held, claim: Claim) -> bool:
-        """Whether the claim is alive after this; it beats if that is due."""
+        """Beat if that is due; return whether the claim is alive."""
         try:
             if ticks() + min(LOOK_EVERY, one.every) / 2 >= one.beat_at and self._may_beat():
                 claim.heartbeat()
@@ -142,7 +142,7 @@ class Heartbeats:
         except (ClaimLost, NotFound):
             return False
         except TaskyardError:
-            pass  # away; the next look tries again
+            pass  # unreachable; the next look tries again
         return True
 
 
@@ -162,7 +162,7 @@ class ThreadBeats:
             self._pulse.add(job.handle, job.claim.lease)
 
     def drop(self, jobs: Sequence[Job]) -> None:
-        """They have ended."""
+        """Stop beating for these jobs, which have ended."""
         for job in jobs:
             self._jobs.pop(job.handle, None)
             self._pulse.remove(job.handle)
@@ -172,18 +172,18 @@ class ThreadBeats:
         return None if job is None else job.claim
 
     def close(self) -> None:
-        """Beat no more."""
+        """Stop all beats."""
         self._pulse.stop()
         self._thread.join()
 
 
 def lose(job: Job | None) -> None:
-    """Stop the work on a claim that is gone; unless the work itself has ended it, and is only finishing."""
+    """Stop the work on a lost claim, unless the work itself has ended the claim and is only finishing."""
     if job is None:
         return
     try:
         if job.claim.settled() is not None:
             return
     except TaskyardError:
-        pass  # what cannot be looked up is not ours any more
+        pass  # a claim that cannot be looked up is not ours any more
     job.stop(STOP_GRACE, lost=True)

@@ -1,4 +1,4 @@
-"""A claimed task in its handler's hands."""
+"""A claimed task, as its handler sees it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Job:
-    """What a handler is given: the task, and what it may need while it works on it. Heartbeats go on beside it."""
+    """The argument of a handler: the task, and the verbs that its work may need. Heartbeats go on meanwhile."""
 
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
@@ -23,17 +23,17 @@ class Job:
         self.handle: str = claim.handle
         self.fence: int = claim.fence
         self.lost = False
-        """Whether the claim is gone: whatever the handler gives now is not published."""
+        """Whether the claim is lost: nothing that the handler returns now is published."""
         self.released = False
-        """Whether the worker stops, and has taken the task out of the handler's hands."""
+        """Whether the worker stops, and has released the task."""
         self.is_guarded = False
-        """Whether a command runs for it now, behind a guard."""
+        """Whether a command runs for the task now, behind a guard."""
         self.check: list[str] | None = None
         """The command of the check that the task asks for."""
         self.noticed = False
-        """Whether the handler was told to stop: what it returns after that is no result."""
+        """Whether the handler saw that it should stop: what it returns after that is no result."""
         self.began = 0.0
-        """When a slot took it, by the monotonic clock."""
+        """When a slot took the job, by the monotonic clock."""
         self._lock = threading.Lock()
         self._stopper: Callable[[float], None] | None = None
         self._grace: float | None = None
@@ -60,29 +60,29 @@ class Job:
 
     @property
     def workdir(self) -> str | None:
-        """A folder for what this attempt leaves behind, kept with it; None where the yard has no files."""
+        """A folder for the files of this attempt, kept with it; None if the yard has no files."""
         return self.claim.workdir
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """How earlier attempts ended, oldest first, with the notes and the folder that each left."""
+        """How earlier attempts ended, oldest first, with the notes and the folder of each."""
         return self.claim.history
 
     @property
     def cancelled(self) -> bool:
-        """Whether to stop: the task was cancelled or is somebody else's now, or the worker is going."""
+        """Whether to stop: the task was cancelled, another worker holds it now, or this worker stops."""
         self.noticed = self.noticed or self.lost or self.released
         return self.noticed
 
     def progress(self, share: float) -> None:
-        """Tell how much is done, from 0 to 1."""
+        """Report how much is done, from 0 to 1."""
         try:
             self._held(lambda: self.claim.heartbeat(progress=share))
         except Unavailable:
-            return  # it is only told; the work goes on
+            return  # progress is only information; the work goes on
 
     def note(self, text: str) -> None:
-        """Leave a word for whoever works on this task next."""
+        """Leave a note for the next worker on this task."""
         self._held(lambda: self.claim.note(text))
 
     def _held(self, verb: Callable[[], object]) -> None:
@@ -95,15 +95,15 @@ class Job:
     # For the worker
 
     def stopped_by(self, stopper: Callable[[float], None] | None) -> None:
-        """How to stop the work from another thread, once there is a way; it may be due already."""
+        """Set the function that stops the work from another thread, or None; call it at once if a stop is due already."""
         with self._lock:
             self._stopper = stopper
             if stopper is not None and self._grace is not None:
                 stopper(self._grace)
 
     def stop(self, grace: float, *, lost: bool) -> None:
-        """Have the work stopped within so many seconds: the claim is lost, or the worker goes."""
-        with self._lock:  # until it is told: a moment later the same way would stop somebody else's work
+        """Stop the work within `grace` seconds: the claim is lost, or the worker stops."""
+        with self._lock:  # held until the call returns: a moment later the same function would stop another job's work
             self.lost = self.lost or lost
             self.released = self.released or not lost
             self._grace = grace

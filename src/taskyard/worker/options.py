@@ -1,4 +1,4 @@
-"""What one run of a worker is asked to do."""
+"""The options of one run of a worker."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Options:
             self.max_tasks = 1
 
     def share(self, number: int) -> Options:
-        """What one of the processes of a run is asked to do: one task at a time, and its part of the tasks."""
+        """Return the options of one process of a run: one task at a time, and its part of the tasks."""
         twin = Options.__new__(Options)
         for name in self.__slots__:
             setattr(twin, name, getattr(self, name))
@@ -63,13 +63,13 @@ OPTIONS = Options.__slots__
 
 
 class Tally:
-    """How many tasks ended how in one run."""
+    """How many tasks ended in each way in one run."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
 
     def add(self, ending: str, number: int = 1) -> None:
-        """One more of these."""
+        """Count `number` more tasks with this ending."""
         self.counts[str(ending)] = self.counts.get(ending, 0) + number
 
     def __getitem__(self, ending: str) -> int:
@@ -77,11 +77,11 @@ class Tally:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all tasks."""
         return sum(self.counts.values())
 
     def as_dict(self) -> dict[str, int]:
-        """The counts by ending."""
+        """Return the counts by ending."""
         return dict(self.counts)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""A yard that cannot be reached: said once, tried again with longer and longer pauses, and said once more when it is back."""
+"""A yard that cannot be reached: report it once, retry with longer and longer pauses, and report once when it is back."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 FIRST_PAUSE, LONGEST_PAUSE = (
     0.25,
     4.0,
-)  # seconds: whoever is back is claimed from again within ten, however long it was away
+)  # seconds: a yard that is back is claimed from again within ten, after any outage
 
 
 class Trouble:
-    """What all slots of a worker know of the yard's being away."""
+    """The state of an outage, shared by all slots of a worker."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
@@ -29,7 +29,7 @@ class Trouble:
         self._pause = FIRST_PAUSE
 
     def met(self, error: Unavailable) -> float:
-        """Somebody met it: say so, unless it was said; seconds to wait before the next try."""
+        """Report this error unless it was reported; return seconds to wait before the next try."""
         with self._lock:
             if error.message != self._said:
                 self._said = error.message
@@ -38,14 +38,14 @@ class Trouble:
         return pause * (0.75 + ids.chance(8) / 512)
 
     def passed(self, unusable: list[str]) -> None:
-        """Say once of each thing that claims pass over it."""
+        """Report once each thing that claims pass over."""
         for thing in unusable:
             if thing not in self._passed:
                 self._passed.add(thing)
                 self._tell(f"claims pass over {thing}; 'taskyard fsck' tells more")
 
     def over(self) -> None:
-        """Something worked."""
+        """Report that the yard is back, if it was reported as unreachable."""
         if self._said is None:
             return
         with self._lock:

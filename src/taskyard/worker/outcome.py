@@ -1,4 +1,4 @@
-"""How one run of a task ended, as a value: what its handler says, and what was made of it."""
+"""How one run of a task ended, as a value: what its handler returned, and what the worker made of it."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 
 
 class Ending(StrEnum):
-    """What became of a run."""
+    """How a run ended."""
 
     DONE = "done"
     ERROR = "error"
-    """Counted, and tried again."""
+    """Counted as an attempt, and tried again."""
     FATAL = "failed"
-    """Failed for good: said so, or its attempts are used up."""
+    """Failed for good: the handler decided so, or its attempts are used up."""
     LATER = "later"
-    """To be tried again after a while; not counted."""
+    """Tried again after a delay; not counted as an attempt."""
     RELEASED = "released"
-    """Handed back unfinished, because the worker stops."""
+    """Released unfinished, because the worker stops."""
     CRASHED = "crashed"
-    """What ran it was killed."""
+    """The process that ran it was killed."""
     SETTLED = "settled"
     """The command has ended its claim by itself."""
     LOST = "lost"
-    """The claim was gone: nothing is published."""
+    """The claim was lost: nothing is published."""
 
 
 class Outcome:
-    """An ending with what belongs to it."""
+    """An ending with its result, reason and delay."""
 
     __slots__ = ("after", "ending", "reason", "result")
 
@@ -44,27 +44,27 @@ class Outcome:
 
 
 def done(result: Any = None) -> Outcome:
-    """The task is done."""
+    """Make the outcome of a task that is done."""
     return Outcome(Ending.DONE, result)
 
 
 def error(reason: str) -> Outcome:
-    """It went wrong this time."""
+    """Make the outcome of a run that failed, and may be tried again."""
     return Outcome(Ending.ERROR, reason=reason)
 
 
 def fatal(reason: str) -> Outcome:
-    """It went wrong for good."""
+    """Make the outcome of a task that failed for good."""
     return Outcome(Ending.FATAL, reason=reason)
 
 
 def later(after: float | None = None, reason: str | None = None) -> Outcome:
-    """It is not time yet."""
+    """Make the outcome of a task that is to be tried again after `after` seconds."""
     return Outcome(Ending.LATER, after=after, reason=reason)
 
 
 def crashed(reason: str) -> Outcome:
-    """What ran it was killed."""
+    """Make the outcome of a run whose process was killed."""
     return Outcome(Ending.CRASHED, reason=reason)
 
 
@@ -75,7 +75,7 @@ LOST = Outcome(Ending.LOST)
 
 
 class Retry(Exception):
-    """Raised by a handler: try the task again after so many seconds; this is not counted as an attempt."""
+    """Raised by a handler: try the task again after `after` seconds; this is not counted as an attempt."""
 
     def __init__(self, reason: str | None = None, *, after: float | None = None) -> None:
         super().__init__(reason or "to be tried again later")
@@ -84,7 +84,7 @@ class Retry(Exception):
 
 
 class Fail(Exception):
-    """Raised by a handler: the task has failed, and trying again is of no use."""
+    """Raised by a handler: the task has failed, and must not be tried again."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -92,6 +92,6 @@ class Fail(Exception):
 
 
 def _words(reason: object) -> str | None:
-    """What a handler gave as its reason, if it is one: whatever it gave, it must not take the worker down."""
+    """Return a handler's reason as text, or None: no value that it gives may crash the worker."""
     words = "" if reason is None else str(reason)
     return words if words.strip() else None

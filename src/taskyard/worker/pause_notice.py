@@ -1,4 +1,4 @@
-"""Telling a worker's people that nothing comes because the yard, or a kind that it serves, is paused: once for each pause."""
+"""Report that no tasks come because the yard, or a kind that the worker serves, is paused: once for each pause."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Pauses:
-    """What was told of the pauses of one store."""
+    """The pauses of one yard that were reported already."""
 
     def __init__(self, yard: YardPort, kinds: frozenset[str] | None, tell: Callable[[str], None]) -> None:
         self._yard = yard
@@ -20,7 +20,7 @@ class Pauses:
         self._told = ""
 
     def look(self) -> None:
-        """Tell what keeps tasks back, if that is new."""
+        """Report what is paused, if that is new."""
         now = self._yard.paused()
         everything, some = now["yard"], frozenset(now["kinds"])
         held_back = sorted(some if self._kinds is None else some & self._kinds)

@@ -1,7 +1,7 @@
-"""A run in several processes: each is a worker of its own, with its own lock; one that is killed is replaced.
+"""A run in several processes: each is a worker of its own, with its own lock; a killed one is replaced.
 
-A handler that takes its interpreter down, or holds it, then takes down or holds nobody else. The parent only looks after
-its children: it passes stops on, and adds up what they did.
+A handler that crashes or blocks its interpreter then affects no other process. The parent only supervises its children:
+it passes stop signals on, and adds up their tallies.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from taskyard.worker.options import Options
 
     Work = Callable[[int, int, Callable[[str], object]], None]
-    """What a child does, given its number, what tells it of its parent's death, and how to tell of a task's ending."""
+    """The function of a child: called with its number, the pipe that ends with the parent, and a callback for each ending."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0  # seconds before a killed child is replaced, doubled while they die young
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0  # seconds before a killed child is replaced, doubled while children die young
 YOUNG = 5.0
 
 
@@ -42,22 +42,22 @@ class Child:
         self.pause = FIRST_PAUSE
 
     def start(self, work: Work, others: list[Child]) -> None:
-        """Fork it off."""
+        """Fork the child."""
         heard, told = os.pipe()
         held, lifeline = os.pipe()
         self.started, self.again_at = time.monotonic(), None
         signal.pthread_sigmask(
             signal.SIG_BLOCK, stops()
-        )  # a stop in this moment waits for the child's own way to hear it
+        )  # a stop signal at this moment waits until the child has its own handlers
         self.pid = os.fork()
         if self.pid == 0:
             for other in others:
                 if other.pid:
-                    os.close(other.lifeline)  # or it would not hear of the parent's death while this one lives
+                    os.close(other.lifeline)  # or that child would not see the parent's death while this one lives
             os.close(lifeline)
             code = 1
             try:
-                os.setpgid(0, 0)  # Ctrl-C is the parent's to hear, and to pass on once
+                os.setpgid(0, 0)  # only the parent gets Ctrl-C, and passes it on once
                 work(self.number, held, lambda ending: os.write(told, f"{ending}\n".encode()))
                 code = 0
             except BaseException:
@@ -73,7 +73,7 @@ class Child:
         self.answer, self.lifeline = heard, lifeline
 
     def listen(self, tally: Tally) -> None:
-        """Count what it has told since; a word is written whole or not at all."""
+        """Count the endings that the child has written since the last call; each is written whole or not at all."""
         try:
             for ending in os.read(self.answer, 1 << 16).decode().split():
                 tally.add(ending)
@@ -81,7 +81,7 @@ class Child:
             return
 
     def ended(self, status: int, tally: Tally) -> None:
-        """It is gone: count the last of what it told, and plan its successor if it was killed."""
+        """Count the last endings of a child that has exited, and plan its replacement if it was killed."""
         self.listen(tally)
         os.close(self.answer)
         os.close(self.lifeline)
@@ -104,12 +104,12 @@ class Crew:
         self._news = MainThreadWakeup()
 
     def run(self) -> Tally:
-        """Keep them going until each has done what was asked, or all are told to stop."""
+        """Keep the children running until each has finished its share, or a signal stops all."""
         before = {number: signal.signal(number, self._on_signal) for number in stops()}
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: self._news.tell())
         woken = signal.set_wakeup_fd(
             self._news.told, warn_on_full_buffer=False
-        )  # whichever thread the kernel gives it to
+        )  # the kernel may deliver a signal to any thread
         try:
             while any(child.pid or child.again_at is not None for child in self._children):
                 self._pass_on_stops()
@@ -161,16 +161,16 @@ class Crew:
 def run(
     options: Options, begin: Callable[[Options, Callable[[str], object]], object], stop: Callable[[], None]
 ) -> Tally:
-    """Run in as many processes as the options say; `begin` is one run in one of them, which tells of every ending."""
+    """Run in `options.concurrency` processes; each calls `begin` for one run, which calls back with every ending."""
     if threading.current_thread() is not threading.main_thread():
         raise Invalid("processes can only be started from the main thread", hint="leave processes out to use threads")
 
     def work(number: int, lifeline: int, tell: Callable[[str], object]) -> None:
         def hear() -> None:
-            os.read(lifeline, 1)  # never written to: it ends when the parent is gone
-            os._exit(1)  # as if this one had been killed too, and its tasks are free at once
+            os.read(lifeline, 1)  # the parent never writes to it: the read returns when the parent dies
+            os._exit(1)  # as if this process had been killed too, so its tasks are free at once
 
-        signal.set_wakeup_fd(-1)  # the parent's
+        signal.set_wakeup_fd(-1)  # the parent's pipe
         for one in stops():
             signal.signal(one, lambda *_: stop())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, stops())

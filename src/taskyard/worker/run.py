@@ -1,7 +1,7 @@
-"""One run of a worker: slots that claim and work, one heart that beats for all of them, and an orderly end.
+"""One run of a worker: slots that claim and work, one source of heartbeats for all of them, and an orderly end.
 
-The main thread only waits and hears signals; every slot is a thread. At a stop nothing new is claimed. What runs gets its
-grace while its heartbeats go on; then it is stopped and handed back.
+The main thread only waits and handles signals; every slot is a thread. After a stop nothing new is claimed. Running tasks
+get their grace while heartbeats go on; then they are stopped and released.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from taskyard.worker.runner import Performer
     from taskyard.yard.claim import Claim
 
-LAST_GRACE = 2.0  # seconds between TERM and KILL for what the worker's own grace did not see finished
-UNHEARD = 1.0  # seconds that a Python handler has to notice `cancelled` before its task is handed back over its head
+LAST_GRACE = 2.0  # seconds between TERM and KILL for commands that did not finish within the worker's own grace
+UNHEARD = 1.0  # seconds that a Python handler has to notice `cancelled` before its task is released while it still runs
 _LONG = 3600.0
 _LOOK = 0.5
-_SWEEP_LOOK = 1.0  # seconds between two looks at whether a sweep is due, while no slot asks for a task
+_SWEEP_LOOK = 1.0  # seconds between two checks whether a sweep is due, while no slot claims
 _LOOK_AGAIN = 0.05
 
 
@@ -72,26 +72,26 @@ class Run:
         self._stops = 0
         self._door = threading.Lock()
         self._held: dict[str, Job] = {}
-        """What was claimed and has not ended: no more than there are slots."""
+        """The jobs that were claimed and have not ended: no more than there are slots."""
         self._ready: deque[Job] = deque()
-        """The part of it that no slot has taken yet."""
+        """Those of them that no slot has taken yet."""
         self._publishes_together = self._yard.batch > 1
         self._outbox = BatchedDones(yard, self._over_with, self._wait_out)
         self._claimed = 0
         self._busy_until = time.monotonic()
         self._idle_for_good = False
         self._quiet: str | None = None
-        """The end of the log when nothing was left to do."""
+        """The cursor of the log's end when nothing was left to do."""
         self._own: list[tuple[str, str]] = []
         self._failure: BaseException | None = None
         self._at_work = options.concurrency
-        """Slots that have not ended; counted, because a thread that says so is itself still alive."""
+        """The number of slots that have not ended; counted, because a thread that reports its end is still alive."""
         self._counting = threading.Lock()
 
     # The main thread
 
     def go(self, lock: int | None) -> Tally:
-        """Work until told to stop, or until what was asked for is done."""
+        """Work until a stop, or until a limit of the options is reached."""
         self._heed()
         self._beats = self._make_beats()
         self._take_over()
@@ -113,7 +113,7 @@ class Run:
         return self.tally
 
     def stop(self) -> None:
-        """Claim nothing more and finish what runs within its grace; the second time: stop at once. Signals call this too."""
+        """Claim nothing more and finish running tasks within the grace; a second call stops at once. Signals call this too."""
         self._stops += 1
         self.news.tell()
 
@@ -143,9 +143,9 @@ class Run:
             self._heed()
 
     def _hand_back(self, job: Job) -> None:
-        """A handler in Python cannot be stopped from outside; its thread ends with the process.
+        """Release the task of a Python handler, which cannot be stopped from outside; its thread ends with the process.
 
-        A command that is still there is left to its guard: the task is free when its last process is gone, not before.
+        A command that still runs is left to its guard: the task is free when the command's last process has exited, not before.
         """
         if job.is_guarded or self._held.pop(job.handle, None) is None:
             return
@@ -153,11 +153,11 @@ class Run:
         try:
             job.claim.release()
         except TaskyardError:
-            return  # the lease will
+            return  # the end of the lease will release it
         self._end(job, outcome.RELEASED, 0.0)
 
     def _take_over(self) -> None:
-        """Have what dead incarnations of this worker's name held given back, to be done by this one first."""
+        """Give back what dead processes of this worker's name held; this run claims those tasks first."""
         try:
             self._own = self._yard.give_back_dead()
         except Unavailable as error:
@@ -181,13 +181,13 @@ class Run:
             self.news.tell()
 
     def _sweep_while_busy(self) -> None:
-        """Do the janitor's share while no slot asks for a task: where every worker is busy, a dead one's task comes back too."""
+        """Sweep while no slot claims, so that a dead worker's task comes back also if every worker is busy."""
         while not self._given_up.wait(_SWEEP_LOOK):
             if not self._door.locked():
                 try:
                     self._yard.tend()
                 except TaskyardError:
-                    continue  # the next look tries again
+                    continue  # the next round tries again
 
     def _publish(self) -> None:
         try:
@@ -204,7 +204,7 @@ class Run:
         ended = outcome.LOST
         try:
             if self._stops:
-                job.released = True  # claimed in the moment of the stop, and not begun
+                job.released = True  # claimed at the moment of the stop, and not begun
                 ended = runner.give_back(job)
             else:
                 ended = runner.perform(job)
@@ -218,7 +218,7 @@ class Run:
         self._over_with([(job, ended)])
 
     def _over_with(self, ended: list[tuple[Job, Outcome]]) -> None:
-        """These have ended so, and are nobody's concern any more; what was handed back over our heads was told of then."""
+        """Stop holding these jobs and report each outcome; a job that `_hand_back` released was reported then."""
         mine = self._let_go([job for job, _ in ended])
         for job, how in ended:
             if job in mine:
@@ -236,13 +236,13 @@ class Run:
         self._report(job, ended, seconds)
 
     def _next(self) -> Job | None:
-        """The next task, however long that takes; None when there is to be no other."""
-        job = self._pop()  # without the door: whoever is quick takes several, and nobody has to be woken
+        """Wait for the next task and return it; None if the run is over."""
+        job = self._pop()  # without the door: a quick slot takes several, and no other slot has to be woken
         if job is not None:
             return job
         self._outbox.flush()
         patience = None
-        with self._door:  # one slot asks, and waits, for all of them
+        with self._door:  # one slot claims, and waits, for all of them
             while (job := self._pop()) is None and not self._is_over():
                 try:
                     found = self._claim()
@@ -277,7 +277,7 @@ class Run:
         self._ready.extend(jobs)
 
     def _claim(self) -> list[Claim]:
-        """A task for each slot that has none, where that is asked for with one breath; else one."""
+        """Claim a task for each idle slot if the yard claims in batches, else one."""
         kinds = self._options.kinds
         while self._own:
             id, kind = self._own.pop(0)
@@ -286,8 +286,8 @@ class Run:
                 if claim is not None:
                     return [claim]
             except (Conflict, NotFound):
-                continue  # not due yet, or somebody else's by now
-        self._outbox.flush()  # what ends in this moment frees a slot as well
+                continue  # not due yet, or claimed by another worker
+        self._outbox.flush()  # a done that is published now frees a slot as well
         number = min(self._options.concurrency - len(self._held), self._yard.batch)
         if self._options.max_tasks is not None:
             number = min(number, self._options.max_tasks - self._claimed)
@@ -298,7 +298,7 @@ class Run:
         return bool(self._stops) or self._idle_for_good or (most is not None and self._claimed >= most)
 
     def _is_idle_for_good(self) -> bool:
-        """Nothing is ready: whether that is the end."""
+        """Whether the run ends because nothing is ready."""
         options = self._options
         if options.once:
             return True
@@ -307,9 +307,9 @@ class Run:
         return options.drain and self._is_drained()
 
     def _is_drained(self) -> bool:
-        """Whether nothing was left at two looks, and nothing happened between them.
+        """Whether two looks found nothing left, and nothing happened between them.
 
-        One look may miss a task that moves against its order, or that is about to be let go by what was just done.
+        One look may miss a task that moves against the order of the look, or one that a recent done is about to unblock.
         """
         log = self._yard.log_end()
         if self._yard.remains(self._options.kinds):
@@ -319,7 +319,7 @@ class Run:
         return before is not None and not self._yard.events(cursor=before, limit=1)
 
     def _soonest(self) -> float | None:
-        """Seconds until something is to be done even if nothing happens."""
+        """Return seconds until the next look is due even if nothing happens; None if none is."""
         alarm = self._yard.alarm()
         if self._quiet is not None:
             return _LOOK_AGAIN
@@ -329,7 +329,7 @@ class Run:
         return left if alarm is None else min(left, alarm)
 
     def _wait_out(self, error: Unavailable) -> bool:
-        """Whether to try once more to store what is finished; asked after a pause."""
+        """Wait before another try to store an outcome; return False if the run has given up."""
         if self._given_up.is_set():
             return False
         self._given_up.wait(self._trouble.met(error))

@@ -1,4 +1,4 @@
-"""Run one claim to its end, as a pipeline: perform; then see whether it was settled, verify, publish."""
+"""Run one claim to its end, as a pipeline: perform; then check whether it was settled, verify, publish."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Performer(Protocol):
-    """Whatever can do a task: a command, or a Python function."""
+    """Something that can perform a task: a command, or a Python function."""
 
     def perform(self, job: Job, guarded: GuardClient) -> Outcome:
-        """Do it, and tell how that went; nothing is raised."""
+        """Perform the task and return the outcome; raise nothing."""
 
 
 class Runner:
@@ -42,11 +42,11 @@ class Runner:
         self._patience = patience
 
     def perform(self, job: Job) -> Outcome:
-        """Do the task."""
+        """Perform the task, or refuse it."""
         return self._refused(job) or self._performed(job)
 
     def conclude(self, job: Job, result: Outcome) -> Outcome:
-        """Publish how it ended, unless that was said already or does not stand."""
+        """Publish the outcome, unless the work itself has ended the claim."""
         result = self._settled(job, result)
         if result in (outcome.SETTLED, outcome.SETTLED_AS_FAILED):
             job.claim.ended()
@@ -55,11 +55,11 @@ class Runner:
         return self.publish(job, result)
 
     def give_back(self, job: Job) -> Outcome:
-        """Hand back a task that was not begun."""
+        """Release a task that was not begun."""
         return self.publish(job, outcome.RELEASED)
 
     def _refused(self, job: Job) -> Outcome | None:
-        """A task whose check nobody here knows could never be done: said before the work, not after it."""
+        """Return an error for a task whose check this worker does not know: before the work, because it could never be done."""
         if job.task.verify is None:
             return None
         if job.task.verify not in self._checks:
@@ -74,19 +74,19 @@ class Runner:
         try:
             return performer.perform(job, self._guarded)
         except Unavailable as error:
-            return outcome.later(reason=error.message)  # no folder to work in: the yard is in trouble, not the task
+            return outcome.later(reason=error.message)  # no folder to work in: the fault is the yard's, not the task's
         except OSError as error:
             return outcome.later(reason=f"the work could not be begun: {error.strerror or error}")
 
     def _settled(self, job: Job, result: Outcome) -> Outcome:
-        """What the work itself has said about its claim stands; work that we stopped has said nothing."""
+        """Return the ending that the work itself gave its claim, if any; else the result, unless the worker stopped the work."""
         try:
             if not job.lost and not job.claim.holds():
                 state = job.claim.settled()
                 if state is not None:
                     return outcome.SETTLED_AS_FAILED if state is State.FAILED else outcome.SETTLED
         except (Unavailable, NotFound):
-            pass  # told when it is published
+            pass  # `publish` meets the same error
         return result if result.ending is Ending.DONE else _taken_away(job) or result
 
     def _verified(self, job: Job, result: Outcome) -> Outcome:
@@ -95,12 +95,12 @@ class Runner:
         try:
             draft.payload(result.result, "result")
         except Invalid:
-            return result  # nothing that could be shown to a check; publishing it tells why
+            return result  # no check can read it; publishing it gives the reason
         bad = self._checks[job.task.verify].check(job, self._guarded, job.task.verify, result.result)
         return result if bad is None else _taken_away(job) or bad
 
     def publish(self, job: Job, result: Outcome) -> Outcome:
-        """Say it to the store, as often as it takes: a result that cannot be stored now is stored later."""
+        """Store the outcome, and retry while the store is unreachable and `patience` returns True."""
         while True:
             try:
                 return self._publish(job, result)
@@ -131,7 +131,7 @@ class Runner:
         return result
 
     def _delay(self, job: Job, after: Any) -> float:
-        """How long a task that is not counted waits: as asked, else longer each time."""
+        """Return how long a released task waits: `after` if it is legal, else longer each time."""
         if isinstance(after, (int, float)) and 0 <= after < 1e9:
             return float(after)
         before = sum(entry["outcome"] == "released" for entry in job.history) if job.fence > 1 else 0
@@ -139,12 +139,12 @@ class Runner:
 
 
 def _used_up(result: Outcome, state: State) -> Outcome:
-    """What was to be tried again, and has no attempts left, has failed for good."""
+    """Return the result, or a fatal one if the task has no attempts left."""
     return result if state is not State.FAILED else outcome.fatal(result.reason or "no reason was given")
 
 
 def _taken_away(job: Job) -> Outcome | None:
-    """What is said of work that was stopped, rather than what it said itself; nothing if it was not."""
+    """Return the outcome of work that the worker stopped, which replaces the work's own; None if it was not stopped."""
     if job.lost:
         return outcome.LOST
     return outcome.RELEASED if job.released else None

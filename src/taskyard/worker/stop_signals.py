@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Signals:
-    """While this lasts they stop the run; a thread other than the main one leaves signals alone."""
+    """Signals stop the run during this `with` block; in any thread but the main one it does nothing."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -24,7 +24,7 @@ class Signals:
         if threading.current_thread() is threading.main_thread():
             for number in stops():
                 self._before[number] = signal.signal(number, lambda *_: self._run.stop())
-            # The kernel gives a signal to any thread, and only the main one acts on it: it has to be woken.
+            # The kernel delivers a signal to any thread, and only the main one acts on it: it has to be woken.
             self._woken = signal.set_wakeup_fd(self._run.news.told, warn_on_full_buffer=False)
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,7 @@
-"""A worker's line to whoever looks after it: when that is gone, the worker comes to its end by itself.
+"""A worker's pipe to its supervisor: when the supervisor dies, the worker ends by itself.
 
-A supervisor hands its workers the reading end of a pipe and names the descriptor in the environment. Nobody ever writes to
-it: it ends when the supervisor does, however that came about.
+A supervisor passes its workers the reading end of a pipe and names the descriptor in the environment. It never writes to
+the pipe, which ends when the supervisor exits or is killed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ VARIABLE = "TASKYARD_LIFELINE"
 
 
 def hold(ended: Callable[[], object]) -> bool:
-    """Have this called when the supervisor that started this process is gone; whether there is one.
+    """Call `ended` when the supervisor that started this process dies; return whether there is a supervisor.
 
-    The variable is taken out of the environment: commands that the worker runs are none of the supervisor's.
+    The variable is removed from the environment: the supervisor does not supervise commands that the worker runs.
     """
     named = os.environ.pop(VARIABLE, "")
     if not (named.isascii() and named.isdigit()):
@@ -33,7 +33,7 @@ def hold(ended: Callable[[], object]) -> bool:
         if not stat.S_ISFIFO(os.fstat(line).st_mode):
             return False
     except OSError:
-        return False  # closed on the way here: it is somebody else's by now
+        return False  # the descriptor was closed on the way here, so its number may belong to another file
     os.set_inheritable(line, False)
     wake_with_supervisor()
 
@@ -46,5 +46,5 @@ def hold(ended: Callable[[], object]) -> bool:
 
 
 def wake_with_supervisor() -> None:
-    """Have the kernel continue this process when its supervisor dies: a stopped worker does not see that the pipe has ended."""
+    """Have the kernel continue this process when its supervisor dies: a stopped worker cannot see the end of the pipe."""
     guard.wake_with_parent(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""How a main thread sleeps until there is something to do."""
+"""The main thread's sleep until there is something to do."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class MainThreadWakeup:
     """Wakes the main thread: from other threads, and from signal handlers, which must not touch a lock.
 
-    It is closed when nobody has it any more, and not before: a handler may outlive the run, and what it tells then must
-    not be written to whatever has the number of our pipe by that time.
+    The pipe is closed when the last reference is gone, and not before. A handler may outlive the run, and must not write to
+    another file that has the number of our pipe by then.
     """
 
     def __init__(self) -> None:
@@ -27,14 +27,14 @@ class MainThreadWakeup:
         os.close(self.told)
 
     def tell(self) -> None:
-        """There is something to look at."""
+        """Wake the main thread."""
         try:
             os.write(self.told, b"!")
         except BlockingIOError:
-            return  # full of the same
+            return  # the pipe is full of wakeups
 
     def wait(self, seconds: float | None, others: Iterable[int] = ()) -> list[int]:
-        """Return when there is something to look at, or to read from one of these others, or after so many seconds."""
+        """Return after a wakeup, when one of `others` can be read, or after `seconds`."""
         ready = select.select([self._heard, *others], [], [], None if seconds is None else max(0.0, seconds))[0]
         if self._heard in ready:
             os.read(self._heard, 4096)
