@@ -79,7 +79,7 @@ class Runner:
             return outcome.later(reason=f"the work could not be begun: {error.strerror or error}")
 
     def _settled(self, job: Job, result: Outcome) -> Outcome:
-        """Return the ending that the work itself gave its claim, if any; else the result, unless the worker stopped the work."""
+        """Return the ending that the work itself gave its claim, if any; else the result, unless the worker stopped it."""
         try:
             if not job.lost and not job.claim.holds():
                 state = job.claim.settled()

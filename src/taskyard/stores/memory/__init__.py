@@ -16,39 +16,39 @@ _SCHEME = "memory:"
 
 
 def place(url: str) -> str:
-    """The yard's name."""
+    """Return the yard's name."""
     return url[len(_SCHEME) :]
 
 
 def open(place: str, durability: str | None) -> MemoryStore:  # noqa: ARG001  nothing here survives its process
-    """The yard of this name, made if this process has none."""
+    """Open the yard of this name; make it if this process has none."""
     from taskyard.stores.memory.store import MemoryStore
 
     return MemoryStore.named(place)
 
 
 def make(place: str, durability: str | None, shared: bool | None, group: str | None) -> tuple[bool, list[str]]:  # noqa: ARG001
-    """It is made by being opened."""
+    """Do nothing: opening the yard makes it."""
     return True, []
 
 
 def open_to_audit(place: str) -> MemoryStore:
-    """Nothing can be wrong with its place."""
+    """Open the yard as usual: nothing can be wrong with its place."""
     return open(place, None)
 
 
 def adopt(place: str) -> bool:  # noqa: ARG001
-    """There is nothing that could be prepared by hand."""
+    """Return False: no person can prepare such a yard by hand."""
     return False
 
 
 def contains(place: str, other: str) -> bool:  # noqa: ARG001
-    """No name is inside of another."""
+    """Return False: no name is inside another."""
     return False
 
 
 def endpoint(place: str, *, target: bool) -> NoReturn:  # noqa: ARG001
-    """A copy is another process's as well."""
+    """Raise an error: a copy runs in another process, which cannot see this yard."""
     raise Invalid(
         "a yard in memory cannot be copied: it is one process's, and ends with it",
         hint="copy between directories and PostgreSQL",
@@ -56,7 +56,7 @@ def endpoint(place: str, *, target: bool) -> NoReturn:  # noqa: ARG001
 
 
 def examine(place: str, processes: int, wait: float | None, tell: Callable[[str], None]) -> Diagnosis:  # noqa: ARG001
-    """It is always safe."""
+    """Return a green diagnosis: memory is always safe."""
     from taskyard.core.diagnosis import Diagnosis, green
 
     reason = "one process's own memory: no filesystem that could be unsafe, and nothing that outlives the process"
@@ -64,14 +64,14 @@ def examine(place: str, processes: int, wait: float | None, tell: Callable[[str]
 
 
 def scratch(place: str, settings: Mapping[str, object], *, exists: bool) -> NoReturn:  # noqa: ARG001
-    """A trial takes several processes."""
+    """Raise an error: a trial takes several processes."""
     raise Invalid(
         "a yard in memory belongs to one process, and this takes several", hint="name a directory with --yard"
     )
 
 
 def migrate(place: str, *, check: bool, new_epoch: bool) -> dict[str, Any]:  # noqa: ARG001
-    """It has no schema."""
+    """Return that nothing is pending: there is no schema."""
     if new_epoch:
         raise Invalid("only a yard in PostgreSQL has epochs", hint="name one with --yard postgresql://...")
     return {"version": 1, "known": 1, "pending" if check else "applied": []}

@@ -30,12 +30,12 @@ _naming = threading.Lock()
 
 
 def system_clock() -> int:
-    """The machine's time in milliseconds since 1970."""
+    """Return the machine's time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 class MemoryStore:
-    """A yard that lives as long as somebody in this process has it open. It does its own upkeep, and its own waking."""
+    """A yard that lives while this process has it open. It is also its own `upkeep` and `wakeup`."""
 
     batch = 1
     one_process = True
@@ -55,7 +55,7 @@ class MemoryStore:
 
     @classmethod
     def named(cls, name: str) -> Self:
-        """The yard that whoever opens this name in this process shares; a fresh one if nobody has it open."""
+        """Return a store on the tasks that all openers of this name in this process share; they are new if none has it open."""
         with _naming:
             shelf = _shelves.get(name)
             if shelf is None:
@@ -72,16 +72,16 @@ class MemoryStore:
 
     @property
     def upkeep(self) -> Self:
-        """There is little to do."""
+        """The store itself: there is little upkeep."""
         return self
 
     @property
     def wakeup(self) -> Self:
-        """Waiters wait for the tasks' own lock."""
+        """The store itself: waiters wait on the tasks' own lock."""
         return self
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
-        """Keep new tasks, in this order; a draft whose key is known gives the task that has it."""
+        """Add new tasks, in this order; a draft whose key is known returns the task that has it."""
         with self._open() as shelf:
             now = self._clock()
             _check_keys(shelf, drafts)
@@ -102,7 +102,7 @@ class MemoryStore:
             return tasks
 
     def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
-        """Hand out the most urgent, oldest tasks that serve, or the one that is named, or held and taken over."""
+        """Claim the most urgent, oldest tasks that fit, or the one that `want` names or takes over."""
         grants: list[Grant] = []
         for nonce in nonces:
             try:
@@ -110,7 +110,7 @@ class MemoryStore:
             except Unavailable:
                 if not grants:
                     raise
-                break  # what was won must reach its worker; the trouble meets the next who asks
+                break  # the tasks won so far must reach their worker; the next claim meets the error
             if grant is None:
                 break
             grants.append(grant)
@@ -139,7 +139,7 @@ class MemoryStore:
             return Grant(standing.copy(), record.task(), record.until)
 
     def stand(self, id: str) -> Standing:
-        """Where the one task that fits this pattern stands now."""
+        """Return the standing of the one task that fits this pattern."""
         with self._open() as shelf:
             record = shelf.named(id)
             standing = record.standing.copy()
@@ -151,7 +151,7 @@ class MemoryStore:
         return [holds(self.stand, handle) for handle in handles]
 
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
-        """Make each move if its task still stands exactly there, and record how its claim ended."""
+        """Make each move if its task still stands exactly there, and record how its claim ended; return which were made."""
         return [self._shift(standing, move, by) for standing, move in shifts]
 
     def _shift(self, standing: Standing, move: Move, by: str) -> bool:
@@ -180,7 +180,7 @@ class MemoryStore:
             return True
 
     def _rewrite(self, standing: Standing, draft: Draft, move: Move, by: str) -> bool:
-        """Make the task what the draft says, if it still stands exactly there."""
+        """Replace the task's draft, if it still stands exactly there; return whether it did."""
         with self._open() as shelf:
             record = shelf.named(standing.id)
             if not record.stands(standing):
@@ -201,7 +201,7 @@ class MemoryStore:
             return True
 
     def held(self, worker: str) -> list[Standing]:
-        """Every claim that a worker of this name holds, oldest task first."""
+        """Return every claim that a worker of this name holds, oldest task first."""
         with self._open() as shelf:
             return [
                 record.standing.copy()
@@ -210,9 +210,9 @@ class MemoryStore:
             ]
 
     def _take_over(self, want: Want, nonce: str) -> Grant | None:
-        """The same claim under the move's fence and a new nonce, or None if it is over."""
+        """Return the same claim under the move's fence and a new nonce, or None if it is over."""
         standing, move, by = want.over, want.move, want.worker
-        assert standing is not None  # or it would not be taken over
+        assert standing is not None  # the caller checks this
         assert move is not None
         with self._open() as shelf:
             record = shelf.named(standing.id)
@@ -230,7 +230,7 @@ class MemoryStore:
             return Grant(after.copy(), record.task(), record.until)
 
     def pause(self, kind: str | None, on: bool) -> None:
-        """Hand out no more tasks of this kind, or of any; or do so again."""
+        """Pause this kind, or with None the whole yard; with `on` false, end that pause."""
         with self._open() as shelf:
             if kind is None:
                 shelf.paused = on
@@ -241,12 +241,12 @@ class MemoryStore:
             shelf.ring()
 
     def paused(self) -> tuple[bool, frozenset[str]]:
-        """Whether the whole yard is paused, and which kinds are."""
+        """Return whether the whole yard is paused, and which kinds are."""
         with self._open() as shelf:
             return shelf.paused, frozenset(shelf.paused_kinds)
 
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
-        """What happened, in order; the cursor is the number of events that were looked at."""
+        """Return events in order; the cursor is the number of events that were read."""
         if trail.at_end:
             with self._open() as shelf:
                 return [], str(len(shelf.events))
@@ -271,7 +271,7 @@ class MemoryStore:
             return found, str(at)
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
-        """Put the output of a verb that came too late aside, once however often it comes."""
+        """Keep the output of a late verb as stale, once for the same output."""
         with self._open() as shelf:
             record = shelf.named(handle.id)
             worker = next((entry["worker"] for entry in record.history if entry["claim"] == str(handle)), by)
@@ -292,13 +292,13 @@ class MemoryStore:
             record.stale.append({**late, "at": times.rfc3339(self._clock())})
 
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
-        """Begin the lease anew and give its end, or None if the claim is over."""
+        """Start the lease anew and return its end, or None if the claim is over."""
         with self._open() as shelf:
             record = shelf.named(standing.id)
             held = record.standing
             if not record.stands(standing) or held.state is not State.PROCESSING:
                 return None
-            record.until = self._lease_end(held)  # the alarm set for the old end finds the new one
+            record.until = self._lease_end(held)  # the alarm for the old end finds the new one
             if progress is not None:
                 record.progress = float(progress)
             if note is not None:
@@ -308,18 +308,18 @@ class MemoryStore:
             return record.until
 
     def get(self, id: str) -> Report:
-        """All about the one task that fits this pattern."""
+        """Return all about the one task that fits this pattern."""
         with self._open() as shelf:
             record = shelf.named(id)
             stale = [{**entry, "result": json.loads(entry["result"])} for entry in record.stale]
             asked = record.draft.changed(
                 {"data": json.loads(record.draft.payload)}
-            )  # data that no other caller can reach
+            )  # data that no other caller can change
             history, notes = [dict(entry) for entry in record.history], [dict(note) for note in record.notes]
             return Report(record.task(), history, notes, stale, lambda: asked)
 
     def find(self, query: Query) -> tuple[list[Task], str | None]:
-        """One page of tasks, oldest first, and the cursor of the next."""
+        """Return one page of tasks, oldest first, and the cursor of the next."""
         if query.dropped_as is not None:
             return [], None
         with self._open() as shelf:
@@ -335,12 +335,12 @@ class MemoryStore:
             return page, None
 
     def shorten(self, ids: Sequence[str]) -> list[str]:
-        """For each whole id its short name."""
+        """Return the short name of each whole id."""
         with self._open() as shelf:
             return shelf.shorten(ids)
 
     def counts(self) -> Counts:
-        """Tasks by kind and state; one lock orders all, so no race is ever lost."""
+        """Return tasks by kind and state; one lock orders all claims, so none ever loses a race."""
         with self._open() as shelf:
             rows: dict[str, dict[str, int]] = {}
             for record in shelf.oldest_first():
@@ -349,12 +349,12 @@ class MemoryStore:
             return Counts(rows, 0)
 
     def overdue(self, limit: int) -> list[Standing]:
-        """Claims whose lease is over and waiting tasks that are due."""
+        """Return claims whose lease is over and waiting tasks that are due."""
         with self._open() as shelf:
             return [record.standing.copy() for record in shelf.overdue(self._clock(), limit)]
 
     def mend(self, by: str) -> int:  # noqa: ARG002  the seam's words
-        """Nothing here outlives its process, so nothing is left behind."""
+        """Return 0: nothing here outlives its process, so nothing is left to repair."""
         return 0
 
     def prune(
@@ -365,7 +365,7 @@ class MemoryStore:
         *,
         apply: bool,
     ) -> dict[str, Any]:
-        """Forget ended tasks that are too old or too many, or tell how many that would be."""
+        """Remove ended tasks that are too old or too many; without `apply`, only return how many."""
         with self._open() as shelf:
             return shelf.prune(None if age is None else self._clock() - round(age * 1000), count, apply)
 
@@ -375,7 +375,7 @@ class MemoryStore:
         sweep: Callable[[], object] | None = None,
         progress: Callable[[str], object] | None = None,  # noqa: ARG002  it takes no time
     ) -> dict[str, Any]:
-        """Whether what is kept here agrees with itself; there are no names, files or leftovers to be wrong, and nothing to heal."""
+        """Check that the tasks agree with each other; there are no files that could be wrong, and nothing to heal."""
         from collections import Counter
 
         if sweep is not None:
@@ -396,7 +396,7 @@ class MemoryStore:
         }
 
     def turn(self, every: float) -> bool:
-        """Whether it is the caller's turn to sweep."""
+        """Return whether it is the caller's turn to sweep."""
         with self._open() as shelf:
             now = self._clock()
             if shelf.swept is not None and 0 <= now - shelf.swept < every * 1000:
@@ -405,30 +405,30 @@ class MemoryStore:
             return True
 
     def alarm(self) -> float | None:
-        """Seconds until the next lease ends or the next task is due."""
+        """Return seconds until the next lease ends or the next task is due."""
         with self._open() as shelf:
             alarm = shelf.alarm()
             return None if alarm is None else max(0, alarm - self._clock() + 1) / 1000
 
     def listen(self) -> Heard:
-        """How often something has changed so far."""
+        """Return how many changes there were so far."""
         with self._open() as shelf:
             return shelf.rings, 0
 
     def wait(self, seconds: float, heard: Heard) -> Heard:
-        """Return when something has changed since then, or after so many seconds."""
+        """Return after a change since `heard`, or after `seconds`."""
         with self._open() as shelf:
             shelf.changed.wait_for(lambda: shelf.rings != heard[0], seconds)
             return shelf.rings, 0
 
     def wake(self) -> None:
-        """End every wait on these tasks."""
+        """Wake every wait on these tasks."""
         if self._tasks is not None:
             with self._tasks as shelf:
                 shelf.ring()
 
     def close(self) -> None:
-        """Let go of the tasks; they vanish with the last one who has them open."""
+        """Release the tasks; they vanish when the last store that has them open is closed."""
         self._tasks = None
 
     def _lease_end(self, held: Standing) -> int:
@@ -436,7 +436,7 @@ class MemoryStore:
 
 
 def _check_keys(shelf: MemoryTasks, drafts: Sequence[Draft]) -> None:
-    """Refuse a key that belongs to another task, or to another draft before it, while nothing is kept yet."""
+    """Raise `Conflict` for a key of another task, or of a different earlier draft, before anything is added."""
     meant: dict[str, tuple[str, Draft]] = {}
     for new in drafts:
         if new.key is None:
@@ -453,7 +453,7 @@ def _check_keys(shelf: MemoryTasks, drafts: Sequence[Draft]) -> None:
 
 
 def _unblock(shelf: MemoryTasks, done: str, now: int, by: str) -> None:
-    """Let those go on that waited for this task, and for nothing else any more."""
+    """Unblock the tasks that waited for this task and for no other any more."""
     for id in sorted(shelf.followers.pop(done, ())):
         record = shelf.named(id)
         record.needs.discard(done)
@@ -469,7 +469,7 @@ def _unblock(shelf: MemoryTasks, done: str, now: int, by: str) -> None:
 
 
 def _details(move: Move, until: int) -> dict[str, Any]:
-    """What an event says beyond who did what to which task."""
+    """Return the fields of an event beyond actor, act and task."""
     due = move.event in ("failed", "reaped") and move.to is State.WAITING
     return {**move.details(), "due": times.rfc3339(until)} if due else move.details()
 

@@ -1,4 +1,4 @@
-"""What a memory yard holds: its tasks by id, by lane in the order of hand-out, and by the moment they fall due."""
+"""The tasks of a memory yard: by id, by lane in the order of claims, and by the moment when they fall due."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEGMENT_HOLDS = 1024
 
 
 class Record:
-    """One task: where it stands, and all that was written down about it. Data and results are kept as JSON, so nobody can reach in."""
+    """One task: its standing, and its records. Data and results are kept as JSON, so that no caller can change them."""
 
     __slots__ = (
         "cancel_reason", "draft", "history", "lease", "needs", "not_before", "notes", "progress", "result", "stale", "standing", "until",
@@ -56,7 +56,7 @@ class Record:
         return (at.state, at.fence, at.nonce) == (there.state, there.fence, there.nonce)
 
     def claim(self) -> dict[str, Any]:
-        """The claim that holds the task, as every entry about it begins."""
+        """Return the fields about the claim that holds the task, with which every entry about it begins."""
         at = self.standing
         return {"claim": f"{at.id}.{at.fence}.{at.nonce}", "fence": at.fence, "worker": at.worker}
 
@@ -71,7 +71,7 @@ class Record:
         )
 
     def task(self) -> Task:
-        """The whole task, as a copy."""
+        """Return the whole task, as a copy."""
         at = self.standing
         held = at.state is State.PROCESSING
         return self.draft.task(
@@ -91,7 +91,7 @@ class Record:
         )
 
     def line(self) -> Task:
-        """The few fields that a list shows."""
+        """Return the few fields that a list shows."""
         at, draft = self.standing, self.draft
         return Task(
             id=at.id,
@@ -109,8 +109,8 @@ class Record:
 class MemoryTasks:
     """The tasks of one yard under one lock; `with shelf` holds it.
 
-    Lanes and alarms are heaps of (order, fence, id). A task that moves on leaves its entry behind; since every move but
-    an ending raises the fence, an entry whose fence or state is not the task's own is seen to be old and thrown away.
+    Lanes and alarms are heaps of (order, fence, id). A task that moves leaves its entry behind. Every move but an ending raises
+    the fence, so an entry whose fence or state is not the task's own is old, and is dropped.
     """
 
     def __init__(self) -> None:
@@ -121,14 +121,14 @@ class MemoryTasks:
         self.paused_kinds: set[str] = set()
         self.events: list[dict[str, Any]] = []
         self.keys: dict[str, tuple[str, Draft]] = {}
-        """For each key the task that has it, and the draft as it was added: an edit changes the task, not what the key means."""
+        """For each key its task, and the draft as it was added: an edit changes the task, not what the key stands for."""
         self.followers: dict[str, set[str]] = {}
-        """For each task that is not done, those that must not begin before it is."""
+        """For each task that is not done, the tasks that wait for it."""
         self.using: dict[str, str] = {}
-        """What running tasks have to themselves, each with the task that has it."""
+        """The resources that running tasks use, each with the task that uses it."""
         self._parked: dict[str, list[tuple[tuple[int, str, str | None], tuple[str, int, str]]]] = {}
         self._records: dict[str, Record] = {}
-        self._ids: list[str] = []  # by age as well as by name: segments and the mint's tails both rise
+        self._ids: list[str] = []  # sorted by age and by name alike: segments and the mint's tails both rise
         self._lanes: dict[tuple[int, str, str | None], list[tuple[str, int, str]]] = {}
         self._alarms: list[tuple[int, int, str]] = []
         self._mint = ids.Mint()
@@ -144,13 +144,13 @@ class MemoryTasks:
         self.changed.release()
 
     def new_id(self, now: int) -> str:
-        """An id that is younger than all before it."""
+        """Return a new id, younger than all before it."""
         segment = self._minted // SEGMENT_HOLDS
         self._minted += 1
         return ids.base32(segment, ids.SEGMENT) + self._mint.tail(now)
 
     def keep(self, record: Record) -> None:
-        """Take in a new task."""
+        """Store a new task."""
         self._records[record.standing.id] = record
         self._ids.append(record.standing.id)
         if record.draft.key is not None:
@@ -160,31 +160,31 @@ class MemoryTasks:
         self.place(record)
 
     def unmet(self, after: tuple[str, ...]) -> set[str]:
-        """Those of these tasks that are not done."""
+        """Return those of these tasks that are not done."""
         return {id for id in after if self._records[id].standing.state is not State.DONE}
 
     def under_key(self, key: str | None) -> Record | None:
-        """The task that was added under this key."""
+        """Return the task that was added under this key, or None."""
         known = None if key is None else self.keys.get(key)
         return None if known is None else self._records[known[0]]
 
     def tell(self, at: int, event: str, standing: Standing, by: str, **more: Any) -> None:
-        """Append to the log what happened to the task that stands there now; `more` is added, and may correct it."""
+        """Append an event about the task with this standing to the log; `more` adds fields, and may replace some."""
         told = {"at": times.rfc3339(at), "event": event, "task": standing.id, "fence": standing.fence}
         self.events.append({**told, "kind": standing.kind, "worker": standing.worker, "by": by, **more})
         self.ring()
 
     def ring(self) -> None:
-        """Tell whoever waits that something has changed."""
+        """Wake all waiters: something has changed."""
         self.rings += 1
         self.changed.notify_all()
 
     def is_paused(self, kind: str) -> bool:
-        """Whether nothing of this kind is handed out."""
+        """Whether no task of this kind can be claimed."""
         return self.paused or kind in self.paused_kinds
 
     def place(self, record: Record) -> None:
-        """Put a task that has moved where its new state is looked for."""
+        """Put a task that has moved into the heap of its new state."""
         at = record.standing
         if at.state is State.TODO:
             lane = self._lanes.setdefault((at.priority, at.kind, at.assignee), [])
@@ -195,7 +195,7 @@ class MemoryTasks:
             self._reserve(record)
 
     def _reserve(self, record: Record) -> None:
-        """A task that runs has what it uses to itself; whatever lay aside for that is looked at again when it does not."""
+        """Reserve the resources of a running task, or free them and put the tasks that wait for them back into their lanes."""
         id, running = record.standing.id, record.standing.state is State.PROCESSING
         for resource in record.draft.uses:
             if running:
@@ -206,12 +206,12 @@ class MemoryTasks:
                     heappush(self._lanes.setdefault(key, []), entry)
 
     def holder(self, record: Record) -> tuple[str, Record] | None:
-        """Something that this task uses and the running task that has it; None if all of it is free."""
+        """Return a resource that this task uses, and the running task that uses it; None if all are free."""
         taken = next((name for name in record.draft.uses if name in self.using), None)
         return None if taken is None else (taken, self._records[self.using[taken]])
 
     def first(self, want: Want) -> Record | None:
-        """The most urgent, oldest task in todo that serves."""
+        """Return the most urgent, oldest task in todo that fits, or None."""
         best: tuple[int, str, str] | None = None
         if self.paused:
             return None
@@ -231,7 +231,7 @@ class MemoryTasks:
         return None if best is None else self._records[best[2]]
 
     def _ready(self, key: tuple[int, str, str | None], lane: list[tuple[str, int, str]]) -> bool:
-        """Whether the lane's first entry can be handed out; one that another task keeps from running is laid aside."""
+        """Whether the lane's first entry can be claimed; one whose resource is in use is parked until that is free."""
         record = self._current(lane[0], State.TODO)
         taken = None if record is None or not record.draft.uses else self.holder(record)
         if taken is not None:
@@ -239,7 +239,7 @@ class MemoryTasks:
         return record is not None and taken is None
 
     def overdue(self, now: int, limit: int) -> list[Record]:
-        """Tasks whose lease has ended or whose time has come; they stay on the list until they are moved."""
+        """Return tasks whose lease has ended or whose time has come; they stay on the heap until they are moved."""
         found: list[Record] = []
         while self._alarms and self._alarms[0][0] < now and len(found) < limit:
             entry = heappop(self._alarms)
@@ -255,7 +255,7 @@ class MemoryTasks:
         return found
 
     def alarm(self) -> int | None:
-        """The moment after which something may be overdue."""
+        """Return the moment after which something may be overdue, or None."""
         return self._alarms[0][0] if self._alarms else None
 
     def _current(self, entry: tuple[Any, int, str], state: State) -> Record | None:
@@ -265,7 +265,7 @@ class MemoryTasks:
         return record if record.standing.state is state and record.standing.fence == entry[1] else None
 
     def named(self, pattern: str) -> Record:
-        """The one task that fits this pattern."""
+        """Return the one task that fits this pattern."""
         record = self._records.get(pattern)
         if record is not None:
             return record
@@ -278,17 +278,17 @@ class MemoryTasks:
         return self._records[matches[0]]
 
     def shorten(self, wanted: Sequence[str]) -> list[str]:
-        """The short names of these ids."""
+        """Return the short names of these ids."""
         segments = {id[: ids.SEGMENT] for id in wanted}
         return ids.shorten(wanted, (id for segment in segments for id in self._beginning(segment)))
 
     def _beginning(self, begin: str) -> list[str]:
-        """The ids that begin so, which are those of one segment at the most."""
+        """Return the ids that begin so, which are those of one segment at most."""
         start = bisect_left(self._ids, begin)
         return self._ids[start : bisect_left(self._ids, f"{begin}{{", start)]
 
     def audit(self) -> Iterator[tuple[str, str, str]]:
-        """What does not hold that must: a code, the task, and what is wrong."""
+        """Yield what is inconsistent: a code, the task, and what is wrong."""
         for key, (id, _) in self.keys.items():
             if id not in self._records:
                 yield "key_without_task", id, f"the key {key!a} is that of a task that is nowhere"
@@ -307,7 +307,7 @@ class MemoryTasks:
                     yield "edge_half", id, f"it needs {other}, whose end would not tell it"
 
     def prune(self, before: int | None, count: int | None, apply: bool) -> dict[str, Any]:
-        """Forget ended tasks that ended before then, or are more than so many; or tell what that would be."""
+        """Remove tasks that ended before `before`, or beyond the newest `count`; without `apply`, only return what would go."""
         ended = sorted((record for record in self._records.values() if record.standing.state.ended), key=_until)
         surplus = max(0, len(ended) - count) if count is not None else 0
         old = [] if before is None else [record for record in ended[surplus:] if record.until < before]
@@ -325,16 +325,16 @@ class MemoryTasks:
         return {"tasks": len(chosen), "events": 0, "oldest": oldest, "archives": [], "applied": apply}
 
     def _unneeded(self, chosen: list[Record]) -> list[Record]:
-        """Those of them that no task which stays could still be waiting for."""
+        """Return those of them that no remaining task could still wait for."""
         going = {record.standing.id for record in chosen}
-        # A task is younger than all it waits for, so the youngest are judged first.
+        # A task is younger than all that it waits for, so the youngest are judged first.
         for record in sorted(chosen, key=lambda record: ids.age_key(record.standing.id), reverse=True):
             if not self.followers.get(record.standing.id, set()) <= going:
                 going.discard(record.standing.id)
         return [record for record in chosen if record.standing.id in going]
 
     def oldest_first(self, cursor: str | None = None) -> Iterator[Record]:
-        """Every task in the order of age, or those after the cursor."""
+        """Yield every task in the order of age, or those after the cursor."""
         start = 0 if cursor is None else bisect_right(self._ids, ids.age_key(cursor), key=ids.age_key)
         return (self._records[self._ids[at]] for at in range(start, len(self._ids)))
 

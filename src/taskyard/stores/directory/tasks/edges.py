@@ -1,12 +1,12 @@
-"""Which task must wait for which: a file for every unmet need, and one the other way round so that a done finds it.
+"""Which task must wait for which: a file for every unmet need, and one in the other direction so that a done finds it.
 
     needs/<seg>/<task>/<other>        the task is blocked until the other one is done
-    followers/<seg>/<other>/<task>    whoever is done with the other one looks here
+        followers/<seg>/<other>/<task>    read by the process that makes the other one done
 
-All needs of a task are there before the first follower is, and both before the task is published in blocked/; then its
-adder looks whether one of the others is done meanwhile. So either the adder or the done sees the edge. Each done removes
-its own need; whoever finds the folder empty lets the task go. What is killed in between is found by the intents of the
-dead, and by a walk through one segment after the other.
+All needs of a task are there before the first follower is, and both before the task is published in blocked/. Then its
+adder checks whether one of the others is done by now. So either the adder or the done sees the edge. Each done removes
+its own need; the process that finds the folder empty unblocks the task. What a killed process left undone is found by the
+intents of the dead, and by a walk through one segment after the other.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.tasks.shifts import Shifts
 
 _MANY = (
-    200  # followers whose empty folders a done removes itself: ext4 takes 1 ms for each, ten times what the rest does
+    200  # followers whose empty folders a done removes itself: ext4 takes 1 ms for each, ten times as long as the rest
 )
-_FEW = 4  # ids of one segment that are looked for one by one; more are found in one pass over it
+_FEW = 4  # ids of one segment that are looked up one by one; more are found in one pass over it
 
 
 class Edges:
@@ -45,7 +45,7 @@ class Edges:
     # Before a task is added
 
     def resolve(self, drafts: Sequence[Draft]) -> None:
-        """Give every draft the whole ids of what it comes after; `NotFound` or `Ambiguous` if one names no single task."""
+        """Replace the names in each draft's `after` with whole ids; raise `NotFound` or `Ambiguous` for one that names no single task."""
         wanted = {id for draft in drafts for id in draft.after}
         if not wanted:
             return
@@ -60,7 +60,7 @@ class Edges:
         return matches[0] if matches else self._context.locator.find(pattern).token.id
 
     def _matching(self, wanted: Iterable[str]) -> set[str]:
-        """The ids of tasks that fit these patterns, as far as one pass shows them; others of their segments may be among them."""
+        """Return the ids of tasks that fit these patterns, as one pass shows them; others of their segments may be among them."""
         found: set[str] = set()
         for segment, some in _by_segment(wanted).items():
             for pattern in some if len(some) <= _FEW else [segment]:
@@ -68,11 +68,11 @@ class Edges:
         return found
 
     def unmet(self, after: Iterable[str]) -> set[str]:
-        """Those of these tasks that are not done, by a fresh listing."""
+        """Return those of these tasks that are not done, by a fresh listing."""
         return set(after) - self.done(after)
 
     def done(self, after: Iterable[str]) -> set[str]:
-        """Those of these tasks that are done."""
+        """Return those of these tasks that are done."""
         met: set[str] = set()
         for segment, some in _by_segment(after).items():
             listed = {name[: ids.LENGTH] for name in self._names(f"{self._root}/done/{segment}")}
@@ -80,14 +80,14 @@ class Edges:
         return met
 
     def open(self, after: Iterable[str]) -> set[str]:
-        """Those of these tasks that are there and not done: what was needed once and is nowhere was done and pruned."""
+        """Return those of these tasks that exist and are not done: a needed task that is missing was done and pruned."""
         unmet = self.unmet(after)
         return {id for id in unmet if self._context.locator.knows(id)} if unmet else unmet
 
     def register(self, id: str, needs: Iterable[str], sync: bool) -> None:
-        """Keep the edges of a task that is about to be published; `NotFound` if what it needs is gone by then.
+        """Write the edges of a task that is about to be published; raise `NotFound` if a needed task is gone by then.
 
-        The last look is after the edges are there: whoever prunes what did not get done looks at them after its move.
+        It checks after the edges are written: a process that prunes a task that is not done reads the edges after its move.
         """
         ordered = sorted(needs)
         if not ordered:
@@ -112,17 +112,17 @@ class Edges:
             raise
 
     def owed(self, place: tuple[str, str], noted: Iterable[str]) -> set[str]:
-        """What the task of this place comes after and is open, although none of these noted needs says so.
+        """Return the open tasks that the task in this place comes after, but that are not among its `noted` needs.
 
-        A need is there before its task is, and goes only after the other one is done: so it was lost.
+        A need is written before its task, and removed only after the other one is done: so a missing one was lost.
         """
         try:
             return self.open(self.comes_after(place).difference(noted))
         except OSError:
-            return set()  # gone, or unreadable, which is told as such
+            return set()  # gone, or unreadable, which is reported as such
 
     def comes_after(self, place: tuple[str, str]) -> set[str]:
-        """What the task of this place was added after, by its own words; nothing, if it is broken and will be failed."""
+        """Return the tasks that its own content puts before this task; none if the content is broken, as the task will fail."""
         try:
             after = task_file.draft(self._context.edits.read(*place)).after
         except TaskyardError:
@@ -130,12 +130,12 @@ class Edges:
         return set(filter(ids.is_id, after))
 
     def note(self, id: str, other: str) -> None:
-        """Have the task need the other one, as it should all along."""
+        """Write the lost need of a task, and its edge in the other direction."""
         self._put(self._needs(id), other, sync=True)
         self.tie(id, other)
 
     def tie(self, id: str, other: str) -> None:
-        """Have a done of the other one find this task, which needs it."""
+        """Write the edge by which a done of the other task finds this task."""
         self._put(self._followers(other), id, sync=True)
 
     def _put(self, folder: str, name: str, sync: bool) -> None:
@@ -144,12 +144,12 @@ class Edges:
             try:
                 return self._disk.create(f"{folder}/{name}", b"", sync=False)
             except FileExistsError:
-                return None  # by somebody who finishes the same add
+                return None  # another process finishes the same add
             except FileNotFoundError:
                 self._context.mover.ensure(folder, sync)
 
     def withdraw(self, id: str) -> None:
-        """Take all that the task needs back: it is not added after all, or is gone."""
+        """Remove all edges of the task: it was not added after all, or is gone."""
         for other in self.needs(id):
             self._context.links.remove(f"{self._followers(other)}/{id}")
             self._context.mover.drop(self._followers(other))
@@ -159,11 +159,11 @@ class Edges:
     # After a task is published in blocked/, and after a task is done
 
     def needs(self, id: str) -> list[str]:
-        """What the task waits for, oldest first."""
+        """Return the tasks that the task waits for, oldest first."""
         return sorted(filter(ids.is_id, self._listed("needs", id)), key=ids.age_key)
 
     def look(self, needs: dict[str, set[str]], by: str) -> set[str]:
-        """Let those of these tasks go whose needs are met by now; which ones went."""
+        """Unblock those of these tasks whose needs are met by now, and return them."""
         met = self.done({other for some in needs.values() for other in some})
         free: dict[str, str | None] = {}
         edges = []
@@ -173,7 +173,7 @@ class Edges:
                 if self._meet(id, other):
                     free[id] = other
             if id not in free and not self._listed("needs", id):
-                free[id] = None  # met by others, who came before the task was there to be let go
+                free[id] = None  # others met them before the task was there to be unblocked
         freed = self._unblock(free, by)
         for edge in edges:
             self._context.links.remove(edge)
@@ -181,11 +181,11 @@ class Edges:
         return freed
 
     def look_again(self, id: str, by: str) -> set[str]:
-        """The same for a task that has got into blocked/ by another way."""
+        """Do the same for a task that got into blocked/ by another way."""
         return self.look({id: set(self.needs(id))}, by)
 
     def settle(self, id: str, by: str) -> int:
-        """A task is done: meet the need of all who follow it; how many that were."""
+        """Remove the need for a task that is done from all its followers; return their number."""
         followers = sorted(filter(ids.is_id, self._listed("followers", id)))
         tidy = len(followers) <= _MANY or not self._context.local
         self._unblock({follower: id for follower in followers if self._meet(follower, id, tidy=tidy)}, by)
@@ -195,9 +195,9 @@ class Edges:
         return len(followers)
 
     def _meet(self, id: str, other: str, *, tidy: bool = True) -> bool:
-        """Whether this was the last thing that the task needed; its folder goes too, if it is to be tidied up at once.
+        """Remove one need; return whether it was the task's last. With `tidy`, remove its empty folder too.
 
-        On a network the server's word is asked for, which is what becomes of the folder: a listing may be a moment old.
+        On a network filesystem the result of rmdir decides, because the server knows: a listing may be a moment old.
         """
         folder = self._needs(id)
         self._context.links.remove(f"{folder}/{other}")
@@ -209,11 +209,11 @@ class Edges:
         except FileNotFoundError:
             return True
         except OSError:
-            return False  # others are left
+            return False  # other needs are left
         return True
 
     def _unblock(self, free: dict[str, str | None], by: str) -> set[str]:
-        """Move these tasks out of blocked/; one that is not there was called off, or is on its way in and looked after."""
+        """Move these tasks out of blocked/; one that is not there was cancelled, or its adder is about to check it."""
         freed = set()
         for segment, wanted in _by_segment(free).items():
             folder = f"{self._root}/blocked/{segment}"
@@ -235,17 +235,17 @@ class Edges:
         return f"{self._root}/followers/{id[: ids.SEGMENT]}/{id}"
 
     def _listed(self, place: str, id: str) -> list[str]:
-        """What is in the folder of this task; an error where that cannot be told, because nothing there sets tasks free."""
+        """List the task's folder; raise an error if that is impossible, because an empty list unblocks tasks."""
         own = f"{self._root}/{place}/{id[: ids.SEGMENT]}/{id}"
-        # Most tasks have no edges: a look is less than a listing.
+        # Most tasks have no edges: one lookup costs less than a listing.
         return self._names(own) if self._disk.exists(own) else []
 
     # Before and after a task is pruned
 
     def leaving(self, going: list[tuple[int, Found]]) -> list[tuple[int, Found]]:
-        """These ended tasks without those that are not done and that a task which stays needs.
+        """Return these ended tasks without those that are not done and that a remaining task needs.
 
-        What is not done and has followers comes last, the youngest first, so that its followers are gone by then.
+        Tasks that are not done and have followers come last, the youngest first, so that their followers are gone by then.
         """
         goes = {found.token.id: found.state for _, found in going}
         kept: set[str] = set()
@@ -254,7 +254,7 @@ class Edges:
             for id in self._names(f"{self._root}/followers/{segment}"):
                 if id in goes and goes[id] is not State.DONE:
                     followed[id] = [name for name in self._names(self._followers(id)) if ids.is_id(name)]
-        # A task is younger than all it comes after, so the youngest are judged first.
+        # A task is younger than all that it comes after, so the youngest are judged first.
         for id in sorted(followed, key=ids.age_key, reverse=True):
             if any(follower not in goes or follower in kept for follower in followed[id]):
                 kept.add(id)
@@ -266,7 +266,7 @@ class Edges:
         return [pair for pair in going if pair[1].token.id not in followed] + last
 
     def mark(self, id: str, state: State) -> None:
-        """Note before its file goes to dead/ that the task is not done: whoever comes after it at this moment must not run."""
+        """Note before its file goes to dead/ that the task is not done: a task added after it at this moment must not run."""
         if state is not State.DONE:
             self._put(self._followers(id), state, sync=False)
         elif self._disk.exists(self._followers(id)):
@@ -274,7 +274,7 @@ class Edges:
                 self._context.links.remove(f"{self._followers(id)}/{other}")
 
     def bury(self, name: str, by: str) -> bool:
-        """Whether the task in dead/ may go, with its edges; one that was not done and is needed after all goes back."""
+        """Return whether the task in dead/ may go, with its edges; one that was not done and is needed after all goes back."""
         id = name[: ids.LENGTH]
         listed = self._listed("followers", id)
         marks = [State(mark) for mark in listed if mark in (State.FAILED, State.CANCELLED)]

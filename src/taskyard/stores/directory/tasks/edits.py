@@ -1,7 +1,7 @@
-"""What a task says: its own file, or the body in edits/ that has replaced it.
+"""The content of a task: its own file, or the body in edits/ that has replaced it.
 
 A task's file is never written to. An edit is a new body, `edits/<segment>/<id>.<token>.json`, and a rename of the task to
-a name that selects it: whoever claims in between gets the task as it was, and the edit is refused.
+a name that selects it. A worker that claims in between gets the old content, and the edit is refused.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ class Edits:
         self._ensure = ensure
 
     def path(self, id: str, token: str) -> str:
-        """Where the body of this edit is."""
+        """Return the path of this edit's body."""
         return f"{self._root}/edits/{id[: ids.SEGMENT]}/{id}.{token}.json"
 
     def read(self, folder: str, name: str) -> bytes:
-        """What the task of this name says now."""
+        """Return the current content of the task with this name."""
         token = next((part[1:] for part in name.split(".")[4:5] if names.is_body(part)), None)
         return self._disk.read(f"{folder}/{name}") if token is None else self.edited(name.split(".", 1)[0], token)
 
     def edited(self, id: str, token: str) -> bytes:
-        """What this edit says."""
+        """Return the content of this edit."""
         path = self.path(id, token)
         if not self._links.holds(path.rpartition("/")[0]):
             raise FileNotFoundError(ENOENT, "there is no such edit", path)
         return self._disk.read(path)
 
     def write(self, id: str, content: bytes, sync: bool) -> str:
-        """Keep a new body, and give the token that selects it."""
+        """Write a new body, and return the token that selects it."""
         token = ids.base32(ids.chance(40), names.BODY)
         path = self.path(id, token)
         folder = path.rpartition("/")[0]
@@ -61,7 +61,7 @@ class Edits:
         return token
 
     def _put(self, draft: str, path: str) -> None:
-        """Give the body its name, also where its folder was empty and is dropped by a sweep at this moment."""
+        """Give the body its name, also if a sweep drops its empty folder at this moment."""
         folder, _, name = path.rpartition("/")
         while True:
             try:
@@ -70,9 +70,9 @@ class Edits:
                 self._ensure(folder)
                 if not self._disk.exists(draft):
                     if name in self._disk.listdir(folder):
-                        return None  # it was made, and a file server's reply was lost
+                        return None  # it was made, and the file server's reply was lost
                     raise
 
     def remove(self, id: str, token: str) -> None:
-        """Drop a body that no name selects."""
+        """Remove a body that no name selects."""
         self._links.remove(self.path(id, token))

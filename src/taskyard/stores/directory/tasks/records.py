@@ -1,11 +1,11 @@
-"""What claims leave behind: one record for each way a claim ended, notes and progress, and output that came too late.
+"""What claims leave behind: one record for each way a claim ended, notes and progress, and late output.
 
     results/<seg>/<claim>.<outcome>.json       written before the move it belongs to, created exclusively, never replaced
     results/<seg>/<claim>.stale-<digest>.json  brought by a claim that was over
     results/<seg>/<id>.<fence>.cancelled.json  why a task that nobody held was cancelled, under the fence that it has since
     attempts/<seg>/<id>/<claim>/               notes.jsonl and progress.json, only where there are any
 
-A record does not make an ending; the task's name does. A done task's name holds the claim that ended it, and so selects
+A record does not end a claim; the task's new name does. A done task's name holds the claim that ended it, and so selects
 that claim's `done` record: a late worker can write one, but never publish it.
 """
 
@@ -58,9 +58,9 @@ class Records:
         self._ensure = ensure
 
     def write(self, handle: Handle, move: Move, standing: Standing, by: str, at: int, sync: bool) -> bool:
-        """Write down how the claim is about to end, whole and once; a holder's second, different word becomes stale.
+        """Record how the claim is about to end, whole and once; a holder's second, different ending becomes stale.
 
-        Gives whether the record says what this move brings.
+        Return whether the record agrees with this move.
         """
         record = _record(handle, move, standing.worker, by, at)
         record["errors"], record["crashes"] = standing.errors, standing.crashes
@@ -93,9 +93,9 @@ class Records:
         return written is not None and (written.get("result"), written.get("reason")) == (move.result, move.reason)
 
     def keep_stale(self, handle: Handle, move: Move, worker: str | None, by: str, at: int) -> None:
-        """Keep output that does not count, unless just the same is kept already."""
+        """Keep output that does not count, unless the same output is kept already."""
         if self._says(handle, move):
-            self._disk.sync(f"{self._root}/results/{handle.id[: ids.SEGMENT]}")  # whoever wrote it may have failed to
+            self._disk.sync(f"{self._root}/results/{handle.id[: ids.SEGMENT]}")  # its writer may have failed to sync it
             return
         late = [kind for _, kind, _ in self.all(handle.id) if kind.startswith(_STALE)]
         if len(late) >= STALE_MOST:
@@ -107,11 +107,11 @@ class Records:
         self._publish(handle.id, f"{handle}.{_STALE}{digest}.json", _record(handle, move, worker, by, at), sync=True)
 
     def holder(self, handle: Handle) -> str | None:
-        """Who held the claim, if a record of it tells; whoever calls now may be somebody else."""
+        """Return the worker that held the claim, if a record names it; the caller may be another worker."""
         return next((record.get("worker") for claim, _, record in self.all(handle.id) if claim == handle), None)
 
     def result(self, token: Token, records: list[Written]) -> Any:
-        """The result of a done task: its own claim's, or None if that brought none."""
+        """Return the result of a done task: that of its own claim, or None if that had none."""
         if not token.has_result:
             return None
         own = (Handle(token.id, token.fence, token.nonce or ""), "done")
@@ -120,13 +120,13 @@ class Records:
     def history(
         self, token: Token, state: State, ended_at: int, records: list[Written], papers: SegmentIndex | None = None
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """How the task's claims ended, oldest first, and what came too late to count."""
+        """Return how the task's claims ended, oldest first, and the late results."""
         claims: dict[Handle, dict[str, dict[str, Any]]] = {}
         for handle, kind, record in records:
             claims.setdefault(handle, {})[kind] = record
         current = Handle(token.id, token.fence, token.nonce) if token.nonce else None
         if current is not None and state is State.DONE and not token.has_result:
-            # A done without a result has no record; its name says all there is to say.
+            # A done without a result has no record; its name holds everything.
             without = {
                 "fence": token.fence,
                 "worker": token.worker,
@@ -165,33 +165,33 @@ class Records:
         self._disk.append(f"{self.folder(handle)}/notes.jsonl", line.encode() + b"\n")
 
     def progress(self, handle: Handle, value: float) -> None:
-        """Set how far the claim's work is."""
+        """Set the progress of the claim's work."""
         draft = self._draft()
         self._disk.create(draft, json.dumps({"progress": value}).encode(), sync=False)
         self._disk.rename(draft, f"{self.folder(handle)}/progress.json")
 
     def notes(self, id: str, *, whole: bool = False) -> list[dict[str, Any]]:
-        """All notes on the task, in the order of its claims."""
+        """Return all notes on the task, in the order of its claims."""
         notes: list[dict[str, Any]] = []
         for claim in sorted(self._list(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}", whole), key=_fence):
             content = self._content(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}/{claim}/notes.jsonl", whole)
-            lines = BytesIO(content or b"")  # one by one: there may be millions that are none
+            lines = BytesIO(content or b"")  # one by one: there may be millions of lines that are no notes
             notes += [note for line in lines if len(line) > _NOTE_LEAST and (note := _parsed(line)) and _is_note(note)]
         return notes
 
     def progress_of(self, token: Token) -> float | None:
-        """What the current claim said last."""
+        """Return the last progress of the current claim, or None."""
         claim = f"{token.id}.{token.fence}.{token.nonce}"
         content = self._content(f"{self._root}/attempts/{token.id[: ids.SEGMENT]}/{token.id}/{claim}/progress.json")
         progress = ((content and _parsed(content)) or {}).get("progress")
         return progress if isinstance(progress, int | float) and 0 <= progress <= 1 else None
 
     def path(self, handle: Handle) -> str:
-        """Where the claim's folder is, or would be."""
+        """Return the path of the claim's folder, whether it exists or not."""
         return f"{self._root}/attempts/{handle.id[: ids.SEGMENT]}/{handle.id}/{handle}"
 
     def folder(self, handle: Handle) -> str:
-        """The claim's folder, made if need be."""
+        """Return the claim's folder; make it if it is missing."""
         folder = self.path(handle)
         self._links.keep(folder)
         if not self._disk.exists(folder):
@@ -216,9 +216,9 @@ class Records:
         return published
 
     def all(self, id: str, names: list[str] | None = None, *, whole: bool = False) -> list[Written]:
-        """Every record of the task that can be read, of these names or of all: its claim, what it is, its content.
+        """Return every readable record of the task, with these names or all: its claim, its kind, its content.
 
-        With `whole`, here and below, one that may not be read is an error: the rest is about to be all that is left.
+        With `whole`, here and below, a record that may not be read is an error: the caller is about to remove the originals.
         """
         found = []
         for name in self._list(f"{self._root}/results/{id[: ids.SEGMENT]}") if names is None else names:
@@ -256,10 +256,10 @@ def cancel_name(id: str, fence: int) -> str:
 
 
 def _moved(records: dict[str, dict[str, Any]], numbers: tuple[int, int | None, int], state: State) -> list[str]:
-    """Ways in which one claim may have been ended by others or given up, without those that the numbers speak against.
+    """Return how the claim may have been ended by others or given up, without the ways that `numbers` rule out.
 
-    They are the claim's, that of the next claim, if there is one, and the task's. A claim that is resumed has the next
-    number; what is cancelled has that number, and no claim before it was retried, which takes another one.
+    `numbers` are the fences of the claim, of the next claim or None, and of the task. A resumed claim has the next fence. A
+    cancelled task has that fence too; a claim after it has a higher one, because the retry between them takes one.
     """
     ways = [kind for kind in _WAYS if kind in records]
     fence, following, now = numbers
@@ -267,7 +267,7 @@ def _moved(records: dict[str, dict[str, Any]], numbers: tuple[int, int | None, i
         return ["resumed"]
     if following is None and now == fence + 1 and state is State.CANCELLED and "cancelled" in ways:
         return ["cancelled"]
-    # Whoever cancels and comes too late cancels what it finds then: that takes one number more, and so does its retry.
+    # A late cancel cancels the task as it is by then: that takes one fence more, and so does its retry.
     if following is None:
         late = (now == fence + 2 and state is State.CANCELLED) or (now == fence + 3 and state is State.TODO)
         was_cancelled = now > fence + 1 and not late
@@ -281,15 +281,15 @@ def _moved(records: dict[str, dict[str, Any]], numbers: tuple[int, int | None, i
 def _counted(
     records: dict[str, dict[str, Any]], state: State | None, after: tuple[int, int] | None, ways: list[str]
 ) -> str | None:
-    """Which record of one claim tells how it ended; `state` is the task's, if the claim is its newest, else None."""
+    """Return which record of one claim counts; `state` is the task's if the claim is its newest, else None."""
     if state is State.PROCESSING:
-        return None  # whatever is written, nothing has been moved yet
+        return None  # records may exist, but nothing has been moved yet
     if state is State.DONE:
         return _BARE if _BARE in records else "done"
     if state is State.FAILED:
         return "error"
-    # The claim is over, and a `done` that counted would be in the task's name. Where holder and janitor were about to
-    # end it at the same time, the task's numbers and counters afterwards tell whose move was made.
+    # The claim is over, and a `done` that counted would be in the task's name. If holder and janitor were about to
+    # end it at the same time, the task's fence and counters afterwards show whose move was made.
     if len(ways) > 1 and after is not None:
         tally = _tally(records)
         if tally is not None:
@@ -299,7 +299,7 @@ def _counted(
 
 
 def _tally(records: dict[str, dict[str, Any]]) -> tuple[int, int] | None:
-    """Errors and crashes before this claim, if a record of it tells."""
+    """Return errors and crashes before this claim, if a record of it has them."""
     return next(((record["errors"], record["crashes"]) for record in records.values() if "errors" in record), None)
 
 
@@ -327,7 +327,7 @@ def _parsed(content: bytes) -> dict[str, Any] | None:
 
 
 def _is_record(value: dict[str, Any]) -> bool:
-    """Whether this is a record, by its form: anybody who can write here may have put something else in its place."""
+    """Whether this has the form of a record: any program that can write here may have put something else in its place."""
     texts = all(isinstance(value.get(name), str | None) for name in ("worker", "reason", "by", "claim"))
     counts = all(type(value.get(name, 0)) is int for name in ("fence", "errors", "crashes"))
     paired = ("errors" in value) == ("crashes" in value)

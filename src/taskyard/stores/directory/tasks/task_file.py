@@ -1,4 +1,4 @@
-"""What is in a task's file: one JSON object, written once and never changed."""
+"""The content of a task's file: one JSON object, written once and never changed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-MARK = b'{"taskyard":1,'  # every file that Taskyard writes begins so; one from the drop box does not
-_PLAIN = frozenset(("id", "kind", "priority", "data"))  # what most tasks have, and no more
+MARK = b'{"taskyard":1,'  # every file that Taskyard writes begins with it; one from the drop box does not
+_PLAIN = frozenset(("id", "kind", "priority", "data"))  # the fields of most tasks
 _LISTS = ("after", "uses")
 _TEXTS = ("id", "kind", "title", "assignee", "mission", "key", "verify", "not_before")
 _FORMS: dict[str, tuple[type, ...]] = {
@@ -25,9 +25,9 @@ _FORMS: dict[str, tuple[type, ...]] = {
 
 
 def encode(id: str, draft: Draft, due: int | None, added: str | None = None) -> bytes:
-    """The file's content for a new task; fields at their default are left out.
+    """Return the file's content for a new task; fields at their default are left out.
 
-    `added` is the digest of the data that its key stands for, where that is not the data which is written here.
+    `added` is the digest of the data that its key stands for, if that is not the data in this file.
     """
     parts = [f'{{"taskyard":1,"id":"{id}","kind":{compact(draft.kind)},"priority":{draft.priority}']
     for name in ("title", "assignee", "mission", "key", "max_attempts", "lease", "verify"):
@@ -48,16 +48,16 @@ def encode(id: str, draft: Draft, due: int | None, added: str | None = None) -> 
 
 
 def decode(content: bytes) -> dict[str, Any]:
-    """The task's fields that the file holds, or `Invalid` with what is wrong with it."""
+    """Return the task's fields in the file; raise `Invalid` with what is wrong with it."""
     if not content.startswith(MARK):
         return _dropped_fields(content)
     fields = _written(content)
-    fields.pop("lease", None)  # the name holds it, where every reaper sees it
+    fields.pop("lease", None)  # the name holds it, so that every reaper sees it
     return fields
 
 
 def added(content: bytes) -> str | None:
-    """The digest of the data that the task's key stands for, where the file does not hold that data."""
+    """Return the digest of the data that the task's key stands for, if the file does not hold that data."""
     if not content.startswith(MARK):
         return None
     stands_for = json_text.scan(content.decode(), 0)[0].get("added")
@@ -65,7 +65,7 @@ def added(content: bytes) -> str | None:
 
 
 def _written(content: bytes) -> dict[str, Any]:
-    """What Taskyard wrote; the rest of a file that somebody has added to does not count."""
+    """Return what Taskyard wrote; anything that another program appended to the file does not count."""
     try:
         fields, _ = json_text.scan(content.decode(), 0)
         json_text.refuse_halves(content, fields)
@@ -79,7 +79,7 @@ def _written(content: bytes) -> dict[str, Any]:
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that are a task's: whoever writes into its file does not get to say what a task is."""
+    """Return only the fields of a task: a program that writes into the file cannot add others."""
     for name, value in fields.items():
         if name in _LISTS:
             if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
@@ -90,7 +90,7 @@ def _known(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def draft(content: bytes) -> Draft:
-    """The task that the file holds as a draft, to be put in its place or to be changed."""
+    """Return the task in the file as a draft, to be added or changed."""
     if not content.startswith(MARK):
         return file_format.draft(file_format.parse(content))
     fields = _written(content)
