@@ -28,7 +28,7 @@ def open(place: str, durability: str | None) -> MemoryStore:  # noqa: ARG001  no
 
 
 def make(place: str, durability: str | None, shared: bool | None, group: str | None) -> tuple[bool, list[str]]:  # noqa: ARG001
-    """Do nothing: opening the yard makes it."""
+    """Return that the yard was made, without warnings: opening it makes it."""
     return True, []
 
 
@@ -48,7 +48,7 @@ def contains(place: str, other: str) -> bool:  # noqa: ARG001
 
 
 def endpoint(place: str, *, target: bool) -> NoReturn:  # noqa: ARG001
-    """Raise an error: a copy runs in another process, which cannot see this yard."""
+    """Raise `Invalid`: a copy of a yard that ends with its process is of no use."""
     raise Invalid(
         "a yard in memory cannot be copied: it is one process's, and ends with it",
         hint="copy between directories and PostgreSQL",

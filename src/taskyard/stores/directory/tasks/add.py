@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.context import Context
     from taskyard.stores.directory.tasks.shifts import Shifts
 
-_BATCH = 500  # tasks that share one sync of the filesystem, and one note of what is intended
-_FEW = 4  # so many files are synced sooner one by one
-_GIVEN_UP = (Exception, KeyboardInterrupt, SystemExit)  # whoever stops a batch is not to find a part of it later
-TAKEN_BACK = "the rest of its batch could not be added"  # why the log says that a task of a batch was cancelled
+_BATCH = 500  # tasks that share one sync of the filesystem, and one intent
+_FEW = 4  # up to this many files are synced faster one by one
+_GIVEN_UP = (Exception, KeyboardInterrupt, SystemExit)  # a caller that stops a batch must not find a part of it later
+TAKEN_BACK = "the rest of its batch could not be added"  # the logged reason for cancelling a task of a batch
 
 
 class Adder:
-    """Puts drafts into the yard. A file on its way in is `tmp/<id>.json`, so that others can finish what was begun."""
+    """Adds drafts to the yard. A file on its way in is `tmp/<id>.json`, so that other processes can finish what was begun."""
 
     def __init__(self, context: Context, shifts: Shifts) -> None:
         self._context = context
@@ -44,10 +44,10 @@ class Adder:
         self.keys = Keys(context, self.help_in)
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[New | str]:
-        """All of these or none, in this order; for a key that was there before, the id of the task that has it."""
+        """Add all of these or none, in this order; for a key that was there before, return the id of the task that has it."""
         known = self._known(drafts)
         later = [draft for draft in drafts if draft.after]
-        if later:  # a known key stands for its task, whatever has become of what that came after
+        if later:  # a known key stands for its task, also if the tasks that it came after are gone
             self._shifts.edges.resolve([new for new in later if new.key not in known])
         added: dict[int, New | str] = {}
         try:
@@ -74,7 +74,7 @@ class Adder:
         return [added[id(draft)] for draft in drafts]
 
     def _confirm(self, known: list[Draft]) -> None:
-        """Before the tasks of these keys are given as the answer: whoever added them may have failed to sync them."""
+        """Sync the tasks of these keys before they are returned: the processes that added them may have failed to."""
         if len(known) > _FEW:
             self._disk.sync_all(self._root)
             return
@@ -82,9 +82,9 @@ class Adder:
             self.keys.confirm(draft)
 
     def _take_back(self, batch: list[New], by: str) -> list[str]:
-        """Take away what is there of a batch that cannot be added as a whole; gives the ids of those that stay.
+        """Remove what is there of a batch that cannot be added as a whole; return the ids of the tasks that stay.
 
-        What somebody has claimed stays, and so does what has a key: another add may have been told of it.
+        A task that a worker has claimed stays, and so does one with a key: another add may have returned it.
         """
         kept, unlogged = [], []
         for new in batch:
@@ -97,7 +97,7 @@ class Adder:
                 self._disk.unlink(f"{new.folder}/{new.name}")
             except FileNotFoundError:
                 if self._disk.exists(new.written):
-                    continue  # it never was in its place
+                    continue  # it was never in its place
                 kept.append(new.id)
                 if not new.logged:
                     unlogged.append(new)
@@ -116,7 +116,7 @@ class Adder:
         return kept
 
     def _known(self, drafts: Sequence[Draft]) -> dict[str, str]:
-        """The keys that are taken already, with the ids of their tasks; a batch in which one key means two things adds nothing at all."""
+        """Return the keys that are taken already, with the ids of their tasks; raise `Conflict` if one key means two tasks."""
         keyed: dict[str, Draft] = {}
         known: dict[str, str] = {}
         for draft in drafts:
@@ -139,7 +139,7 @@ class Adder:
                 self._disk.create(new.written, task_file.encode(new.id, new.draft, new.due), sync=one_by_one)
             if self._durable and not one_by_one:
                 self._disk.sync_all(self._root)
-            # Folders need room: those of a batch are made before any of it is in its place.
+            # Folders need disk space: those of a batch are made before any of its tasks is in its place.
             for folder in {new.folder for new in batch} if len(batch) > 1 else ():
                 if not self._disk.exists(folder):
                     self._mover.ensure(folder)
@@ -157,23 +157,23 @@ class Adder:
         self.look(batch, by)
 
     def resolve(self, draft: Draft) -> None:
-        """Give the draft the whole ids of what it comes after; `NotFound` if one names no task."""
+        """Replace the names in the draft's `after` with whole ids; raise `NotFound` if one names no task."""
         self._shifts.edges.resolve([draft])
 
     def connect(self, batch: Sequence[New], sync: bool) -> None:
-        """Register what blocked tasks wait for, before they are published."""
+        """Write the edges of blocked tasks, before they are published."""
         for new in batch:
             if new.needs:
                 self._shifts.edges.register(new.id, new.needs, sync)
 
     def _disconnect(self, batch: Sequence[New]) -> None:
-        """Take edges back of tasks that were not published; those of one that was are its own."""
+        """Remove the edges of tasks that were not published; a published task keeps its own."""
         for new in batch:
             if new.needs and not self._disk.exists(f"{new.folder}/{new.name}"):
                 self._shifts.edges.withdraw(new.id)
 
     def look(self, batch: Sequence[New], by: str) -> None:
-        """After blocked tasks are published: what they wait for may have been done in between."""
+        """Unblock tasks after they are published: what they wait for may have been done in between."""
         blocked = {new.id: new.needs for new in batch if new.needs}
         freed = self._shifts.edges.look(blocked, by) if blocked else blocked
         for new in batch:
@@ -182,13 +182,13 @@ class Adder:
     def _add_with_keys(
         self, drafts: Sequence[Draft], by: str, added: dict[int, New | str], known: dict[str, str]
     ) -> None:
-        """Tasks with keys; of several drafts with one key the first is the task."""
+        """Add tasks with keys; of several drafts with one key the first becomes the task."""
         firsts = {draft.key: draft for draft in reversed(drafts) if draft.key not in known}
         fresh = [draft for draft in drafts if firsts.get(draft.key) is draft]
         if len(fresh) > _FEW:
             self._add_all_keyed(fresh, by, added)
         for draft in drafts:
-            assert draft.key is not None  # sorted out by the caller
+            assert draft.key is not None  # the caller checks this
             if draft.key in known:
                 added[id(draft)] = known[draft.key]
                 continue
@@ -197,7 +197,7 @@ class Adder:
             known[draft.key] = new if isinstance(new, str) else new.id
 
     def _add_all_keyed(self, drafts: Sequence[Draft], by: str, added: dict[int, New | str]) -> None:
-        """All files are written, then all keys taken, then all tasks put in their places; whoever lost its key is left out."""
+        """Write all files, then take all keys, then put all tasks in their places; a task that lost its key is left out."""
         batch = self._placed(drafts)
         try:
             taken = self._take_keys(batch)
@@ -211,7 +211,7 @@ class Adder:
         self.look(taken, by)
 
     def _take_keys(self, batch: Sequence[New]) -> list[New]:
-        """Write the files of new tasks and take their keys; those that got theirs."""
+        """Write the files of new tasks and take their keys; return the tasks that got theirs."""
         self.connect(batch, sync=False)
         for new in batch:
             self._disk.create(new.written, task_file.encode(new.id, new.draft, new.due), sync=False)
@@ -225,14 +225,14 @@ class Adder:
             self._disk.unlink(new.written)
             self._disconnect([new])
         if self._durable:
-            self._disk.sync_all(self._root)  # a key is there before its task is
+            self._disk.sync_all(self._root)  # a key is on disk before its task is
         return taken
 
     def _left_there(self, batch: Sequence[New]) -> list[New]:
-        """After a batch with keys was given up: the tasks of it that are in the yard; keys and files of the others go."""
+        """Return the tasks of a stopped batch with keys that are in the yard; remove keys and files of the others."""
         there = []
         for new in batch:
-            assert new.draft.key is not None  # sorted out by the caller
+            assert new.draft.key is not None  # the caller checks this
             self.keys.give_up(new.draft.key, new.written)
             if self.keys.is_of(new.draft.key, new.id):
                 there.append(new)
@@ -242,8 +242,8 @@ class Adder:
         return there
 
     def _add_keyed(self, draft: Draft, by: str) -> New | str:
-        """The key is taken with the finished file, before the task is in its place: so one of all who race adds it."""
-        assert draft.key is not None  # sorted out by the caller
+        """Take the key with the finished file, before the task is in its place: so exactly one of all racing adders adds it."""
+        assert draft.key is not None  # the caller checks this
         while True:
             holder = self.keys.holder(draft)
             if holder is not None:
@@ -278,18 +278,18 @@ class Adder:
         if moved:
             self.announce(moved, lines)
         else:
-            self._context.log.forget()  # whoever has put them in their place logs it
+            self._context.log.forget()  # the process that has put them in their place logs it
 
     def _must_be_there(self, new: New) -> None:
-        """Slower than the janitor's patience: a file with a key was put in its place, and logged, for us; any other was removed."""
+        """Raise an error if a janitor removed the file of this slow add; a file with a key it would have put in its place."""
         if new.draft.key is None and not self._context.locator.knows(new.id):
             raise FileNotFoundError(ENOENT, "the new task's file was removed before it was in place", new.written)
 
     def announce(self, batch: Sequence[New], lines: bytes) -> None:
-        """Log new tasks, and let the next claim of this process see them."""
+        """Log new tasks, and show them to the next claim of this process."""
         try:
             self._context.log.append(lines)
-        finally:  # a Ctrl-C that came while it was written is heard right after
+        finally:  # a Ctrl-C during the write takes effect right after it
             for new in batch:
                 new.logged = True
         with self._context.claiming:
@@ -297,18 +297,18 @@ class Adder:
                 self._context.ready_cache.notice(lane)
 
     def sync(self, folders: set[str]) -> None:
-        """Have new names in these folders survive a power cut."""
+        """Sync new names in these folders, so that they survive a power cut."""
         for folder in folders:
             try:
                 self._disk.sync(folder)
             except FileNotFoundError:
-                # Claimed already, and the emptied folder was dropped: wherever the task is now, it has to survive.
+                # Claimed already, and the emptied folder was dropped: the task must survive in its new place too.
                 self._disk.sync_all(self._root)
 
     def help_in(self, id: str, content: bytes, written: str = "", by: str = "taskyard") -> bool:
-        """Whether the task is in its place now, after finishing what its adder may have left undone."""
+        """Finish what the task's adder may have left undone; return whether the task is in its place now."""
         if self._context.locator.knows(id):
-            # It was finished, and a power cut has brought the first name back: what is in its place must not come twice.
+            # It was finished, and a power cut has brought the first name back: a task in its place must not appear twice.
             self._disk.remove(written or f"{self._root}/tmp/{id}.json")
             return True
         draft = task_file.draft(content)
@@ -318,7 +318,7 @@ class Adder:
         now = self._context.clock.now()
         lane = Lane.of(draft.priority, draft.kind, draft.assignee)
         due = draft.due(now)
-        # Its adder has noted what it needs before it took the key; what it comes after and is not found proves nothing.
+        # Its adder wrote its needs before it took the key; a task of `after` that is not found proves nothing.
         needs = set(self._shifts.edges.needs(id)) | self._shifts.edges.open(draft.after) if draft.after else set()
         new = New(id, draft, lane, due, *self.target(id, draft, lane, due, now, "", bool(needs)), written, needs)
         if needs and self._disk.exists(written):
@@ -326,7 +326,7 @@ class Adder:
         line = self._context.log.lines_added([(id, lane.kind)], by, {id: needs})
         if not self._mover.move(written, new.folder, new.name):
             self._context.log.forget()
-            self.look([new], by)  # the edges may be of our making only
+            self.look([new], by)  # this process may have written the edges alone
             return bool(self._context.locator.matching(id))
         try:
             if self._durable:
@@ -339,7 +339,7 @@ class Adder:
     def target(
         self, id: str, draft: Draft, lane: Lane, due: int | None, now: int, mark: str = "", blocked: bool = False
     ) -> tuple[str, str]:
-        """Folder and name of a new task."""
+        """Return folder and name of a new task."""
         stem = f"{id}.0.e0.c0{mark}{names.Counters.limits(draft)}"
         segment = id[: ids.SEGMENT]
         if blocked:
@@ -350,11 +350,11 @@ class Adder:
         return f"{self._root}/waiting/{names.bucket(due, now)}/{segment}", f"{stem}.{lane.text}.d{due}.json"
 
     def place(self, draft: Draft, mark: str = "") -> New:
-        """An id and a place for one more task, with a mark in its name."""
+        """Return an id and a place for one more task, with a mark in its name."""
         return self._placed([draft], mark)[0]
 
     def _placed(self, drafts: Sequence[Draft], mark: str = "") -> list[New]:
-        """Give every draft its id and its place; ids rise in the order of the drafts."""
+        """Assign every draft its id and its place; ids rise in the order of the drafts."""
         lanes = [Lane.of(draft.priority, draft.kind, draft.assignee) for draft in drafts]
         left: dict[str, int] = {}
         for lane in lanes:

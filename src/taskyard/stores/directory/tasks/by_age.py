@@ -1,4 +1,4 @@
-"""The tasks of a yard by age: a segment is listed when its turn has come, and a name is parsed when it is asked for."""
+"""The tasks of a yard by age: a segment is listed when its turn has come, and a name is parsed when it is needed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 Place = tuple["State", str, "Lane | None", "list[str] | None"]
 
-_age = itemgetter(slice(ids.SEGMENT, ids.LENGTH))  # `ids.age_key` of a name: what a large yard's names are sorted by
+_age = itemgetter(slice(ids.SEGMENT, ids.LENGTH))  # `ids.age_key` of a name: the sort key for a large yard's names
 _NAMED_MOST = 64  # segments that a cursor names one by one
-_DIGEST = 4  # characters of what was asked for
+_DIGEST = 4  # characters of the query's digest
 
 
 class Walk:
-    """Goes through the tasks that a query asks for, as far as their names tell."""
+    """Iterates over the tasks that fit a query, as far as their names show."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class Walk:
         self._opened: dict[str, str] = {}
         self._numbers = itertools.count()
         self._ahead: list[tuple[str, int, str, Place, list[str]]] = []
-        """Of each folder that was listed the age of its oldest name, and all names, the oldest last."""
+        """For each listed folder the age of its oldest name, and all names, the oldest last."""
 
     def __iter__(self) -> Iterator[Found]:
-        """Oldest first. Segments are opened one after the other, so a later one holds no task older than its opening."""
+        """Yield tasks oldest first. Segments are opened in turn, so a later one holds no task older than its opening."""
         while self._ahead or self._unlisted:
             while self._unlisted and (not self._ahead or self._opened_key(self._unlisted[-1]) <= self._ahead[0][0]):
                 self._list(self._unlisted.pop())
@@ -88,7 +88,7 @@ class Walk:
                 heapq.heappush(self._ahead, (_age(names[-1]), next(self._numbers), segment, place, names))
 
     def _oldest(self) -> Iterator[Found]:
-        """The oldest task; one that was seen twice has moved meanwhile, and is where it was seen later."""
+        """Yield the oldest tasks; one that was seen twice has moved in between, and is where it was seen later."""
         seen: dict[str, Found] = {}
         oldest = self._ahead[0][0] if self._ahead else ""
         while self._ahead and self._ahead[0][0] == oldest:
@@ -105,10 +105,10 @@ class Walk:
         yield from seen.values()
 
     def cursor(self, last: str, following: str) -> str:
-        """Where to go on after the last id of a page, when the one that follows it was looked at already.
+        """Return where to go on after the last id of a page; `following` is the next id, which was read already.
 
-        Beside the id it says from which segment on there is something left, and which ones before that have something as
-        well, or take new tasks: so that no page begins with listing all that came on the pages before it.
+        Beside the id it has the first segment with tasks left, and the earlier segments that have some as well, or take new
+        tasks. So no page begins with listing all that came on the pages before it.
         """
         floor = self._unlisted[-1] if self._unlisted else max(self._listed, default="")
         left = {segment for _, _, segment, _, _ in self._ahead} | {following[: ids.SEGMENT]}
@@ -126,14 +126,14 @@ class Walk:
 
 
 def serves(query: Query, lane: Lane) -> bool:
-    """Whether the query asks for tasks of this lane."""
+    """Whether the query wants tasks of this lane."""
     if query.kinds is not None and lane.kind not in query.kinds:
         return False
     return query.taker is None or lane.assignee is None or lane.assignee == query.taker
 
 
 def _digest(query: Query) -> str:
-    """What is asked for, in a word: a cursor is good for the same question only."""
+    """Return a short digest of the query: a cursor is valid for the same query only."""
     states = sorted(query.states) if query.states is not None else None
     kinds = sorted(query.kinds) if query.kinds is not None else None
     asked = repr((states, kinds, query.worker, query.taker)).encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Claiming: one rename into processing/ under a name that nobody else can make."""
+"""Claiming: one rename into processing/ under a name that no other process can make."""
 
 from __future__ import annotations
 
@@ -26,18 +26,16 @@ if TYPE_CHECKING:
 _LOST_AT_ONCE = 64
 _PROCESSING = State.PROCESSING  # looked up once: an enum's member costs a tenth of a microsecond each time
 _USES, _BOTH = f".{names.USES}.", f".{names.BOTH}."  # `names.uses_something`, without the call for every claim
-_APART = (
-    0.004  # seconds, and ten times that on a network: two who were in each other's way try again at different moments
-)
+_APART = 0.004  # seconds, and ten times that on a network: two claims that clashed try again at different moments
 
 _WAITED = 60_000  # milliseconds in todo/ after which a claimed file is touched: no janitor is that quick
-_AGED_EVERY = 1000  # milliseconds that the border between the two is good for
-_COUNTS = 1 << 24  # bytes of that file that are read
-_COUNT_DIGITS = 10  # of a number in the file of lost races; what is longer is nobody's
+_AGED_EVERY = 1000  # milliseconds for which the age key of that border is cached
+_COUNTS = 1 << 24  # bytes that are read of the file of lost races
+_COUNT_DIGITS = 10  # of a number in that file; Taskyard writes no longer one
 
 
 class Claims:
-    """Hands tasks out, and keeps them in their holders' hands."""
+    """Grants claims, and renews them."""
 
     def __init__(self, context: Context, shifts: Shifts) -> None:
         self._context = context
@@ -53,13 +51,13 @@ class Claims:
 
     @functools.cached_property
     def uses(self) -> Uses:
-        """Loaded where a task uses something."""
+        """The resources in use; loaded when the first task uses one."""
         from taskyard.stores.directory.tasks.uses import Uses
 
         return Uses(self._context)
 
     def next(self, want: Want, nonce: str) -> Grant | None:
-        """The most urgent, oldest task that serves, or None."""
+        """Claim the most urgent, oldest task that fits, or return None."""
         lost, fresh = 0, False
         heads, lock = self._context.ready_cache, self._context.claiming
         taken: dict[str, str] | None = None
@@ -78,7 +76,7 @@ class Claims:
                     elif fresh or heads.is_fresh(want, number, busy):
                         return None
                     else:
-                        # The lists are used up, and what was listed before this claim is not the truth: anew from the disk.
+                        # The cached lists are empty, and a list from before this claim proves nothing: list the disk anew.
                         fresh = True
                         taken, busy, asked = None, None, began
                         heads.outdate(number)
@@ -103,7 +101,7 @@ class Claims:
             lost += folder not in heads.closed
 
     def _take_from(self, head: Head, want: Want, nonce: str, folder: str, name: str) -> Grant | None:
-        """Claim by rename; None if somebody else was first, or the system refuses it: then the folder is passed over."""
+        """Claim by rename; return None if another worker was first, or the system refuses: then the folder is skipped."""
         try:
             return self._take(want, nonce, folder, name, head.lane)
         except OSError as error:
@@ -115,18 +113,18 @@ class Claims:
             return None
 
     def _is_closed(self, error: OSError, path: str) -> bool:
-        """Whether the system refuses to let this very name be moved, and not to let anything be claimed."""
+        """Whether the system refuses to move this one name, rather than every claim."""
         moves = error.filename == path and error.filename2 is not None and error.errno in CLOSED
         return moves and self._disk.may_change(self._processing)
 
     def in_use(self) -> frozenset[str]:
-        """What running tasks have to themselves now."""
+        """Return the resources that running tasks use now."""
         return frozenset(self.uses.taken())
 
     def _pass_over(self, head: Head, folder: str, name: str, taken: dict[str, str]) -> str | None:
-        """The digest of something that this task uses and that is in use, or None; it goes where tasks wait for that.
+        """Return the digest of a resource in use that this task needs, or None; move the task where it waits for that.
 
-        No claim looks there before that is free: so a backlog is gone through once, and not by every claim meanwhile.
+        No claim lists that place before the resource is free: so a backlog is walked once, and not by every claim.
         """
         resource = next(filter(taken.__contains__, self.uses.of(folder, name)), None)
         if resource is None:
@@ -142,43 +140,43 @@ class Claims:
             try:
                 self._context.mover.move(f"{folder}/{name}", target, f"{id}.{int(fence) + 1}.{rest}")
             except OSError:
-                pass  # another user's folder, or a full disk: passed over all the same
+                pass  # another user's folder, or a full disk: the task is skipped all the same
         return names.resource_digest(resource)
 
     def _stand_back(self, folder: str, rest: str, target: str) -> None:
-        """Give a task back that was claimed beside another one which uses the same: no claim, no event, nothing counted."""
+        """Give back a task that was claimed while another one uses the same resource: no claim, no event, nothing counted."""
         id, fence, _ = target.split(".", 2)
         self._log.forget()
         self._context.mover.move(f"{self._processing}/{target}", folder, f"{id}.{int(fence) + 1}.{rest}")
         time.sleep(_APART * ids.chance(10) / 1024 * (1 if self._context.local else 10))
 
     def _count_lost(self, lost: int) -> None:
-        """Lost races are counted, and written down many at a time: they are common, and no news."""
+        """Count lost races, and write the count only now and then: they are common and harmless."""
         self._lost += lost
         if self._lost >= _LOST_AT_ONCE:
             self.flush()
 
     def flush(self) -> None:
-        """Write down the races that were lost since."""
+        """Write the number of races that were lost since the last write."""
         lost, self._lost = self._lost, 0
         if lost:
             self._disk.append(self._lost_file, b"%d\n" % lost)
 
     def lost_races(self) -> int:
-        """How many races were lost in this yard, as far as they are written down."""
+        """Return how many races were lost in this yard, as far as they were written."""
         self.flush()
         lines = self._disk.read_at(self._lost_file, 0, _COUNTS).split()
         return sum(int(line) for line in lines if line.isdigit() and len(line) < _COUNT_DIGITS)
 
     def particular(self, want: Want, nonce: str) -> Grant | None:
-        """The very task that is named, or the claim that is to be taken over."""
+        """Claim the task that `want` names, or take over the claim that it names."""
         if want.over is not None and want.move is not None:
             return self._take_over(want.over, want.move, nonce, want.worker)
-        assert want.id is not None  # else any task would do
+        assert want.id is not None  # the caller checks this
         return self._named(want, want.id, nonce)
 
     def _named(self, want: Want, id: str, nonce: str) -> Grant | None:
-        """That very task, or `Conflict` if it cannot be had."""
+        """Claim this task, or raise `Conflict` if that is not possible."""
         found = self._context.locator.find(id)
         standing = found.token.standing(found.state, found.place, self._context.policy)
         if found.state is State.BLOCKED:
@@ -194,7 +192,7 @@ class Claims:
         return self._take(want, nonce, *found.place, found.token.lane)
 
     def _take(self, want: Want, nonce: str, folder: str, name: str, lane: Lane) -> Grant | None:
-        """Claim by rename; None if somebody else was first."""
+        """Claim by rename; return None if another worker was first."""
         id, fence, rest = name.split(".", 2)
         number = int(fence) + 1
         plan = self._plans.get((rest, lane, want.terms)) or self._plan(rest, lane, want)
@@ -232,20 +230,20 @@ class Claims:
         return self._grant(standing, counters, path, now + plan.lease_ms)
 
     def _long_ago(self, now: int) -> str:
-        """What the ids of tasks that have waited for long come before, after their segment."""
+        """Return an age key; ids of tasks that have waited for long sort before it, without their segment."""
         if now - self._aged_at > _AGED_EVERY:
             self._aged_at, self._aged = now, ids.age_at(now - _WAITED)
         return self._aged
 
     def _touch(self, path: str) -> None:
-        """A rename keeps mtime: another program's janitor, which goes by that, would take the claim for one left long ago."""
+        """Set the file's mtime, which a rename keeps: another program's janitor would judge the new claim by the old time."""
         try:
             self._disk.touch(path)
         except FileNotFoundError:
             return
 
     def _grant(self, standing: Standing, counters: names.Counters, path: str, until: int) -> Grant | None:
-        """The claim with its task; None if the task has no content that can be handed out."""
+        """Return the claim with its task; None if the task has no usable content."""
         try:
             if counters.body is None:
                 content = self._disk.read(path)
@@ -253,9 +251,9 @@ class Claims:
                 content = self._context.edits.edited(standing.id, counters.body)
             if not counters.dropped and not content.startswith(task_file.MARK):
                 raise Invalid("the task's file was not written by Taskyard")
-            # The fields of its file are a task's own; the rest is where it stands.
+            # The fields of its file are the task's own; the rest is its standing.
             fields = task_file.decode(content)
-            # Where file and name differ, the name counts; a dropped file knows nothing of where it was put.
+            # If file and name differ, the name counts; a dropped file does not know where it was put.
             fields["id"], fields["kind"] = standing.id, standing.kind
             fields["priority"], fields["assignee"] = standing.priority, standing.assignee
             fields["state"] = _PROCESSING
@@ -270,7 +268,7 @@ class Claims:
         except FileNotFoundError:
             if counters.body is not None and self._disk.exists(f"{standing.place[0]}/{standing.place[1]}"):
                 self._fail(standing, "the edit that replaced its file is gone")
-            return None  # cancelled, or with a tiny lease reaped, between the two calls: as if another had been first
+            return None  # cancelled, or reaped after a tiny lease, between the two calls: as if another worker had been first
         except OSError as error:
             if error.errno not in NO_FILE:
                 self._give_back(standing)
@@ -278,14 +276,14 @@ class Claims:
             self._fail(standing, f"its file cannot be read: {error.strerror}")
         except Invalid as error:
             if counters.dropped:
-                # It may only be in somebody's editor, and whole again in a moment.
+                # A person may be editing it, and it may be whole again in a moment.
                 self._shifts.back_to_the_box(standing, error.message)
             else:
                 self._fail(standing, f"its file is broken: {error.message}")
         return None
 
     def _plan(self, rest: str, lane: Lane, want: Want) -> names.Plan | None:
-        """The plan for a task in todo/ whose name ends so, or None if that is no task's name."""
+        """Return the plan for a task in todo/ whose name ends with `rest`, or None if that is no task's name."""
         counters = names.Counters.parse(rest)
         if counters is None:
             return None
@@ -296,20 +294,20 @@ class Claims:
         return plan
 
     def _give_back(self, standing: Standing) -> None:
-        """A claim that cannot be answered is none: too many open files, say. Without a record, which would need one more."""
+        """Give back a claim that cannot be returned, as with too many open files; a record would need one more file."""
         counted = (standing.fence + 1, standing.errors, standing.crashes)
         try:
             self._shifts.shift(standing, Move("released", State.TODO, *counted), standing.worker or "")
         except OSError:
-            return  # the lease will
+            return  # the end of the lease will give it back
 
     def _fail(self, standing: Standing, reason: str) -> None:
-        """Take a task that nobody can work on out of everybody's way, without losing its file."""
+        """Fail a task that no worker can work on, without losing its file."""
         counted = (standing.fence, standing.errors, standing.crashes)
         self._shifts.shift(standing, Move("failed", State.FAILED, *counted, outcome="error", reason=reason), "taskyard")
 
     def renew(self, standing: Standing, progress: float | None, note: str | None) -> int | None:
-        """Begin the lease anew and give its end, or None if the claim is over."""
+        """Start the lease anew and return its end, or None if the claim is over."""
         folder, name = standing.place
         stamp = self._touched(folder, name)
         if stamp is None and self._taken_again(folder, name):
@@ -326,7 +324,7 @@ class Claims:
         return stamp + round(standing.lease * 1000)
 
     def _touched(self, folder: str, name: str) -> int | None:
-        # On NFS a touch of a name that another client has moved away still succeeds; only a fresh listing tells.
+        # On NFS a touch of a name that another client has moved away still succeeds; only a fresh listing shows the move.
         if not self._context.local and name not in self._disk.listdir(folder):
             return None
         try:
@@ -336,7 +334,7 @@ class Claims:
             return None
 
     def _taken_again(self, folder: str, name: str) -> bool:
-        """Whether the claim holds again that another program's janitor had put into todo/: its holder is quicker than a sweep."""
+        """Take a claim back that another program's janitor put into todo/, before a sweep does; return whether it was there."""
         try:
             self._disk.rename(f"{self._context.root}/todo/{name}", f"{folder}/{name}")
         except FileNotFoundError:
@@ -344,7 +342,7 @@ class Claims:
         return True
 
     def held(self, worker: str) -> list[Standing]:
-        """Every claim that a worker of this name holds, oldest task first."""
+        """Return every claim that a worker of this name holds, oldest task first."""
         claims = []
         dead = self._context.liveness.cached_is_dead()
         for name in self._disk.listdir(self._processing):
@@ -356,7 +354,7 @@ class Claims:
         return sorted(claims, key=lambda standing: ids.age_key(standing.id))
 
     def _take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> Grant | None:
-        """The same claim under a new name, which the older incarnation does not know."""
+        """Return the same claim under a new name, which the earlier process does not know."""
         context = self._context
         folder, name = standing.place
         counters = names.Counters.parse(f"e{move.errors}.c{move.crashes}{names.own_parts(name)}.json")
@@ -383,7 +381,7 @@ class Claims:
         return self._grant(again, counters, f"{folder}/{again.place[1]}", at + plan.lease_ms)
 
     def pause(self, kind: str | None, on: bool) -> None:
-        """A file in paused/ for each kind, or for the whole yard."""
+        """Make, or with `on` false remove, the file in paused/ of a kind, or of the whole yard."""
         path = f"{self._context.root}/paused/{names.paused_name(kind)}"
         if on:
             self._disk.append(path, b"")
@@ -393,5 +391,5 @@ class Claims:
             self._context.ready_cache.forget()
 
     def paused(self) -> tuple[bool, frozenset[str]]:
-        """Whether the whole yard is paused, and which kinds are."""
+        """Return whether the whole yard is paused, and which kinds are."""
         return names.paused(self._context.locator.names(f"{self._context.root}/paused"))

@@ -45,7 +45,7 @@ class Edges:
     # Before a task is added
 
     def resolve(self, drafts: Sequence[Draft]) -> None:
-        """Replace the names in each draft's `after` with whole ids; raise `NotFound` or `Ambiguous` for one that names no single task."""
+        """Replace the names in each draft's `after` with whole ids; raise `NotFound` or `Ambiguous` if that fails."""
         wanted = {id for draft in drafts for id in draft.after}
         if not wanted:
             return
@@ -60,7 +60,7 @@ class Edges:
         return matches[0] if matches else self._context.locator.find(pattern).token.id
 
     def _matching(self, wanted: Iterable[str]) -> set[str]:
-        """Return the ids of tasks that fit these patterns, as one pass shows them; others of their segments may be among them."""
+        """Return the ids of tasks that fit these patterns in one pass; others of their segments may be among them."""
         found: set[str] = set()
         for segment, some in _by_segment(wanted).items():
             for pattern in some if len(some) <= _FEW else [segment]:

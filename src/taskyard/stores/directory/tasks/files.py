@@ -20,26 +20,26 @@ class DirectoryFiles:
         self.url = context.root
 
     def workdir(self, handle: Handle) -> str:
-        """The folder for what this claim alone leaves behind, whether it is there or not."""
+        """Return the path of the folder for this claim's files, whether it exists or not."""
         return self._context.records.path(handle)
 
     @explains_errors
     def make_workdir(self, handle: Handle) -> str:
-        """The same, made."""
+        """Make that folder and return its path."""
         return self._context.records.folder(handle)
 
     @explains_errors
     def tidy(self, handle: Handle) -> None:
-        """Remove the claim's folder if nothing was put there."""
+        """Remove the claim's folder if it is empty."""
         folder = self._context.records.path(handle)
         if self._context.mover.drop(folder):
             self._context.mover.drop(os.path.dirname(folder))
 
     @explains_errors
     def confirm(self, standing: Standing) -> None:
-        """Have the move that led to this standing survive a power cut, whichever process made it."""
+        """Sync the move that led to this standing, so that it survives a power cut, whichever process made it."""
         self._context.sync_again(*standing.place)
 
     def unusable(self) -> list[str]:
-        """Lanes and segments that the last claims, or looks at what is ready, passed over: the system refuses them."""
+        """Return lanes and segments that the last claims or `ready` skipped because the system refuses them."""
         return [f"{folder}: {reason}" for folder, reason in sorted(self._context.ready_cache.closed.items())]

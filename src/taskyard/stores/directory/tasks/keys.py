@@ -1,7 +1,7 @@
 """Idempotency keys: `keys/<2>/<digest>.json` is a second name of the file of the task that was added under the key.
 
-One inode, so a key can never be without its task's content: whoever finds a key whose adder died before the task was in
-its place can put it there, and whoever finds a key whose file has no other name left knows that its task is gone.
+Both names have one inode, so a key always has its task's content. If its adder died before the task was in its place, any
+process that finds the key can put it there. If the key's file has no other name left, its task is gone.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from taskyard.core.draft import Draft
     from taskyard.stores.directory.context import Context
 
-_LOOKS = 100  # at a key whose task is always somewhere else
+_LOOKS = 100  # tries for a key whose task moves all the time
 _DIGEST = 40  # characters of the key's SHA-256
 
 
 class Keys:
-    """Finds and takes keys."""
+    """Finds, takes and frees keys."""
 
     def __init__(self, context: Context, help_in: Callable[..., bool]) -> None:
         self._context = context
@@ -35,11 +35,11 @@ class Keys:
         self._help_in = help_in
 
     def path(self, key: str) -> str:
-        """The file that stands for this key."""
+        """Return the path of this key's file."""
         return path_of(self._root, key)
 
     def take(self, key: str, written: str, *, sync: bool) -> bool:
-        """Whether the key is this new file's now; from here on the task will be, whatever happens to its adder."""
+        """Take the key for this new file; return whether that succeeded. From then on the task will exist, even if its adder dies."""
         path = self.path(key)
         folder = path.rpartition("/")[0]
         self._context.links.keep(folder)
@@ -53,17 +53,17 @@ class Keys:
         return taken
 
     def give_up(self, key: str, written: str) -> None:
-        """The task cannot be put in its place (a full disk, say): nothing was added, and the key is free again."""
+        """Free the key of a task that cannot be put in its place, as on a full disk: nothing was added."""
         if self._disk.same_file(written, self.path(key)):
             self._context.links.remove(self.path(key))
             self._disk.remove(written)
 
     def holder(self, draft: Draft) -> str | None:
-        """The id of the task that has this key, put in its place if need be; None if the key is free.
+        """Return the id of the task that has this key, and put it in its place if need be; None if the key is free.
 
-        `Conflict` if that task is another one: the same key must mean the same kind and data.
+        Raise `Conflict` if that task is another one: the same key must mean the same kind and data.
         """
-        assert draft.key is not None  # asked for tasks with a key only
+        assert draft.key is not None  # called only for drafts with a key
         path = self.path(draft.key)
         for _ in range(_LOOKS):
             content = self._read(path)
@@ -84,31 +84,31 @@ class Keys:
         return str(fields["id"])
 
     def confirm(self, draft: Draft) -> None:
-        """Have a key that is taken, and its task, survive a power cut."""
-        assert draft.key is not None  # asked for tasks with a key only
+        """Sync a key that is taken, and its task, so that they survive a power cut."""
+        assert draft.key is not None  # called only for drafts with a key
         self._context.sync_again(*self.path(draft.key).rsplit("/", 1))
         id = self.holder(draft)
         if id is not None:
             self._context.sync_again(*self._context.locator.find(id).place)
 
     def is_of(self, key: str, id: str) -> bool:
-        """Whether the key stands for the task of this id."""
+        """Whether the key stands for the task with this id."""
         try:
             return bool(task_file.decode(self._read(self.path(key)) or b"{}").get("id") == id)
         except Invalid:
             return False
 
     def is_all_but_placed(self, key: str, written: str) -> bool:
-        """Whether this file has its key and no third name: one that has is in its place already, and keeps moving.
+        """Whether this file has its key and no third name: with a third name it is in its place already, and keeps moving.
 
-        Somebody who has taken the key away for a look, and was killed before the name in dead/ was gone, has left one that counts for nothing.
+        A name in dead/ does not count: a process took the key away to check it, and was killed before it removed that name.
         """
         path = self.path(key)
         try:
             names = self._names(path, written)
             if names <= 2:
                 return names == 2
-            # Such names never come twice: those that are there before and after this look at the key are among its names.
+            # Such names never come twice: those seen both before and after the count of links are among its names.
             before = self._taken_away(path)
             names = self._names(path, written)
             return names == 2 + len(before & self._taken_away(path)) if before else False
@@ -116,18 +116,18 @@ class Keys:
             return False
 
     def _names(self, path: str, written: str) -> int:
-        """How many names the key's file has at this moment, if it is the one that was written; else none."""
+        """Return how many names the key's file has at this moment, if it is the one that was written; else 0."""
         own, held = self._disk.status(written), self._disk.status(path)
         return held.st_nlink if (own.st_dev, own.st_ino) == (held.st_dev, held.st_ino) else 0
 
     def _taken_away(self, path: str) -> set[str]:
-        """The names in dead/ of the key's own file."""
+        """Return the names in dead/ of the key's own file."""
         begin, dead = f"{path.rpartition('/')[2]}.", f"{self._root}/dead"
         names = (name for name in self._context.locator.names(dead) if name.startswith(begin))
         return {name for name in names if self._disk.same_file(f"{dead}/{name}", path)}
 
     def _read(self, path: str) -> bytes | None:
-        """The file that stands for a key, if there is one."""
+        """Return the content of a key's file, or None if there is none."""
         try:
             return self._disk.read(path) if self._context.links.holds(path.rpartition("/")[0]) else None
         except FileNotFoundError:
@@ -135,10 +135,10 @@ class Keys:
         except OSError as error:
             if error.errno not in NO_FILE:
                 raise
-            return b""  # whatever it is, it is in the key's place
+            return b""  # no regular file, but it is in the key's place
 
     def _fields(self, key: str, path: str, content: bytes) -> dict[str, Any]:
-        """The task in a key's file; `Conflict` if there is none to be seen, because the key may stand for any."""
+        """Return the task in a key's file; raise `Conflict` if none can be read, because the key may stand for any."""
         try:
             fields = task_file.decode(content)
             if ids.is_id(fields["id"]) and "kind" in fields:
@@ -151,9 +151,9 @@ class Keys:
         )
 
     def release(self, pruned: str) -> bool:
-        """Whether the key of a task that is being pruned is let go; its file has this name by now.
+        """Free the key of a task that is being pruned, whose file is now `pruned`; return whether the key is free.
 
-        Not while another process is about to let go of it, which may be killed before it does.
+        It is not free while another process is about to free it, which may be killed before it does.
         """
         key = task_file.decode(self._disk.read(pruned)).get("key")
         if key is None:
@@ -179,16 +179,16 @@ class Keys:
             return False
 
     def _take_away(self, path: str, pruned: str | None = None) -> bool:
-        """Whether a name in keys/ was taken from there, because it stood for no task, or for the one that is pruned.
+        """Remove a name from keys/ that stands for no task, or for the pruned one; return whether it was removed.
 
-        An adder that finds the task in its grave lets go of the key too, and takes it for a new task at once. So only the
-        process that has locked the key's file, and finds it under its name still, may take the name away: else an old
-        look would free the new task's key for a moment, and another add under it would make a second task.
+        An adder that finds the task in dead/ frees the key too, and takes it for a new task at once. So a process may remove
+        the name only if it has locked the key's file and still finds it under that name. Otherwise a process with outdated
+        knowledge would free the new task's key for a moment, and another add under it would make a second task.
         """
         try:
             lock = self._disk.lock(path)
         except OSError:
-            return self._move_away(path, pruned)  # a filesystem without locks: the look at what was moved must do
+            return self._move_away(path, pruned)  # a filesystem without locks: the check after the move must do
         if lock is None:
             return False
         try:
@@ -200,14 +200,14 @@ class Keys:
             self._disk.close(lock)
 
     def _move_away(self, path: str, pruned: str | None) -> bool:
-        """Move the name out of every adder's reach, and look there once more; if it was another's key after all, it goes back."""
+        """Move the name where no adder finds it, and check it once more; put it back if it was another task's key after all."""
         grave = f"{self._root}/dead/{path.rpartition('/')[2]}.{base32(chance(40), 8)}"
         try:
             self._disk.rename(path, grave)
         except FileNotFoundError:
             return False
         try:
-            # First whether it is the pruned one's: that may be gone at the next look, and its key have no other name then.
+            # First whether it is the pruned task's: that file may be gone a moment later, and its key have no other name then.
             its_own = pruned is not None and self._is_of(grave, pruned)
             if not its_own and self._disk.links(grave) > 1:
                 self._disk.link(grave, path)
@@ -217,9 +217,9 @@ class Keys:
         return True
 
     def _is_of(self, path: str, pruned: str) -> bool:
-        """Whether this key is that of the pruned task: one file, or, where overlayfs has parted the two, the task's own id.
+        """Whether this key is that of the pruned task: the same file, or, if overlayfs has split the two, the same task id.
 
-        A file of a lower layer is copied when it is moved, and its other names go on to name, and to count, the old one.
+        Overlayfs copies a file of a lower layer when it is moved; its other names still refer to, and count, the old file.
         """
         if self._disk.same_file(path, pruned):
             return True
@@ -229,21 +229,21 @@ class Keys:
             return False
 
     def _let_go(self, id: str, path: str) -> bool:
-        """Whether the key's task is being pruned by somebody who has not come to its key yet; the key is free then."""
+        """Free the key if its task is being pruned by a process that has not come to the key yet; return whether it is free."""
         for name in self._context.locator.names(f"{self._root}/dead"):
             if name.startswith(f"{id}.") and Token.parse(name) and self._is_of(path, f"{self._root}/dead/{name}"):
                 return self._take_away(path, f"{self._root}/dead/{name}")
         return False
 
     def restore(self, path: str, name: str) -> None:
-        """Put a key back that somebody has taken away and died over, if its task is still there."""
+        """Put back a key that a process took away before it died, if its task still exists."""
         digest = name.split(".", 1)[0]
         if len(digest) == _DIGEST and self._disk.links(path) > 1:
             self._disk.link(path, f"{self._root}/keys/{digest[:2]}/{digest}.json")
 
 
 def path_of(root: str, key: str) -> str:
-    """The file that stands for this key in the yard at this path."""
+    """Return the path of this key's file in the yard at `root`."""
     from hashlib import sha256
 
     name = sha256(key.encode()).hexdigest()[:_DIGEST]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.context import Context
     from taskyard.stores.directory.tasks.by_age import Place
 
-# The order in which tasks move: one that moves while it is listed is rather seen twice than not at all.
+# The order in which tasks move: a task that moves during the listing is seen twice rather than not at all.
 _FLOW = (State.BLOCKED, State.TODO, State.WAITING, State.PROCESSING, State.CANCELLED, State.FAILED, State.DONE)
 _BY_SEGMENT = (State.BLOCKED, State.DONE, State.FAILED, State.CANCELLED)
 
@@ -37,12 +37,12 @@ class Listing:
     def oldest_first(
         self, query: Query, hidden: frozenset[str], in_use: Callable[[], frozenset[str]] | None = None
     ) -> Walk:
-        """Tasks by age that the names alone let through, without folders of those that wait for what is in use."""
+        """Return tasks by age that the names alone let through, without folders of tasks that wait for a resource in use."""
         names = self._locator.names if query.taker is None else self._usable
         return Walk(names, self._segments, self._places(query, in_use), query, hidden)
 
     def _usable(self, folder: str) -> list[str]:
-        """What a claim could take from this folder; nothing, and the folder is noted, where the system refuses that."""
+        """List what a claim could take from this folder; return nothing, and note the folder, if the system refuses that."""
         names = self._listed(folder)
         if names and not self._disk.may_change(folder) and self._disk.may_change(f"{self._root}/processing"):
             self._closed[folder] = os.strerror(errno.EACCES)
@@ -50,7 +50,7 @@ class Listing:
         return names
 
     def _listed(self, folder: str) -> list[str]:
-        """What is in the folder; one that the system refuses is passed over and noted, as by claims."""
+        """List the folder; skip and note one that the system refuses, as claims do."""
         try:
             names = self._locator.names(folder)
         except OSError as error:
@@ -62,9 +62,9 @@ class Listing:
         return names
 
     def _places(self, query: Query, in_use: Callable[[], frozenset[str]] | None = None) -> dict[str, list[Place]]:
-        """For each segment the folders that hold tasks of it, as far as the query can want them."""
+        """Return for each segment the folders that may hold its tasks, as far as the query can want them."""
         places: dict[str, list[Place]] = {}
-        self._disk.listdir(f"{self._root}/processing")  # a yard that is gone is not an empty one
+        self._disk.listdir(f"{self._root}/processing")  # raises if the yard is gone: that is not an empty yard
         for state in State if query.states is None else query.states:
             if state is State.TODO:
                 for text, lane in self._lanes(in_use):
@@ -83,7 +83,7 @@ class Listing:
         return places
 
     def _lanes(self, in_use: Callable[[], frozenset[str]] | None) -> Iterator[tuple[str, Lane]]:
-        """The folders of lanes in todo/, without those of tasks that wait for what is in use, where that is asked."""
+        """Yield the folders of lanes in todo/; with `in_use`, without those of tasks that wait for a resource in use."""
         busy: set[str] | None = None
         for text in self._locator.names(f"{self._root}/todo"):
             lane, digest = Lane.of_folder(text), waits_for(text)
@@ -120,7 +120,7 @@ class Listing:
                 places.setdefault(segment, []).append((state, f"{folder}/{segment}", lane, None))
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """How many tasks there are by kind and state, from the names alone."""
+        """Return how many tasks there are by kind and state, from the names alone."""
         lanes: dict[tuple[State, str], int] = {}
         for text in self._disk.listdir(f"{self._root}/todo"):
             for segment in self._locator.names(f"{self._root}/todo/{text}"):
@@ -153,7 +153,7 @@ class Listing:
                 yield state, f"{self._root}/{state}/{segment}"
 
     def shorten(self, wanted: Sequence[str]) -> list[str]:
-        """For each id its short name, by a look into the ids' own segments."""
+        """Return the short name of each id, by listing the ids' own segments."""
         if len(wanted) == 1:
             [id] = wanted
             return ids.shorten(wanted, self._locator.ids_of(id[: ids.SEGMENT], id[-ids.SHORT :]))
@@ -164,7 +164,7 @@ class Listing:
         if len(segments) == 1:
             yield from self._locator.ids_of(*segments)
             return
-        # One walk over the lanes tells where those of many segments are: to look for each in each lane would cost their product.
+        # One walk over the lanes finds the folders of many segments: a lookup of each in each lane would cost their product.
         places = self._places(Query()) if segments else {}
         for segment in segments:
             for _, folder, _, names in places.get(segment, ()):

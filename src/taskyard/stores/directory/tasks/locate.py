@@ -1,4 +1,4 @@
-"""From an id to its file. The id names its segment, so a few directories are listed and nothing is ever scanned."""
+"""From an id to its file. The id names its segment, so only a few directories are listed, and never the whole yard."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.filesystem.disk import Disk
     from taskyard.stores.directory.filesystem.links import Links
 
-# A task in motion may slip past one pass (todo is listed, then it is reaped, then processing is listed): only a task
-# that several whole passes have missed is not there. That is good enough for an answer, and proves nothing: whoever would
-# remove something, or let somebody go, because a task is not found, asks `missing` whether that holds.
+# One pass may miss a task in motion (todo is listed, then it is reaped, then processing is listed): only a task
+# that several whole passes have missed is not there. That is good enough for an answer, and proves nothing: code that
+# would remove something, or unblock a task, because a task is not found, calls `missing` first.
 _PASSES = 5
-_CLOSE = 2  # passes after which those follow that look into processing/ beside every lane and bucket
+_CLOSE = 2  # after this many passes, processing/ is listed beside every lane and bucket
 NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _ENDED = (State.CANCELLED, State.FAILED, State.DONE)
 
 
 class Found:
-    """A task's file: its state, its folder and name, and what the name says."""
+    """A task's file: its state, its folder and name, and the parsed name."""
 
     __slots__ = ("place", "state", "token")
 
@@ -55,33 +55,33 @@ class Locator:
 
     @functools.cached_property
     def moved(self) -> MovedTasks:
-        """What other programs have moved; loaded where a task is not in its place."""
+        """The tasks that other programs have moved; loaded when a task is not in its place."""
         from taskyard.stores.directory.dropbox.moved_away import MovedTasks
 
         return MovedTasks(self._disk, self, self._root, self._lease)
 
     def find(self, pattern: str) -> Found:
-        """The one task that fits this pattern (`ids.pattern`)."""
+        """Return the one task that fits this pattern (`ids.pattern`)."""
         for attempt in range(_PASSES):
             if attempt >= _CLOSE:
                 time.sleep(
                     0.001
-                )  # an id that is nobody's is rare; a task that many hands move at once may slip by twice
+                )  # an id without a task is rare; a task that many processes move at once may be missed twice
             found = self.matching(pattern, closely=attempt >= _CLOSE) or self._moved_away(pattern)
             if len(found) > 1:
                 raise task_names.ambiguous(pattern, found)
             if found:
                 return next(iter(found.values()))
-        self._disk.listdir(f"{self._root}/processing")  # a yard that is gone is not a yard without the task
+        self._disk.listdir(f"{self._root}/processing")  # raises if the yard itself is gone
         raise task_names.unknown(pattern)
 
     def _moved_away(self, pattern: str) -> dict[str, Found]:
-        """The same among the tasks that other programs have moved out of their places."""
+        """Return the tasks that fit among those that other programs have moved out of their places."""
         tasks = self.moved.tasks(pattern[: ids.SEGMENT])
         return {found.token.id: found for found in tasks if ids.fits(pattern, found.token.id)}
 
     def knows(self, id: str) -> bool:
-        """Whether there is a task of this id."""
+        """Whether there is a task with this id."""
         try:
             self.find(id)
         except NotFound:
@@ -89,7 +89,7 @@ class Locator:
         return True
 
     def matching(self, pattern: str, *, closely: bool = False) -> dict[str, Found]:
-        """One pass: every task that fits this pattern; an error if there is none and a folder cannot be read."""
+        """Return, in one pass, every task that fits this pattern; raise an error if none does and a folder cannot be read."""
         tasks: dict[str, Found] = {}
         unread: PermissionError | None = None
         begin, end = ids.ends(pattern)
@@ -98,7 +98,7 @@ class Locator:
             try:
                 names = self.names(folder)
             except PermissionError as error:
-                unread = error  # another user's: the task may be there, or anywhere else
+                unread = error  # another user's folder: the task may be there, or anywhere else
                 continue
             for name in names:
                 if not (name.startswith(begin) and name.startswith(end, at)):
@@ -107,7 +107,7 @@ class Locator:
                 if token is None:
                     continue
                 known = tasks.get(token.id)
-                # Seen twice, it moved between two listings. Only an ending keeps the number, and it is listed later.
+                # A task that is seen twice moved between two listings. Only an ending keeps the fence, and it is listed later.
                 if known is None or known.token.fence <= token.fence:
                     tasks[token.id] = Found(state, (folder, name), token)
         if unread is not None and not tasks:
@@ -115,7 +115,7 @@ class Locator:
         return tasks
 
     def ids_of(self, segment: str, end: str = "") -> set[str]:
-        """One pass: the id of every task of this segment, or of those whose id has this end."""
+        """Return, in one pass, the id of every task of this segment, or of those whose id ends with `end`."""
         at = ids.LENGTH - len(end)
         return {
             name[: ids.LENGTH]
@@ -125,10 +125,11 @@ class Locator:
         }
 
     def _places(self, segment: str, closely: bool = False) -> Iterator[tuple[State, str, Lane | None]]:
-        """Where tasks of this segment can be, in the order in which tasks move.
+        """Yield where tasks of this segment can be, in the order in which tasks move.
 
-        The more lanes there are, the longer it is from a task's lane to processing/, and the sooner one that is claimed and
-        handed back all the time slips by. Looked for closely, processing/ is listed right before and after its lane.
+        The more lanes there are, the more time passes between the listings of a task's lane and of processing/. So a task
+        that is claimed and released all the time is missed more often. With `closely`, processing/ is listed right before
+        and after each lane.
         """
         processing = State.PROCESSING, f"{self._root}/processing", None
         yield State.BLOCKED, f"{self._root}/blocked/{segment}", None
@@ -147,7 +148,7 @@ class Locator:
             yield state, f"{self._root}/{state}/{segment}", None
 
     def names(self, folder: str) -> list[str]:
-        """What is in the folder; a folder that is not there, or not the yard's own, is empty."""
+        """List the folder; one that does not exist, or is not the yard's own, is empty."""
         try:
             return self._disk.listdir(folder) if self._links.holds(folder.rpartition("/")[0]) else []
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The one way in which a task changes its state: one rename of an exact name to a name that was never used before."""
+"""The only way in which a task changes its state: one rename of an exact name to a name that was never used before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Mover:
-    """Renames, with folders made where they are missing, and lost replies told from lost races."""
+    """Renames, makes missing folders, and tells lost replies from lost races."""
 
     def __init__(self, disk: Disk, bounds: Links, root: str, local: bool, durable: bool) -> None:
         self._disk = disk
@@ -21,13 +21,13 @@ class Mover:
         self._durable = durable
 
     def move(self, path: str, folder: str, name: str) -> bool:
-        """Whether this rename was ours. False means that the task was not there under that name any more."""
+        """Rename the task; return whether this process did. False means that the task was no longer there under that name."""
         while True:
             self._links.keep(folder)
             try:
                 self._disk.rename(path, f"{folder}/{name}")
             except FileNotFoundError:
-                # The task is gone; or its new folder is not there yet, or was empty and dropped a moment ago. The task
+                # The task is gone; or its new folder is missing, or was empty and dropped a moment ago. The task is checked
                 # first: a lost race is common, and making sure of a folder syncs the one above it.
                 if not self._disk.exists(path):
                     return self.was_mine(folder, name)
@@ -36,9 +36,9 @@ class Mover:
                 return True
 
     def was_mine(self, folder: str, name: str) -> bool:
-        """On a network filesystem the reply of a rename that took place may be lost, and its repeat finds nothing.
+        """Return whether a rename took place whose reply was lost: on a network filesystem its repeat then finds nothing.
 
-        Nobody else uses this name, so if a fresh listing shows it, the rename was ours. A local kernel loses no replies.
+        No other process uses this name, so if a fresh listing shows it, the rename was ours. A local kernel loses no replies.
         """
         if self._local:
             return False
@@ -48,16 +48,16 @@ class Mover:
             return False  # nothing was ever moved there
 
     def ensure(self, folder: str, sync: bool = True) -> None:
-        """Make the folder and what is missing above it; each new name is synced, or a power cut would take all below it."""
+        """Make the folder and what is missing above it; sync each new name, or a power cut would take all below it."""
         self._links.keep(folder)
         try:
             self._disk.mkdir(folder)
         except FileExistsError:
-            pass  # made by somebody else, who may not have synced it yet
+            pass  # made by another process, which may not have synced it yet
         except FileNotFoundError:
             parent = os.path.dirname(folder)
             if len(parent) <= len(self._root):
-                raise  # the yard itself is gone: nothing of it is made again in silence
+                raise  # the yard itself is gone: no part of it is silently made again
             self.ensure(parent, sync)
             self.ensure(folder, sync)
             return
@@ -65,7 +65,7 @@ class Mover:
             try:
                 self._disk.sync(os.path.dirname(folder))
             except FileNotFoundError:
-                return  # empty and dropped by a sweep, with what was made in it; whoever moves something in makes it anew
+                return  # empty and dropped by a sweep, with what was made in it; the next move into it makes it anew
 
     def drop(self, folder: str) -> bool:
         """Remove a folder if it is empty, and return whether it was; a process that wants to move something in makes it anew."""

@@ -1,4 +1,4 @@
-"""A task on its way in: what was asked for, and the id and place that it is given."""
+"""A task that is being added: its draft, and the id and place that it gets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class New:
-    """A task on its way in."""
+    """A task that is being added."""
 
     __slots__ = ("draft", "due", "folder", "freed", "id", "lane", "logged", "name", "needs", "written")
 
@@ -31,7 +31,7 @@ class New:
         self.freed = False
 
     def task(self, policy: Policy) -> Task:
-        """The task as it stands right after it was added."""
+        """Return the task as it stands right after it was added."""
         blocked = self.needs and not self.freed
         state = State.BLOCKED if blocked else State.TODO if self.due is None else State.WAITING
         begins = self.due if self.draft.not_before is None else self.draft.not_before

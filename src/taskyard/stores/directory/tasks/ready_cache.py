@@ -1,7 +1,7 @@
-"""What a claim may take next: the oldest tasks of each lane, listed once and then handed out from memory.
+"""The next tasks for claims: the oldest tasks of each lane, listed once and then claimed from memory.
 
-A listing is only ever a hint. The rename decides who gets a task, a lane is listed anew every second, and nobody is
-told "nothing ready" on the word of a cached list.
+A listing is only a hint. The rename decides which worker gets a task, and a lane is listed anew every second. No claim
+returns "nothing ready" because of a cached list.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.filesystem.disk import Disk
 
 _NEVER = -1e9
-_GLANCE = 0.002  # seconds between two looks for new lanes, and at lanes that were empty
-_RELIST = 1.0  # seconds that a lane's list is good for
-_WINDOW = 32  # after lost races the next pick is random among so many at the most
-_DRAINED = 10_000  # milliseconds after which an empty lane goes
+_GLANCE = 0.002  # seconds between two listings of lanes, and of lanes that were empty
+_RELIST = 1.0  # seconds for which a lane's list is used
+_WINDOW = 32  # after lost races the next pick is random among this many at most
+_DRAINED = 10_000  # milliseconds after which an empty lane is removed
 _LANES_AT_ONCE = 8  # lanes of equal priority whose oldest tasks are compared: bounds what a single claim has to list
 
 
@@ -41,15 +41,15 @@ class Head:
         self._segments: list[str] = []
         self.lane = lane
         self.waits_for = waits_for(path)
-        """The digest of what its tasks wait for, if it holds only such."""
+        """The digest of the resource that its tasks wait for; None for an ordinary lane."""
         self.names: list[str] = []  # oldest last, so that taking one is a pop
         self.folder = ""
         self.listed = _NEVER
         self.listed_in = 0
-        """The number of the claim that was begun last when it was listed: a clock may stand still between two claims."""
+        """The number of the newest claim when it was listed: a clock may stand still between two claims."""
 
     def fill(self, now: float, number: int) -> bool:
-        """Whether there is a task to try, after listing what has to be listed."""
+        """List what has to be listed; return whether there is a task to try."""
         if now - self.listed > (_RELIST if self.names or self._segments else _GLANCE):
             self._list_segments(now)
             self.listed_in = number
@@ -70,15 +70,15 @@ class Head:
         self.names = [name for name in names if is_ready(name) and name.startswith(segment)]
         self.names.sort(reverse=True)
         if not names and (self._segments or self._is_drained()):
-            # Out of the way of every later listing. Whoever still moves a task in makes it anew.
+            # Removed, so that no later listing reads it. A process that still moves a task in makes it anew.
             self._drop(self.folder)
             if not self._segments:
                 self._drop(self._path)
 
     def _is_drained(self) -> bool:
-        """Whether the lane's last segment, which is empty, can go as well: nothing was put there or taken from there of late.
+        """Whether the lane's last, empty segment can be removed as well: no task was put there or taken from there recently.
 
-        Whoever adds one task at a time would make its folder anew for each, and sync that.
+        A process that adds one task at a time would otherwise make its folder anew for each, and sync that.
         """
         if self.waits_for is not None:
             return True
@@ -94,7 +94,7 @@ class Head:
             return
 
     def _listed(self, folder: str) -> list[str]:
-        """What is in the folder; one that the system refuses keeps nobody from the others, and is noted."""
+        """List the folder; one that the system refuses is noted, and does not block claims from others."""
         try:
             names = self._disk.listdir(folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -109,12 +109,12 @@ class Head:
         return names
 
     def close(self, reason: str) -> None:
-        """Pass over the folder that is at the head: it can be listed, and nothing can be taken from it."""
+        """Skip the folder at the head: it can be listed, but nothing can be taken from it."""
         self._closed[self.folder] = reason
         self.names = []
 
     def take(self, lost: int) -> str:
-        """A name near the oldest, the nearer the fewer races were lost: so workers don't walk in step, yet keep the order."""
+        """Return a name near the oldest, the nearer the fewer races were lost: so workers spread, yet keep the order."""
         return self.names.pop(-1 - ids.chance(16) % min(1 << lost, _WINDOW, len(self.names)))
 
 
@@ -134,21 +134,21 @@ class ReadyCache:
         self._number = self._listed_in = 0
         self._rotation = ids.chance(16)
         self.closed: dict[str, str] = {}
-        """Folders that claims pass over because the system refuses them, each with what it says."""
+        """Folders that claims skip because the system refuses them, each with the system's message."""
 
     def forget(self, lane: str | None = None) -> None:
-        """List this lane, or all, before the next pick: something was put there that may be older than what is cached."""
+        """List this lane, or all, before the next pick: a task was put there that may be older than the cached ones."""
         self._glanced = self._listed = _NEVER
         for head in self._ready_cache.values() if lane is None else filter(None, [self._ready_cache.get(lane)]):
             head.listed = _NEVER
 
     def begin(self) -> int:
-        """The number of a claim that begins now, to tell what is listed from then on."""
+        """Return the number of a claim that begins now; later listings have at least this number."""
         self._number += 1
         return self._number
 
     def outdate(self, number: int) -> None:
-        """List what was not listed since this claim began before the next pick."""
+        """List before the next pick whatever was not listed since this claim began."""
         if self._listed_in < number:
             self._glanced = self._listed = _NEVER
         for head in self._ready_cache.values():
@@ -156,7 +156,7 @@ class ReadyCache:
                 head.listed = _NEVER
 
     def notice(self, lane: str) -> None:
-        """A new task was put into this lane: it is younger than all that is cached, so only an empty list is out of date."""
+        """Note a new task in this lane: it is younger than all cached ones, so only an empty list is outdated."""
         head = self._ready_cache.get(lane)
         if head is None:
             self._glanced = self._listed = _NEVER
@@ -166,10 +166,10 @@ class ReadyCache:
     def pick(
         self, want: Want, lost: int, asked: float | None = None, busy: frozenset[str] | None = None
     ) -> tuple[Head, str] | None:
-        """The oldest task of the most urgent lanes that serve, or None if the lists hold none.
+        """Return the oldest task of the most urgent lanes that fit, or None if the lists hold none.
 
-        With `asked`, a moment, what was listed since then is not listed anew: whoever passes tasks over gets to the end.
-        What waits for something `busy`, known by its digest, is not looked at; `Busy` is raised if that was to be known.
+        `asked` is a moment: lists since then are not listed anew, so that a claim which skips tasks comes to an end.
+        `busy` are digests of resources in use: lanes that wait for one are skipped. Without it such a lane raises `Busy`.
         """
         now = time.monotonic() if asked is None else asked
         if now - self._glanced >= _GLANCE:
@@ -198,7 +198,7 @@ class ReadyCache:
         return None
 
     def is_fresh(self, want: Want, number: int, busy: frozenset[str] | None) -> bool:
-        """Whether all lanes that serve were listed since this claim began, but for those that wait for something busy."""
+        """Whether all lanes that fit were listed since this claim began, except those that wait for a busy resource."""
         groups = self._serving(want.kinds, want.worker)
         return self._listed_in >= number and all(
             head.listed_in >= number or (busy is not None and head.waits_for in busy)
@@ -207,7 +207,7 @@ class ReadyCache:
         )
 
     def _serving(self, kinds: frozenset[str] | None, worker: str) -> list[list[Head]]:
-        """The lanes that serve such a claim, in groups of equal priority, the most urgent first."""
+        """Return the lanes that fit such a claim, in groups of equal priority, the most urgent first."""
         if len(self._served) > 1000:
             self._served.clear()
         lanes: dict[int, list[Head]] = {}
@@ -223,13 +223,13 @@ class ReadyCache:
         return groups
 
     def _turned(self, group: list[Head]) -> list[Head]:
-        """The group beginning somewhere else each time, so that no lane starves."""
+        """Return the group from another beginning each time, so that no lane starves."""
         self._rotation += 1
         first = self._rotation % len(group)
         return group[first:] + group[:first]
 
     def _glance(self, now: float) -> None:
-        """Look for lanes that are new or gone, and for what is paused."""
+        """Look for new and removed lanes, and for pauses."""
         self._glanced = now
         stopped = sorted(self._disk.listdir(self._stops))
         if stopped != self._stopped:
@@ -249,7 +249,7 @@ class ReadyCache:
 
 
 class Busy(Exception):
-    """Whoever picks has to know what is in use."""
+    """The caller of `pick` has to pass which resources are in use."""
 
 
 def _is_busy(head: Head, busy: frozenset[str] | None) -> bool:

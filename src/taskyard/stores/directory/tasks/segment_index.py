@@ -1,4 +1,4 @@
-"""What lies beside the tasks of one segment: whoever looks at many of them lists each place once, and not once a task."""
+"""The files beside the tasks of one segment: a reader of many tasks lists each place once, and not once for each task."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PLACES = ("results", "edits", "attempts", "names")
 class SegmentIndex:
     """Names in results/, edits/, attempts/ and names/ of one segment, by the id that they begin with.
 
-    A task's papers are whole here if it was in its ended place before and still is there, under the same name, after:
-    what a claim leaves that counts is written before the move. What comes too late may be missed, and is an orphan then.
+    The index of a task is complete if the task was in its ended place before, and still is under the same name after: what
+    counts of a claim is written before the move. Late output may be missed, and is an orphan then.
     """
 
     def __init__(self, lookup: Locator, root: str, segment: str) -> None:
@@ -28,5 +28,5 @@ class SegmentIndex:
                 by_id.setdefault(name[:LENGTH], []).append(name)
 
     def of(self, place: str, id: str) -> list[str]:
-        """The names in this place that are the task's."""
+        """Return the names in this place that belong to the task."""
         return self._names[place].get(id, [])

@@ -1,9 +1,9 @@
-"""Segments: about a thousand tasks of one lane each, so that no directory grows and an id tells where its task is.
+"""Segments: each has about a thousand tasks of one lane, so that no directory grows large and an id shows where its task is.
 
 `segments/<seg>` marks a segment: its first line is the time it was opened and its lane, then one byte for each task
-that was put into it. The marker's size is the count, so no adder has to list anything. `segments/<lane>` is a note of the
-segment that the lane was last put into, for processes that have just begun: without it, one that adds what is not for todo/
-would find none of its lane among the newest, and open another for every task.
+that was put into it. The marker's size is the count, so no adder has to list anything. `segments/<lane>` notes the
+segment that the lane's last task was put into, for new processes. Without it, a process whose tasks do not go to todo/
+would find no segment of its lane among the newest, and open another for every task.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.context import Context
 
 SIZE = 1024
-RECENT = 16  # markers that are looked at before another segment is opened
+RECENT = 16  # markers that are read before another segment is opened
 _NUMBERS = 32**ids.SEGMENT
-_AHEAD = 1024  # free numbers that there must be in a row, so that whoever goes on there stays in order for a while
+_AHEAD = 1024  # free numbers that must follow in a row, so that new segments stay in order for a while
 _LINE = 512  # bytes of a marker's first line, at the most
 
 
 def next_number(taken: list[str]) -> tuple[int, int | None]:
-    """Where the newest segment stands among all, the highest first, and the number that follows it; None if all are taken.
+    """Return the newest segment's position in `taken`, the highest first, and the number after it; None if all are taken.
 
-    That is the highest, unless somebody took a number near the end: what stands there is passed over, because numbers do
-    not come to an end while most of them are free. Segments of a lane are handed out from the lowest on, so numbers go up
-    from where they were, and not from whatever is free.
+    The newest is the highest, unless another program took a number near the end. Numbers there are skipped, because most lower
+    ones are still free. Claims take the segments of a lane from the lowest on, so numbers must rise from the last one used,
+    and not from any free one.
     """
     above, room_left = _NUMBERS, None
     for place, segment in enumerate(taken):
@@ -54,10 +54,10 @@ class Segments:
         self._root = context.root
         self._current: dict[str, str] = {}
         self._headers: dict[str, int] = {}
-        self._notes: dict[str, str] = {}  # of lanes, as they were read or written last
+        self._notes: dict[str, str] = {}  # of lanes, as they were last read or written
 
     def reserve(self, lane: str, wanted: int) -> tuple[str, int]:
-        """A segment of this lane and how many tasks it takes, at most `wanted`."""
+        """Reserve places in a segment of this lane; return the segment and the number of places, at most `wanted`."""
         for segment in self._candidates(lane):
             room = self._take(segment, wanted)
             if room:
@@ -69,7 +69,7 @@ class Segments:
         raise AssertionError("there is always another segment, or a Conflict")
 
     def _candidates(self, lane: str) -> Iterator[str]:
-        """Segments of this lane that may have room, the likeliest first, and new ones after that."""
+        """Yield segments of this lane that may have room, the likeliest first, and then new ones."""
         tried = ""
         for find in (lambda lane: self._current.get(lane, ""), self._noted, self._newest):
             segment = find(lane)
@@ -81,13 +81,13 @@ class Segments:
             yield tried
 
     def _noted(self, lane: str) -> str:
-        """The segment that the lane's note names, if that is there and the lane's."""
+        """Return the segment that the lane's note names, if it exists and belongs to the lane."""
         segment = self._disk.read_at(self._path(lane), 0, ids.SEGMENT).decode("ascii", "replace")
         self._notes[lane] = segment if ids.is_segment(segment) and self._marker(segment)[1] == lane else ""
         return self._notes[lane]
 
     def _note(self, lane: str, segment: str) -> None:
-        """Leave a note for processes that come later; one that is lost costs them a look, so nothing is synced."""
+        """Write the lane's note for later processes; a lost one only costs them a search, so nothing is synced."""
         if self._notes.get(lane) == segment:
             return
         self._notes[lane] = segment
@@ -96,10 +96,10 @@ class Segments:
             self._disk.create(draft, f"{segment}\n".encode(), False)
             self._disk.rename(draft, self._path(lane))
         except OSError:
-            return  # the disk is full, or something stands in its place: what is to be added will tell
+            return  # the disk is full, or another file is in its place: the add itself will raise
 
     def opened(self, segment: str) -> int:
-        """When the segment was opened: no task in it is older. 0 if its marker is gone."""
+        """Return when the segment was opened: no task in it is older. Return 0 if its marker is gone."""
         return self._marker(segment)[0]
 
     def takes_more(self, segment: str) -> bool:
@@ -112,7 +112,7 @@ class Segments:
             return False
 
     def remove(self, segment: str) -> None:
-        """Take away the marker of a segment that nobody needs any more, and the note that leads to it."""
+        """Remove the marker of a segment that is no longer needed, and the note that names it."""
         lane = self._marker(segment)[1]
         notes = Lane.parse(lane) is not None and self._noted(lane) == segment
         self._disk.remove(self._path(segment))
@@ -120,7 +120,7 @@ class Segments:
             self._disk.remove(self._path(lane))
 
     def _take(self, segment: str, wanted: int) -> int:
-        """How many places in this segment are the caller's now: its bytes in the marker, as far as they count."""
+        """Reserve up to `wanted` places in this segment by appending bytes to its marker; return how many count."""
         path = self._path(segment)
         header = self._headers.get(segment) or self._marker(segment)[2]
         try:
@@ -136,7 +136,7 @@ class Segments:
         return max(0, min(room, SIZE - before))
 
     def _newest(self, lane: str) -> str:
-        """The highest segment that this lane has tasks in, if it is the lane's own."""
+        """Return the highest segment that this lane has tasks in, if it is the lane's own."""
         try:
             names = sorted(filter(ids.is_segment, self._disk.listdir(f"{self._root}/todo/{lane}")), reverse=True)
         except FileNotFoundError:
@@ -145,7 +145,7 @@ class Segments:
         return next((name for name in names[:8] if self._marker(name)[1] == lane), "")
 
     def _open(self, lane: str, full: str) -> str:
-        """A segment of this lane with room in it, other than the full one: a recent one, or a new one."""
+        """Return a segment of this lane with room, other than `full`: a recent one, or a new one."""
         taken = sorted(filter(ids.is_segment, self._disk.listdir(f"{self._root}/segments")), reverse=True)
         newest, number = next_number(taken)
         for segment in taken[newest : newest + RECENT]:
@@ -163,15 +163,15 @@ class Segments:
                     self._disk.sync(f"{self._root}/segments")
                 return segment
             if self._marker(segment)[1] == lane:
-                return segment  # a twin opened it for the same lane a moment ago
+                return segment  # another process opened it for the same lane a moment ago
             number += 1
-        return self._open(lane, full)  # others have taken all that there was above: there is more below
+        return self._open(lane, full)  # others have taken all numbers above: there are more below
 
     def _has_room(self, segment: str) -> bool:
         return self._disk.size(self._path(segment)) - self._marker(segment)[2] < SIZE
 
     def _marker(self, segment: str) -> tuple[int, str, int]:
-        """When the segment was opened, its lane, and the length of that line."""
+        """Return when the segment was opened, its lane, and the length of that line."""
         try:
             line, end, _ = self._disk.read_at(self._path(segment), 0, _LINE).partition(b"\n")
             opened, _, lane = line.decode().partition(" ")

@@ -1,4 +1,4 @@
-"""Every other move: one rename of the exact name that was decided on, to a name that was never used before."""
+"""Every other move: one rename of the exact name of the standing, to a name that was never used before."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNSYNCED = (
     "released",
     "due",
     "unblocked",
-)  # a power cut that undoes one of these costs time, but nothing that was promised
+)  # a power cut that undoes one of these costs time, but breaks no promise
 _DONE, _TODO, _BLOCKED = (
     State.DONE,
     State.TODO,
@@ -37,7 +37,7 @@ _REASON_MOST = 1000  # characters in the log; the record has all of it
 
 
 class Shifts:
-    """Makes moves that `moves` has decided."""
+    """Makes the moves that `moves` has decided."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -49,13 +49,13 @@ class Shifts:
 
     @functools.cached_property
     def edges(self) -> Edges:
-        """Loaded where a task comes after others."""
+        """The edges of blocked tasks; loaded when the first task comes after others."""
         from taskyard.stores.directory.tasks.edges import Edges
 
         return Edges(self._context, self)
 
     def shift(self, standing: Standing, move: Move, by: str, more: dict[str, Any] | None = None) -> bool:
-        """Whether the move was made: only if the task still stands exactly there, or its file was put into todo/ as it is."""
+        """Make the move if the task still stands there, or its file was put into todo/ unchanged; return whether it was made."""
         if move.draft is not None:
             return self._rewrite(standing, move.draft, move, by)
         if self._shift(standing, move, by, more):
@@ -64,7 +64,7 @@ class Shifts:
         return given_back is not None and self._shift(given_back, move, by, more)
 
     def _given_back(self, standing: Standing) -> Standing | None:
-        """The claim's standing where another program's janitor has put its file: it is the holder's until a sweep takes it."""
+        """Return the standing of a claim whose file another program's janitor put into todo/: it holds until a sweep takes it."""
         folder, name = standing.place
         if folder != self._context.processing or not self._disk.exists(f"{self._todo}/{name}"):
             return None
@@ -87,7 +87,7 @@ class Shifts:
         if move.event == "cancelled" and move.outcome is None and move.reason is not None and self._disk.exists(path):
             context.records.write_cancel(standing.id, move, by, at, sync)
         if move.to is _DONE:
-            # With a result the name says so, and no later word of the same claim can slip one under a done without.
+            # With a result the name shows that, so no later output of the same claim can become the result of a done without.
             segment = standing.id[: ids.SEGMENT]
             folder = f"{context.root}/done/{segment}"
             target = name if move.result is None else f"{name[:-5]}.r.json"
@@ -106,38 +106,38 @@ class Shifts:
             if sync:
                 context.sync_move(folder, target)
         finally:
-            self._log.append(line)  # the move is made, and whoever says it again moves nothing that could be logged
+            self._log.append(line)  # the move is made, and a repeated call moves nothing that could be logged
         if move.to is _DONE:
             self.free_followers(standing.id, by)
         else:
             self._arrive(standing, move.to, by)
-        return said  # else the claim has ended with its first word, and not with this one
+        return said  # False: the claim has ended by its first ending, and not by this one
 
     def free_followers(self, id: str, by: str) -> None:
-        """Let those go that waited for a task which is done now."""
-        # Most tasks have no followers, and pay for one look; a follower that it does not show is the next sweep's.
+        """Unblock the tasks that waited for a task which is done now."""
+        # Most tasks have no followers, and pay for one lookup; the next sweep finds a follower that it misses.
         if self._disk.has(f"{self._followers}/{id[: ids.SEGMENT]}/{id}"):
             self._go_on(self.edges.settle, id, by)
 
     def _recorded(self, standing: Standing, move: Move, by: str, at: int, sync: bool) -> bool | None:
-        """Whether the claim's record says what this move brings; None if the claim is not to end so any more."""
+        """Write the claim's record; return whether it agrees with this move, or None if the claim must not end so any more."""
         path = "/".join(standing.place)
         if not self._disk.exists(path):
             return None
         handle = Handle(standing.id, standing.fence, standing.nonce or "")
         said = self._context.records.write(handle, move, standing, by, at, sync)
-        # A heartbeat while the record was written: it lives.
+        # A heartbeat came while the record was written: the claim is alive.
         return said if not move.if_lapsed or self._is_over(standing, path) else None
 
     def _arrive(self, standing: Standing, state: State, by: str) -> None:
-        """What follows from a move to another state than done, for this process and for other tasks."""
+        """Do what follows from a move to another state than done, for this process and for other tasks."""
         if state is _TODO:
             self._context.recheck_lane(Lane.of(standing.priority, standing.kind, standing.assignee))
         elif state is _BLOCKED:
             self._go_on(self.edges.look_again, standing.id, by)
 
     def _go_on(self, follow: Callable[[str, str], object], id: str, by: str) -> None:
-        """See to the tasks that depend on a move; the move is made, and what is left undone is the next sweep's."""
+        """Move the tasks that depend on a move; the move stays made if this fails, and the next sweep does the rest."""
         try:
             follow(id, by)
         except OSError:
@@ -156,7 +156,7 @@ class Shifts:
     def _line(
         self, standing: Standing, move: Move, by: str, at: int, due: int | None, told: dict[str, Any] | None = None
     ) -> bytes:
-        """The event of the move, noted and ready to be logged."""
+        """Return the event of the move, noted as an intent and ready to be logged."""
         more: dict[str, Any] = {**(told or {}), **move.details()}
         if move.reason is not None:
             more["reason"] = move.reason[:_REASON_MOST]
@@ -169,8 +169,8 @@ class Shifts:
         return self._log.line(at, move.event, *about, standing.worker, by, more) + blocked
 
     def _target(self, standing: Standing, move: Move, name: str, at: int) -> tuple[str, str, int | None]:
-        """Folder and name that this move leads to, and the due time if it is to wait."""
-        name = name[name.index(f"{standing.id}.") :]  # another program may have put a word of its own before it
+        """Return folder and name after this move, and the due time if the task is to wait."""
+        name = name[name.index(f"{standing.id}.") :]  # another program may have put a prefix before it
         stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}{names.own_parts(name)}"
         lane = Lane.of(standing.priority, standing.kind, standing.assignee)
         due = (names.due(name) or at + round(move.delay * 1000)) if move.to is State.WAITING else None
@@ -180,7 +180,7 @@ class Shifts:
     def _placed(
         self, id: str, state: State, stem: str, lane: Lane, due: int | None, now: int, claim: str = ""
     ) -> tuple[str, str]:
-        """Folder and name of a task in this state."""
+        """Return folder and name of a task in this state."""
         segment = id[: ids.SEGMENT]
         if state is State.TODO:
             return f"{self._context.root}/todo/{lane.text}/{segment}", f"{stem}.json"
@@ -191,7 +191,7 @@ class Shifts:
         return f"{self._context.root}/{state}/{segment}", f"{stem}.{lane.text}{claim}.json"
 
     def drafted(self, standing: Standing) -> Draft | None:
-        """What the task's file, or its newest edit, asks for."""
+        """Return the draft in the task's file, or in its newest edit."""
         path = "/".join(standing.place)
         try:
             return task_file.draft(self._context.edits.read(*standing.place))
@@ -208,7 +208,7 @@ class Shifts:
         raise Conflict(f"what task {standing.id} asks for cannot be read: {reason}", hint=f"look at {path}")
 
     def _rewrite(self, standing: Standing, draft: Draft, move: Move, by: str) -> bool:
-        """The new body is written beside the task; one rename selects it and puts the task where it belongs."""
+        """Write the new body beside the task; then one rename selects it and puts the task where it belongs."""
         context = self._context
         folder, name = standing.place
         at = context.clock.now()
@@ -235,13 +235,13 @@ class Shifts:
         if old.body is not None:
             context.edits.remove(standing.id, old.body)
         if move.to is _BLOCKED:
-            # Whoever did the last that it needs may have missed it while it had no name that stays.
+            # The done of its last need may have missed it while it moved from one name to another.
             self._go_on(self.edges.look_again, standing.id, by)
         context.recheck_lane(lane)
         return True
 
     def _selects(self, id: str, token: str) -> bool:
-        """Whether the task says what this body says: the rename was made, its reply was lost, and the task has moved on."""
+        """Whether the task has this body: the rename was made, its reply was lost, and the task has moved on."""
         if self._context.local:
             return False  # a local kernel loses no replies
         try:
@@ -250,7 +250,7 @@ class Shifts:
             return False
 
     def back_to_the_box(self, standing: Standing, reason: str) -> None:
-        """A file from the drop box that somebody has written to since goes back there: it may be whole in a moment."""
+        """Move a changed file back into the drop box: a program is writing to it, and it may be whole in a moment."""
         folder, name = standing.place
         at = self._context.clock.now()
         more = {"reason": reason[:_REASON_MOST]}
@@ -261,7 +261,7 @@ class Shifts:
             self._log.append(line)
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
-        """Write down that a verb came too late, and keep its output for a person to read."""
+        """Log that a verb came too late, and keep its output for a person to read."""
         found = self._context.locator.find(handle.id)
         at = self._context.clock.now()
         if move is not None:

@@ -1,4 +1,4 @@
-"""Reading tasks out of the yard: one with all about it, or a page of many."""
+"""Reading tasks out of the yard: one with its whole report, or a page of many."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.tasks.segment_index import SegmentIndex
     from taskyard.stores.directory.tasks.shifts import Shifts
 
-_LOOKS = 100  # at a task that moves all the time; what is missing after that is really missing
+_LOOKS = 100  # tries for a task that moves all the time; after that a missing file is really missing
 
 
 class Reader:
@@ -38,26 +38,26 @@ class Reader:
         self._listing = listing
 
     def known(self, id: str) -> Task:
-        """The task that an earlier add made under the same key."""
+        """Return the task that an earlier add made under the same key."""
         task = self.report(id).task
         task.created = False
         return task
 
     def report(self, id: str) -> Report:
-        """All about the one task that fits this pattern."""
+        """Return all about the one task that fits this pattern."""
         for _ in range(_LOOKS):
             try:
                 return self.of(self._locator.find(id))
             except FileNotFoundError:
-                continue  # moved on between the look and the read: look again
+                continue  # it moved between lookup and read: try again
         return self.of(self._locator.find(id))
 
     def of(self, found: Found, moved_at: int | None = None, papers: SegmentIndex | None = None) -> Report:
-        """All about the task whose file this is; `FileNotFoundError` if it has moved on.
+        """Return all about the task with this file; raise `FileNotFoundError` if it has moved.
 
-        Whoever looks at many gives what it knows already: when the task was moved here, and what lies beside it.
+        A caller that reads many tasks passes what it knows: when the task was moved here, and the segment's index.
         """
-        # What is about to be pruned must be readable to the last byte: what cannot be archived stays.
+        # A task that is about to be pruned must be readable to the last byte: what cannot be archived stays.
         content = self._content(found) if papers is None else self._edits.read(*found.place)
         stamp = self._disk.stamp(found.path) if moved_at is None else moved_at
         token = found.token
@@ -84,13 +84,13 @@ class Reader:
         return Report(task, history, notes, stale, lambda: self._shifts.drafted(standing))
 
     def dropped_as(self, name: str) -> list[Task]:
-        """The tasks that were dropped under this name."""
+        """Return the tasks that were dropped under this name."""
         return [self.report(id).task for id in dropped_names.find(self._context, name)]
 
     def page(
         self, query: Query, hidden: frozenset[str], in_use: Callable[[], frozenset[str]] | None
     ) -> tuple[list[Task], str | None]:
-        """One page of tasks and the cursor of the next, without the hidden kinds, and what uses what is in use."""
+        """Return one page of tasks and the cursor of the next, without `hidden` kinds and tasks whose resource is in use."""
         page: list[Task] = []
         taken: frozenset[str] | None = None
         walk = self._listing.oldest_first(query, hidden, in_use)
@@ -109,7 +109,7 @@ class Reader:
         return page, None
 
     def _still(self, found: Found, query: Query) -> Task | None:
-        """The task that was listed, wherever it has moved since; None if it is not what the query wants any more."""
+        """Return the listed task, also if it has moved since; None if the query does not want it any more."""
         for _ in range(_LOOKS):
             try:
                 return self._task(found, self._content(found))
@@ -121,7 +121,7 @@ class Reader:
         return None
 
     def _content(self, found: Found) -> bytes:
-        """What the task says; nothing, if nobody can read that. `FileNotFoundError` if it has moved on."""
+        """Return the task's content; b"" if it cannot be read. Raise `FileNotFoundError` if the task has moved."""
         try:
             return self._edits.read(*found.place)
         except FileNotFoundError:
@@ -137,7 +137,7 @@ class Reader:
         try:
             fields = task_file.decode(content)
         except Invalid:
-            fields = {}  # a broken file is still a task that can be looked at
+            fields = {}  # a broken file is still a task that can be shown
         token = found.token
         fields.update(
             id=token.id,

@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.tasks.locate import Locator
     from taskyard.stores.directory.tasks.mover import Mover
 
-_REFINED = 1000  # tasks that one look moves from a segment of a coarse bucket into finer ones
+_REFINED = 1000  # tasks that one call moves from a segment of a coarse bucket into finer ones
 _MINUTE = 60_000  # milliseconds
 
 
 class Waiting:
-    """Finds what is due, and moves what is not from coarse buckets that have begun into finer ones."""
+    """Finds due tasks, and moves others from coarse buckets that have begun into finer ones."""
 
     def __init__(self, lookup: Locator, mover: Mover, root: str) -> None:
         self._locator = lookup
         self._mover = mover
         self._root = f"{root}/waiting"
         self.ahead: list[int] = []
-        """When the next look is due, as far as the last one could see: the soonest task, or the next bucket to begin."""
+        """When the next call is due, as far as the last one could see: the soonest task, or the next bucket to begin."""
 
     def due(self, now: int) -> Iterator[Found]:
-        """Tasks whose time has come, soonest bucket first."""
+        """Yield tasks whose time has come, soonest bucket first."""
         self.ahead = ahead = []
         for name in sorted(self._locator.names(self._root)):
             if not begun(name, now):
