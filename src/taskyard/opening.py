@@ -105,7 +105,7 @@ def examine(
     """Try everything that decides whether a place is safe for a yard, which may exist or not.
 
     No yard is changed. With `wait`, wait up to that many seconds for a second examination of the same place on another
-    machine; both then check what they see of each other. `tell` is called with the command to start there.
+    machine. Both then check what they see of each other. `tell` is called with the command to start there.
     """
     backend, place = _meant(url)
     return backend.examine(place, processes, wait, tell)

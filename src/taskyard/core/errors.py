@@ -3,8 +3,8 @@
     TaskyardError
     ├── Invalid          input that can never be right: a bad kind, a malformed handle, a task id for a handle
     │   └── NoYard       no yard was named and none was found upward from here
-        ├── ClaimLost        the claim behind this handle is over; another worker may hold the task
-        ├── TimedOut         the time to wait ended before the awaited change
+    ├── ClaimLost        the claim behind this handle is over; another worker may hold the task
+    ├── TimedOut         the time to wait ended before the awaited change
     ├── NotFound         no task has this id
     │   └── Ambiguous    several tasks fit this short name or beginning of an id
     ├── Conflict         the task is not in a state that allows this move

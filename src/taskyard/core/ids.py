@@ -1,8 +1,10 @@
 """Task ids: one shape for every store, `sssstttttttttrrrrrrrr`, in lower-case Crockford base 32.
 
-Four characters of segment (where the task is kept: 1,048,576 segments), nine of time (ticks of 1/32 ms since 2020, good
-until 2054), eight of chance (40 bits, because a rename onto an existing name overwrites it without an error). Ids of one
-segment sort by time; `age_key` sorts across segments.
+- Four characters of segment, where the task is kept: 1,048,576 segments.
+- Nine of time: ticks of 1/32 ms since 2020, good until 2054.
+- Eight of chance: 40 bits, because a rename onto an existing name overwrites it without an error.
+
+Ids of one segment sort by time; `age_key` sorts across segments.
 
 A short name is for people: `0-kf12`, the segment without leading zeros and the last characters of the id.
 """

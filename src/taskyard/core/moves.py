@@ -1,7 +1,7 @@
 """Every change of a task's state, as pure functions from its standing to the move to make.
 
 Each raises `Conflict` if the state does not allow the move. Two rules hold for all moves and make late workers
-harmless: a claim's own ending keeps its fence and nonce, so the ended task names the claim that ended it; every other
+harmless. A claim's own ending keeps its fence and nonce, so the ended task names the claim that ended it. Every other
 move raises the fence by one, so no name or number comes twice.
 """
 

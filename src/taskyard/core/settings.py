@@ -62,7 +62,7 @@ class Settings:
         self.shared = shared
         """Whether the group may use everything that is made here."""
         self.checks = checks
-        """The commands of checks, by the name that a task's `verify` gives."""
+        """The command of each check, by the name that a task's `verify` refers to."""
         self.durability = durability
         self.policy = policy
         self.retention = retention

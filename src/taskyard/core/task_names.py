@@ -1,4 +1,4 @@
-"""Names of a task: its id, the beginning of its id, or its short name; and the errors for a name of no task, or of several."""
+"""Names of a task: its id, the beginning of it, or its short name; and the errors for names of no task, or of several."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class Endpoint(Protocol):
     def replace(self, segment: str, tasks: Iterator[TaskCopy], known: bool) -> int:
         """Write `tasks` as the only tasks of the segment and return their number.
 
-        `known` says that the segment may have tasks already, which are removed first.
+        With `known` the segment may have tasks already, which are removed first.
         """
 
     def append_events(self, events: list[dict[str, Any]]) -> None:

@@ -113,7 +113,7 @@ class Command:
 
 
 def environment(job: Job, workdir: str | None) -> dict[str, str]:
-    """Return the environment of a command: the worker's own, and the variables about the task."""
+    """Return the variables about the task that a command gets beside the worker's own environment."""
     told = {
         "TASKYARD": job.claim.yard.url,
         "TASKYARD_CLAIM": job.handle,

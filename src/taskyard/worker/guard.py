@@ -1,10 +1,10 @@
 """The guard: a small process between a worker and the commands that it runs, so that no command outlives its worker.
 
-It is started as a program of its own, with two descriptors: one end of a stream socket to the worker, and the lock that
-shows others whether the worker lives. The worker sends a command; the guard runs it in a session of its own and keeps its
-output. Once every process of the command has exited, the guard sends how it ended. When the worker dies the socket
-closes: the guard stops the command, and only then exits and releases the lock. So no other worker gets the task while a
-process of the old attempt is left.
+It is started as a program of its own. Its two descriptors are a stream socket to the worker, and the lock that shows others
+whether the worker lives. The worker sends a command; the guard runs it in a session of its own and keeps its output.
+Once every process of the command has exited, the guard sends how it ended. When the worker dies the socket closes: the
+guard stops the command, and only then exits and releases the lock. So no other worker gets the task while a process of
+the old attempt is left.
 
 Messages are JSON, a line each. To the guard: `{"run": {...}}`, `{"stop": seconds}` (its grace at most). From it:
 `{"ended": {...}}`. The guard imports nothing of Taskyard, because it has to start fast.

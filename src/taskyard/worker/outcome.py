@@ -92,6 +92,6 @@ class Fail(Exception):
 
 
 def _words(reason: object) -> str | None:
-    """Return a handler's reason as text, or None: no value that it gives may crash the worker."""
+    """Return a handler's reason as text, or None: no value of a handler may crash the worker."""
     words = "" if reason is None else str(reason)
     return words if words.strip() else None

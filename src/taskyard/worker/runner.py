@@ -95,7 +95,7 @@ class Runner:
         try:
             draft.payload(result.result, "result")
         except Invalid:
-            return result  # no check can read it; publishing it gives the reason
+            return result  # no check can read it; `publish` reports why
         bad = self._checks[job.task.verify].check(job, self._guarded, job.task.verify, result.result)
         return result if bad is None else _taken_away(job) or bad
 

@@ -35,8 +35,8 @@ _LOOK_EVERY = 2.0  # seconds: how soon after a suspend a holder beats, and how s
 class Claim:
     """A task that this worker holds. Every verb checks with the store that it still does, and raises `ClaimLost` if not.
 
-    As a context manager it heartbeats while the block runs, and ends the claim with it: done if the block ends, failed if it
-    raises, released on an interrupt. A claim that the block has ended itself stays as it is.
+    As a context manager it heartbeats while the block runs, and ends the claim with it. The task is done if the block ends,
+    failed if it raises, released on an interrupt. A claim that the block has ended itself stays as it is.
     """
 
     lost = False

@@ -1,7 +1,7 @@
 """Which task must wait for which: a file for every unmet need, and one in the other direction so that a done finds it.
 
     needs/<seg>/<task>/<other>        the task is blocked until the other one is done
-        followers/<seg>/<other>/<task>    read by the process that makes the other one done
+    followers/<seg>/<other>/<task>    read by the process that makes the other one done
 
 All needs of a task are there before the first follower is, and both before the task is published in blocked/. Then its
 adder checks whether one of the others is done by now. So either the adder or the done sees the edge. Each done removes

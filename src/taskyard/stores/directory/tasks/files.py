@@ -37,7 +37,7 @@ class DirectoryFiles:
 
     @explains_errors
     def confirm(self, standing: Standing) -> None:
-        """Sync the move that led to this standing, so that it survives a power cut, whichever process made it."""
+        """Sync the move that led to this standing, made by any process, so that it survives a power cut."""
         self._context.sync_again(*standing.place)
 
     def unusable(self) -> list[str]:

@@ -39,7 +39,7 @@ class Keys:
         return path_of(self._root, key)
 
     def take(self, key: str, written: str, *, sync: bool) -> bool:
-        """Take the key for this new file; return whether that succeeded. From then on the task will exist, even if its adder dies."""
+        """Take the key for this new file; return whether that succeeded. Then the task will exist, even if its adder dies."""
         path = self.path(key)
         folder = path.rpartition("/")[0]
         self._context.links.keep(folder)

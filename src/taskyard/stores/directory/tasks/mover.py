@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Mover:
-    """Renames, makes missing folders, and tells lost replies from lost races."""
+    """Renames, makes missing folders, and distinguishes lost replies from lost races."""
 
     def __init__(self, disk: Disk, bounds: Links, root: str, local: bool, durable: bool) -> None:
         self._disk = disk
@@ -68,7 +68,7 @@ class Mover:
                 return  # empty and dropped by a sweep, with what was made in it; the next move into it makes it anew
 
     def drop(self, folder: str) -> bool:
-        """Remove a folder if it is empty, and return whether it was; a process that wants to move something in makes it anew."""
+        """Remove a folder if it is empty, and return whether it was; the next move into it makes it anew."""
         try:
             if not self._links.holds(folder):
                 return False

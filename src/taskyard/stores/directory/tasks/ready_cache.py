@@ -148,7 +148,7 @@ class ReadyCache:
         return self._number
 
     def outdate(self, number: int) -> None:
-        """List before the next pick whatever was not listed since this claim began."""
+        """List before the next pick all lanes that were not listed since this claim began."""
         if self._listed_in < number:
             self._glanced = self._listed = _NEVER
         for head in self._ready_cache.values():

@@ -6,7 +6,7 @@
     attempts/<seg>/<id>/<claim>/               notes.jsonl and progress.json, only where there are any
 
 A record does not end a claim; the task's new name does. A done task's name holds the claim that ended it, and so selects
-that claim's `done` record: a late worker can write one, but never publish it.
+that claim's `done` record. A late worker can write such a record, but never publish it.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ PLACES = ("results", "edits", "attempts", "names")
 class SegmentIndex:
     """Names in results/, edits/, attempts/ and names/ of one segment, by the id that they begin with.
 
-    The index of a task is complete if the task was in its ended place before, and still is under the same name after: what
-    counts of a claim is written before the move. Late output may be missed, and is an orphan then.
+    The index of a task is complete if the task was in its ended place before, and still is under the same name after. For
+    every output of a claim that counts is written before the move. Late output may be missed, and is an orphan then.
     """
 
     def __init__(self, lookup: Locator, root: str, segment: str) -> None:

@@ -1,9 +1,9 @@
-"""Segments: each has about a thousand tasks of one lane, so that no directory grows large and an id shows where its task is.
+"""Segments of about a thousand tasks of one lane, so that no directory grows large and an id shows where its task is.
 
-`segments/<seg>` marks a segment: its first line is the time it was opened and its lane, then one byte for each task
+`segments/<seg>` marks a segment: its first line is the time it was opened and its lane. Then comes one byte for each task
 that was put into it. The marker's size is the count, so no adder has to list anything. `segments/<lane>` notes the
 segment that the lane's last task was put into, for new processes. Without it, a process whose tasks do not go to todo/
-would find no segment of its lane among the newest, and open another for every task.
+would find no segment of its lane, and open another for every task.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _LINE = 512  # bytes of a marker's first line, at the most
 def next_number(taken: list[str]) -> tuple[int, int | None]:
     """Return the newest segment's position in `taken`, the highest first, and the number after it; None if all are taken.
 
-    The newest is the highest, unless another program took a number near the end. Numbers there are skipped, because most lower
-    ones are still free. Claims take the segments of a lane from the lowest on, so numbers must rise from the last one used,
-    and not from any free one.
+    The newest is the highest, unless another program took a number near the end. Numbers there are skipped, because most
+    lower ones are still free. Claims take the segments of a lane from the lowest on. So numbers must rise from the last one
+    used, and not from any free one.
     """
     above, room_left = _NUMBERS, None
     for place, segment in enumerate(taken):

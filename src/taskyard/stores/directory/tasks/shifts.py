@@ -55,7 +55,7 @@ class Shifts:
         return Edges(self._context, self)
 
     def shift(self, standing: Standing, move: Move, by: str, more: dict[str, Any] | None = None) -> bool:
-        """Make the move if the task still stands there, or its file was put into todo/ unchanged; return whether it was made."""
+        """Make the move if the task still stands there, or its file was put into todo/ unchanged; return whether it did."""
         if move.draft is not None:
             return self._rewrite(standing, move.draft, move, by)
         if self._shift(standing, move, by, more):
@@ -64,7 +64,7 @@ class Shifts:
         return given_back is not None and self._shift(given_back, move, by, more)
 
     def _given_back(self, standing: Standing) -> Standing | None:
-        """Return the standing of a claim whose file another program's janitor put into todo/: it holds until a sweep takes it."""
+        """Return the standing of a claim that another program's janitor put into todo/: it holds until a sweep takes it."""
         folder, name = standing.place
         if folder != self._context.processing or not self._disk.exists(f"{self._todo}/{name}"):
             return None
