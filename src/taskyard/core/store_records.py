@@ -109,7 +109,7 @@ class Query:
 
 
 def holds(stand: Callable[[str], Standing], handle: Handle) -> bool:
-    """Whether this claim holds its task, for a store that looks at one task at a time."""
+    """Whether this claim holds its task, for a store that looks up one task at a time."""
     try:
         standing = stand(handle.id)
     except NotFound:
@@ -117,7 +117,7 @@ def holds(stand: Callable[[str], Standing], handle: Handle) -> bool:
     return standing.is_under(handle) and standing.state is State.PROCESSING
 
 
-STALE_MOST = 32  # late results of one task that are kept: made-up handles must not fill a store
+STALE_MOST = 32  # late results kept for one task: made-up handles must not fill a store
 
 
 class Trail:

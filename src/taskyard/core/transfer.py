@@ -100,7 +100,7 @@ class TaskCopy:
     dropped_as: str | None
     """The file name under which the task was dropped."""
     cancel_reason: str | None
-    """Why the task was cancelled, where its last error does not say just that."""
+    """Why the task was cancelled; None if that is the reason of its last error."""
     history: list[Entry]
     notes: list[Entry]
     stale: list[Entry]
@@ -134,7 +134,7 @@ def last_error(history: list[Entry]) -> str | None:
 
 
 def cancel_reason(state: str, error: str | None, history: list[Entry]) -> str | None:
-    """Return why the task was cancelled, from its shown error; None where that is only its last attempt's."""
+    """Return why the task was cancelled, from its shown error; None if that is only its last attempt's."""
     return error if state == State.CANCELLED and error != last_error(history) else None
 
 

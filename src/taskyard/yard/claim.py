@@ -213,7 +213,7 @@ class Claim:
             else:
                 self.release()
         except (ClaimLost, Conflict, NotFound):
-            pass  # the block's own error says more, and nothing was published
+            pass  # the block's own error is more useful, and nothing was published
 
     def _check_at_the_end(self) -> None:
         """End a task that names a check as its block ends: done if the check passes, else failed, and raise `Conflict`."""

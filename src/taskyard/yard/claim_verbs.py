@@ -70,7 +70,7 @@ class ClaimVerbs:
     def done_many(self, ended: Sequence[tuple[ClaimRef, Any]]) -> list[bool]:
         """End these claims as done with these results; return for each whether it is done now. `done` raises why one is not.
 
-        No check is run here: a task that may name one is left to `done`.
+        No check runs here: a task that may name one is left to `done`.
         """
         for _, result in ended:
             draft.payload(result, "result")
@@ -84,7 +84,7 @@ class ClaimVerbs:
         return [standing is not None and next(made) for standing in standings]
 
     def _held_by(self, claim: ClaimRef) -> Standing | None:
-        """How the task stands that this claim holds; None if it holds none any more, or one that may name a check."""
+        """Return the standing of the task that this claim holds; None if it no longer does, or the task may name a check."""
         if isinstance(claim, Standing):
             return claim if claim.verified is False else None
         handle = handle_of(claim)
@@ -196,7 +196,7 @@ class ClaimVerbs:
 
         handle = handle_of(standing)
         if not self._store.holding([handle])[0]:
-            return False  # no check is worth running, and a done that is said again needs none
+            return False  # no check is worth running, and a repeated done needs none
         try:
             verify.check(task, handle, result, self._store.checks)
         except Conflict:

@@ -147,7 +147,7 @@ class MemoryStore:
             return standing
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
-        """Which of these claims still hold their tasks."""
+        """Return for each claim whether it still holds its task."""
         return [holds(self.stand, handle) for handle in handles]
 
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:

@@ -61,7 +61,7 @@ class Record:
         return {"claim": f"{at.id}.{at.fence}.{at.nonce}", "fence": at.fence, "worker": at.worker}
 
     def error(self) -> str | None:
-        """Why the task was cancelled, or why its newest attempt that went wrong did so; nothing once it is done."""
+        """Return why the task was cancelled, or the reason of its newest failed attempt; None once it is done."""
         if self.standing.state is State.DONE:
             return None
         if self.standing.state is State.CANCELLED and self.cancel_reason is not None:

@@ -1,9 +1,9 @@
 """What claims leave behind: one record for each way a claim ended, notes and progress, and late output.
 
     results/<seg>/<claim>.<outcome>.json       written before the move it belongs to, created exclusively, never replaced
-    results/<seg>/<claim>.stale-<digest>.json  brought by a claim that was over
-    results/<seg>/<id>.<fence>.cancelled.json  why a task that nobody held was cancelled, under the fence that it has since
-    attempts/<seg>/<id>/<claim>/               notes.jsonl and progress.json, only where there are any
+    results/<seg>/<claim>.stale-<digest>.json  late output, of a claim that was over
+    results/<seg>/<id>.<fence>.cancelled.json  why a task without a holder was cancelled, by its fence since then
+    attempts/<seg>/<id>/<claim>/               notes.jsonl and progress.json, only if there are any
 
 A record does not end a claim; the task's new name does. A done task's name holds the claim that ended it, and so selects
 that claim's `done` record. A late worker can write such a record, but never publish it.
@@ -70,14 +70,14 @@ class Records:
         return self._says(handle, move)
 
     def write_cancel(self, id: str, move: Move, by: str, at: int, sync: bool) -> None:
-        """Write down why a task that nobody holds is about to be cancelled."""
+        """Record why a task that no worker holds is about to be cancelled."""
         record = {"task": id, "fence": move.fence, "reason": move.reason, "at": rfc3339(at), "by": by}
         self._publish(id, cancel_name(id, move.fence), record, sync)
 
     def error(
         self, token: Token, state: State, history: list[dict[str, Any]], names: list[str] | None = None
     ) -> str | None:
-        """Why the task was cancelled, if it was with a reason; else why its newest attempt that went wrong did so."""
+        """Return why the task was cancelled, if a reason was given; else the reason of its newest failed attempt."""
         if state is State.CANCELLED:
             held = history[-1] if history and history[-1]["fence"] == token.fence - 1 else None
             if held is not None and held["outcome"] == "cancelled" and held["reason"] is not None:
@@ -251,7 +251,7 @@ class Records:
 
 
 def cancel_name(id: str, fence: int) -> str:
-    """The name of the record of why a task that nobody held was cancelled."""
+    """Return the name of the record of why a task that no worker held was cancelled."""
     return f"{id}.{fence}.cancelled.json"
 
 
