@@ -1,4 +1,4 @@
-"""How far the tests go: scenes and modes that together take about six minutes of one core."""
+"""How far the tests go: scenes and modes that together take about eight minutes of one core."""
 
 # Two claimers; a claimer and a reaper; done and a reap; a key and a key, and the janitor; resume and a zombie; cancel and done;
 # edit and claim; drop and ingest; the first crash and a late done.
