@@ -57,7 +57,7 @@ def verbs(opened, claim):
 def look(yard, opened, claim):
     task = opened.get(claim.task.id)
     return {
-        "counts": opened._store.counts(),
+        "counts": opened._store.counts().kinds,
         "held": [task.state, task.result],
         "tmp": sorted(name for name in os.listdir(yard + "/tmp") if name != "clock"),
         "todo": sorted(name for name in os.listdir(yard + "/todo") if name.endswith(".json")),
