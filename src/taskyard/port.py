@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Any, Unpack
 
@@ -77,7 +77,7 @@ class YardPort(Protocol):
     def add(self, kind: str, data: Any = None, *, conn: Any = None, **options: Unpack[TaskOptions]) -> Task:
         """Keep a new task and return it; at the return it is safe."""
 
-    def add_many(self, tasks: Iterable[NewTask | Mapping[str, Any]], *, conn: Any = None) -> Added:
+    def add_many(self, tasks: Iterable[NewTask | dict[str, Any]], *, conn: Any = None) -> Added:
         """Keep many tasks; all are checked before the first is kept."""
 
     # Take it

@@ -17,7 +17,7 @@ from taskyard.yard.reading import CommandNames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Any, Self, Unpack
 
@@ -110,7 +110,7 @@ class Yard(ClaimVerbs, CommandNames):
         self.tend()
         return task
 
-    def add_many(self, tasks: Iterable[NewTask | Mapping[str, Any]], *, conn: Any = None) -> arguments.Added:
+    def add_many(self, tasks: Iterable[NewTask | dict[str, Any]], *, conn: Any = None) -> arguments.Added:
         """Add many tasks, each a dict with kind, data and options; all are checked before the first is added."""
         drafts = []
         for position, fields in enumerate(tasks, 1):
