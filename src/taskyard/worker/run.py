@@ -107,7 +107,7 @@ class Run:
             self._given_up.set()
             self._outbox.close()
             self._beats.close()
-            sweeper.join()
+            sweeper.join(LAST_GRACE)  # a sweep that waits for a yard that is away must not hold up the end
         if self._failure is not None:
             raise self._failure
         return self.tally
