@@ -194,7 +194,7 @@ def test_what_another_copy_has_just_written_is_told_as_that(
     paused: Callable[..., str], new: Callable[[str], str]
 ) -> None:
     endpoint: Any = opening.endpoint(paused("postgresql", lambda yard: yard.add("build")), target=True)
-    with closing(endpoint), pytest.raises(Conflict, match="at the same time") as caught, endpoint._told():
+    with closing(endpoint), pytest.raises(Conflict, match="at the same time") as caught, endpoint._translating_errors():
         endpoint._connection.execute("INSERT INTO taskyard.project (name) SELECT name FROM taskyard.project")
     assert "once more" in str(caught.value.hint)
 

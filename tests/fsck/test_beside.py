@@ -548,6 +548,7 @@ def test_a_lane_of_another_user_is_named_unless_its_mode_lets_others_in(yard: Ya
             os.chown(path, 12_001, 12_001)
     assert yard.codes() == []
     os.chown(lane, 0, 0)
+    lane.chmod(0o755)
     (entry,) = yard.finds("folder_closed")
     assert entry["what"] == "of mode 0755 and of user 0, and the yard is of user 12001"
     for open_mode in (0o775, 0o757):  # the yard's owner may be in the lane's group

@@ -111,6 +111,7 @@ def keep(url: str, worker: str, handle: str, watched: Watched) -> None:
                     return
                 if every is None:
                     every = held.lease / BEATS
+                    beat_at = ticks() + every  # its lease has just begun, and its holder may end it at once
                 if ticks() >= beat_at:
                     held.heartbeat()
                     beat_at = ticks() + every
