@@ -214,4 +214,4 @@ def test_a_keeper_beats_at_once_when_its_machine_wakes_up(
     monkeypatch.setattr(keeper, "ticks", lambda: now[0])
     monkeypatch.setattr("time.sleep", slept)
     keeper.keep(url, "ada", held.handle, Watched.named(str(os.getpid())))
-    assert beats == [1000.0, 4600.0]
+    assert beats == [4600.0, 8200.0]
