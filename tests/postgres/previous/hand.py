@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import random
 import sys
+from typing import Any
 
 import taskyard
-from taskyard.proof import HistoryWriter, RecordedYard
+from taskyard import proof
 from taskyard.stores.postgres import schema
+
+# The version before calls them by these names.
+RecordedYard: Any = getattr(proof, "RecordedYard", None) or getattr(proof, "Witness", None)
+HistoryWriter: Any = getattr(proof, "HistoryWriter", None) or getattr(proof, "Scribe", None)
 
 
 def main(url: str, history: str, worker: str, rounds: str, seed: str) -> None:
@@ -28,7 +33,7 @@ def main(url: str, history: str, worker: str, rounds: str, seed: str) -> None:
             pass
 
 
-def _add(yard: RecordedYard, chance: random.Random, number: int, known: list[str]) -> str:
+def _add(yard: Any, chance: random.Random, number: int, known: list[str]) -> str:
     options: dict[str, object] = {}
     if known and chance.random() < 0.2:
         options["after"] = [chance.choice(known[-5:])]
@@ -39,10 +44,10 @@ def _add(yard: RecordedYard, chance: random.Random, number: int, known: list[str
     if chance.random() < 0.1:
         options["delay"] = 0.05
     data = {"number": number} if "key" in options else {"by": yard.worker, "number": number}
-    return yard.add("build", data, priority=chance.randrange(4, 7), **options).id
+    return str(yard.add("build", data, priority=chance.randrange(4, 7), **options).id)
 
 
-def _work(yard: RecordedYard, chance: random.Random, wait: float) -> bool:
+def _work(yard: Any, chance: random.Random, wait: float) -> bool:
     claim = yard.claim(wait=wait)
     if claim is None:
         return False
