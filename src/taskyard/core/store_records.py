@@ -107,6 +107,12 @@ class Query:
         self.cursor = cursor
         self.dropped_as = dropped_as
 
+    def wants(self, kind: str, assignee: str | None) -> bool:
+        """Whether tasks of this kind and assignee can be in the list."""
+        if self.kinds is not None and kind not in self.kinds:
+            return False
+        return self.taker is None or assignee is None or assignee == self.taker
+
 
 def holds(stand: Callable[[str], Standing], handle: Handle) -> bool:
     """Whether this claim holds its task, for a store that looks up one task at a time."""

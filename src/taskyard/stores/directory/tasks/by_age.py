@@ -69,7 +69,7 @@ class Walk:
         token, query = found.token, self._query
         if query.worker is not None and token.worker != query.worker:
             return False
-        return serves(query, token.lane) and token.lane.kind not in self._hidden
+        return query.wants(token.lane.kind, token.lane.assignee) and token.lane.kind not in self._hidden
 
     def _opened_key(self, segment: str) -> str:
         key = self._opened.get(segment)
@@ -123,13 +123,6 @@ class Walk:
         if len(named) == sum(segment < floor for segment in self._by_segment):
             return last
         return f"{last}.{self._digest}.{floor}{''.join(named)}"
-
-
-def serves(query: Query, lane: Lane) -> bool:
-    """Whether the query wants tasks of this lane."""
-    if query.kinds is not None and lane.kind not in query.kinds:
-        return False
-    return query.taker is None or lane.assignee is None or lane.assignee == query.taker
 
 
 def _digest(query: Query) -> str:

@@ -9,7 +9,6 @@ from taskyard.core import ids
 from taskyard.core.store_records import Query
 from taskyard.core.task import State
 from taskyard.stores.directory.names import CLOSED, Lane, begins_with_id, counted_lane, resource_digest, waits_for
-from taskyard.stores.directory.tasks.by_age import Walk, serves
 from taskyard.stores.directory.tasks.segments import Segments
 
 TYPE_CHECKING = False
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from taskyard.stores.directory.context import Context
-    from taskyard.stores.directory.tasks.by_age import Place
+    from taskyard.stores.directory.tasks.by_age import Place, Walk
 
 # The order in which tasks move: a task that moves during the listing is seen twice rather than not at all.
 _FLOW = (State.BLOCKED, State.TODO, State.WAITING, State.PROCESSING, State.CANCELLED, State.FAILED, State.DONE)
@@ -38,6 +37,8 @@ class Listing:
         self, query: Query, hidden: frozenset[str], in_use: Callable[[], frozenset[str]] | None = None
     ) -> Walk:
         """Return tasks by age that the names alone let through, without folders of tasks that wait for a resource in use."""
+        from taskyard.stores.directory.tasks.by_age import Walk  # a claim looks up a short name here, and does without
+
         names = self._locator.names if query.taker is None else self._usable
         return Walk(names, self._segments, self._places(query, in_use), query, hidden)
 
@@ -68,7 +69,7 @@ class Listing:
         for state in State if query.states is None else query.states:
             if state is State.TODO:
                 for text, lane in self._lanes(in_use):
-                    if serves(query, lane):
+                    if query.wants(lane.kind, lane.assignee):
                         names = self._locator.names if query.taker is None else self._listed
                         self._gather(places, state, f"{self._root}/todo/{text}", lane, names)
             elif state is State.WAITING:
