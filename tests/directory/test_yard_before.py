@@ -17,7 +17,9 @@ KEPT = Path(__file__).parent / "yard_before"
 @pytest.fixture
 def before(tmp_path: Path) -> str:
     with tarfile.open(KEPT / "yard.tar.xz") as packed:
-        packed.extractall(tmp_path / "yard", filter="data")
+        if hasattr(tarfile, "data_filter"):  # since 3.11.4
+            packed.extraction_filter = tarfile.data_filter
+        packed.extractall(tmp_path / "yard")
     return str(tmp_path / "yard")
 
 
