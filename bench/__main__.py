@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 
 from bench import (
+    agents,
+    backpressure,
     churn,
     copying,
     crew,
     day,
     flat,
+    gateway,
+    graphs,
     growth,
     growth_postgres,
     operations,
@@ -18,6 +22,7 @@ from bench import (
     ringing,
     seam,
     shell,
+    uses,
     waking,
 )
 from bench.yards import scratch
@@ -43,6 +48,11 @@ PARTS = {
     "churn": churn.report,
     "copying": copying.report,
     "growth": _grow,
+    "graphs": graphs.report,
+    "agents": agents.report,
+    "backpressure": backpressure.report,
+    "gateway": gateway.report,
+    "uses": uses.report,
 }
 
 

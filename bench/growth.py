@@ -168,6 +168,14 @@ def all_pages(path: str, size: int) -> tuple[float, float]:
     return sum(cost[0] for cost in costs) / len(costs), sum(cost[1] for cost in costs) / len(costs)
 
 
+def counted(path: str, size: int) -> tuple[float, float]:
+    """Measure `stats` of a yard with `size` tasks, by a new process."""
+    yard, _ = opened(path)
+    yard.add_many({"kind": "job"} for _ in range(size))
+    yard, disk = opened(path)
+    return spent(disk, yard.stats, size)
+
+
 def by_short_name(path: str, size: int) -> tuple[float, float]:
     """Measure `get` of one task by its short name, by a new process."""
     yard, _ = opened(path)
@@ -222,6 +230,7 @@ ROWS = [
     Row("bulk add without keys", "task", (500, 5000), unkeyed, 2),
     Row("log of one task", "task in the log", (1000, 10_000, 100_000), log_of_one, 1),
     Row("list by cursor, each page of 100", "page", (2000, 20_000), all_pages, 2),
+    Row("stats", "task", (1000, 100_000), counted, 1.5),
     Row("show by a short name", "look", (2000, 20_000, 100_000), by_short_name, 2),
     Row("list, 500 lanes", "task in the yard", (10_000, 100_000), listed, 1),
     Row("ready, 500 lanes", "task in the yard", (10_000, 100_000), ready, 1),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from taskyard.doors.cli import help, verbs
+from taskyard.doors.cli import verbs
+from taskyard.doors.cli.verbs import help
 
 PAGE = Path(__file__).parent / "cli.md"
 _HEAD = """\

@@ -8,12 +8,14 @@ import os
 import signal
 import subprocess
 import time
+import zlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 import taskyard
 from taskyard.core import times
+from taskyard.stores.directory import layout
 from taskyard.stores.directory.filesystem import safety
 from tests.servers import postgres
 
@@ -27,11 +29,12 @@ if TYPE_CHECKING:
 
     from taskyard import Claim, Task, Yard
 
-STORES = ("memory", "directory", "shared directory", "postgresql")
+STORES = ("memory", "directory", "shared directory", "postgresql", "http directory", "http postgresql")
 
 # A shell has what it starts in the background ignore Ctrl-C, and the programs that the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+_SAMPLE = 8  # one test in so many is tried through a gateway with every run
 SOON = 50.0  # seconds for what must not take until the end of a usual lease, also on a busy machine
 Answer = TypeVar("Answer")
 _serial = itertools.count(1)
@@ -117,7 +120,7 @@ def crash(yard: Yard, id: str) -> Claim:
 @pytest.fixture(autouse=True)
 def _nobody_in_particular(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests may themselves be run by an agent, whose name and yard must not leak in."""
-    for name in ("TASKYARD", "TASKYARD_WORKER", "AGENT_ID", "TASKYARD_CLAIM"):
+    for name in ("TASKYARD", "TASKYARD_WORKER", "AGENT_ID", "TASKYARD_CLAIM", "TASKYARD_TASK"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -162,7 +165,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "yard_url" in metafunc.fixturenames:
         named = metafunc.config.getoption("--stores")
-        metafunc.parametrize("yard_url", named.split(",") if named else STORES, indirect=True)
+        stores = named.split(",") if named else [_sampled(store, metafunc.function.__name__) for store in STORES]
+        metafunc.parametrize("yard_url", stores, indirect=True)
+
+
+def _sampled(store: str, test: str) -> Any:
+    """The store for this test: through a gateway, most tests are left to the proofs, as requests are slower than calls."""
+    if store.startswith("http") and zlib.crc32(test.encode()) % _SAMPLE:
+        return pytest.param(store, marks=pytest.mark.proof)
+    return store
 
 
 @pytest.fixture
@@ -174,13 +185,33 @@ def yard_url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     if request.param == "shared directory":
         monkeypatch.setattr(safety, "is_local", lambda _: False)
     url = f"memory:test-{next(_serial)}" if request.param == "memory" else str(tmp_path / "yard")
-    if request.param == "postgresql":
+    if "postgresql" in request.param:
         url = postgres.url()
-    with taskyard.init(url, worker="ada") as opened:
-        request.node.stash[_OPENED] = opened
-        yield url
+    if request.param.startswith("http"):
+        with (
+            _made(request, url, worker="gateway") as near,
+            _behind_gateway(near) as far,
+            taskyard.open(far, worker="ada") as opened,
+        ):
+            opened._store = near._store  # for tests that reach into it
+            request.node.stash[_OPENED], request.node.stash[_NEAR] = opened, near
+            yield far
+    else:
+        with _made(request, url, worker="ada") as opened:
+            request.node.stash[_OPENED] = request.node.stash[_NEAR] = opened
+            yield url
     if "directory" in request.param:
         _prove(request, url)
+
+
+@contextlib.contextmanager
+def _behind_gateway(yard: Yard) -> Iterator[str]:
+    """The URL of the yard behind the gateway of this test process."""
+    from tests.servers import gateway
+
+    name = f"test-{next(_serial)}"
+    yield gateway.shared().serve(name, yard)
+    gateway.shared().drop(name)
 
 
 @pytest.fixture
@@ -191,12 +222,30 @@ def yard(request: pytest.FixtureRequest, yard_url: str) -> Yard:
 
 
 @pytest.fixture
+def near(request: pytest.FixtureRequest, yard_url: str) -> Yard:
+    """The same yard as `yard` where its store and settings are in reach: the one that a gateway has, if there is a gateway."""
+    opened: Yard = request.node.stash[_NEAR]
+    return opened
+
+
+@pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The path of a new yard that survives kill -9, and need not survive a power cut; fsck finds no damage in it at the end."""
     path = str(tmp_path / "yard")
-    taskyard.init(path, durability="fast").close()
+    _made(request, path, durability="fast").close()
     yield path
     _prove(request, path)
+
+
+def _made(request: pytest.FixtureRequest, url: str, **options: Any) -> Yard:
+    """A new yard. The place of a process's first is examined; the others lie beside it, and that is a third of a short test's time."""
+    sort = getattr(request, "param", "directory")
+    with pytest.MonkeyPatch.context() as patch:
+        if sort in _EXAMINED:
+            patch.setattr(layout, "_check_place", lambda _: [])
+        yard = taskyard.init(url, **options)
+    _EXAMINED.add(sort)
+    return yard
 
 
 def _prove(request: pytest.FixtureRequest, path: str) -> None:
@@ -214,8 +263,10 @@ def damage(yard: Yard) -> list[dict[str, Any]]:
 
 
 _DAMAGING = ("doctor", "fsck", "hostile")  # suites that are about damage
+_EXAMINED: set[str] = set()  # sorts of yards of which this process has made one
 _FAILED = pytest.StashKey[bool]()
 _OPENED = pytest.StashKey["Yard"]()
+_NEAR = pytest.StashKey["Yard"]()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -94,3 +94,15 @@ def test_two_spellings_of_one_option_are_refused(one: str, other: str) -> None:
     for fields in ({one: None, other: None}, {other: None, one: None}):
         with pytest.raises(Invalid, match="same option"):
             Draft.of({"kind": "k", **fields})
+
+
+@pytest.mark.parametrize("value", ["2030-01-01", "tomorrow", "2030-01-01T12:00:00"])
+def test_what_is_no_deadline_leads_to_the_whole_form_of_a_moment(value: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        Draft.of({"kind": "k", "expires": value})
+    assert "2026-01-31T12:00:00Z" in (refused.value.hint or "")
+
+
+def test_bounds_are_written_out() -> None:
+    with pytest.raises(Invalid, match="and 2592000 seconds"):
+        draft.lease(30 * 86400 + 1)

@@ -38,9 +38,12 @@ def test_the_codes_are_what_machines_know() -> None:
     codes = {error.__name__: error.code for error in FAMILY}
     assert codes == {
         "Ambiguous": "ambiguous",
+        "Stuck": "stuck",
         "ClaimLost": "claim_lost",
         "Conflict": "conflict",
         "Invalid": "invalid",
+        "Denied": "denied",
+        "Full": "full",
         "NoYard": "invalid",
         "NotFound": "not_found",
         "TaskyardError": "internal",

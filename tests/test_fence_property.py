@@ -223,6 +223,8 @@ class Story(RuleBasedStateMachine):
         told = [yard.stats() for yard in (self.model, self.subject)]
         for stats in told:
             del stats["lost_races"]  # a list that is out of date counts as one, and memory has no such lists
+            for name in ("ages", "oldest_ready"):  # the clock alone changes them, and no two yards are of one age
+                del stats[name]
         assert told[0] == told[1]
 
     @invariant()

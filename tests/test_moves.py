@@ -52,30 +52,48 @@ EVENTS: dict[str, Callable[[Standing], Move]] = {
     "unblock": lambda at: moves.unblocked(at, later=False),
     "unblock early": lambda at: moves.unblocked(at, later=True),
     "cancel": lambda at: moves.cancelled(at, "not wanted"),
+    "cancel with": lambda at: moves.cancelled_with(at, "1" * 21, State.FAILED),
     "retry": moves.retried,
     "edit": lambda at: moves.edited(at, Draft("build"), timed=False),
     "edit to later": lambda at: moves.edited(at, Draft("build", None, {"delay": 60}), timed=True),
     "edit to now": lambda at: moves.edited(at, Draft("build"), timed=True),
+    "edit to after": lambda at: moves.edited(at, Draft("build"), timed=False, unmet=("1" * 21,)),
+    "edit to later after": lambda at: moves.edited(
+        at, Draft("build", None, {"delay": 60}), timed=True, unmet=("1" * 21,)
+    ),
+    "edit to free": lambda at: moves.edited(at, Draft("build"), timed=False, unmet=()),
+    "edit to free early": lambda at: moves.edited(at, Draft("build"), timed=False, unmet=(), later=True),
     "resume": moves.resumed,
+    "submit": lambda at: moves.submitted(at, {"n": 1}),
+    "accept": lambda at: moves.accepted(at, "bob", "n", {"n": 1}),
+    "reject": lambda at: moves.rejected(at, "bob", "n", "not yet"),
 }
 
 # A dash is a refusal.
 TABLE = """
-                waiting    blocked    todo       processing  done  failed  cancelled
-done            -          -          -          done        -     -       -
-fail            -          -          -          waiting     -     -       -
-fail for good   -          -          -          failed      -     -       -
-release         -          -          -          todo        -     -       -
-crash           -          -          -          todo        -     -       -
-wake            todo       -          -          -           -     -       -
-unblock         -          todo       -          -           -     -       -
-unblock early   -          waiting    -          -           -     -       -
-cancel          cancelled  cancelled  cancelled  cancelled   -     -       -
-retry           todo       -          -          -           -     todo    todo
-edit            waiting    blocked    todo       -           -     -       -
-edit to later   waiting    blocked    waiting    -           -     -       -
-edit to now     todo       blocked    todo       -           -     -       -
-resume          -          -          -          processing  -     -       -
+                     waiting    blocked    todo       processing  done  failed  cancelled
+done                 -          -          -          done        -     -       -
+fail                 -          -          -          waiting     -     -       -
+fail for good        -          -          -          failed      -     -       -
+release              -          -          -          todo        -     -       -
+crash                -          -          -          todo        -     -       -
+wake                 todo       -          -          -           -     -       -
+unblock              -          todo       -          -           -     -       -
+unblock early        -          waiting    -          -           -     -       -
+cancel               cancelled  cancelled  cancelled  cancelled   -     -       -
+cancel with          -          cancelled  -          -           -     -       -
+retry                todo       -          -          -           -     todo    todo
+edit                 waiting    blocked    todo       -           -     -       -
+edit to later        waiting    blocked    waiting    -           -     -       -
+edit to now          todo       blocked    todo       -           -     -       -
+edit to after        blocked    blocked    blocked    -           -     -       -
+edit to later after  blocked    blocked    blocked    -           -     -       -
+edit to free         waiting    todo       todo       -           -     -       -
+edit to free early   waiting    waiting    todo       -           -     -       -
+resume               -          -          -          processing  -     -       -
+submit               -          -          -          waiting     -     -       -
+accept               done       -          -          -           -     -       -
+reject               todo       -          -          -           -     -       -
 """
 
 
@@ -84,7 +102,7 @@ def cells() -> list[tuple[str, State, str]]:
     columns = [State(name) for name in states.split()]
     table = []
     for row in rows:
-        event, answers = row[:16].strip(), row[16:].split()
+        event, answers = row[:21].strip(), row[21:].split()
         table += [(event, state, answer) for state, answer in zip(columns, answers, strict=True)]
     return table
 
@@ -103,7 +121,7 @@ def test_every_state_allows_what_the_table_says(event: str, state: State, answer
     move = EVENTS[event](at)
     assert move.to is State(answer)
     assert move.fence == at.fence + (0 if move.keeps_claim else 1)
-    assert (move.outcome is not None) == (state is State.PROCESSING)
+    assert (move.outcome is not None) == (state is State.PROCESSING or move.reviewer is not None)
     own_time = event.startswith(("edit", "unblock"))  # a draft and a blocked task have their own time
     assert (move.delay > 0) == (move.to is State.WAITING and not own_time)
 
@@ -179,6 +197,24 @@ def test_what_was_called_off_while_it_was_blocked_is_blocked_again_by_a_retry() 
     assert (move.to, move.fence, move.errors) == (State.BLOCKED, 8, 0)
 
 
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (State.FAILED, "task 1111-1111, which it comes after, failed"),
+        (State.CANCELLED, "task 1111-1111, which it comes after, was cancelled"),
+    ],
+)
+def test_what_is_cancelled_with_another_says_with_which_and_why(state: State, reason: str) -> None:
+    move = moves.cancelled_with(standing(State.BLOCKED, errors=1), "1" * 21, state)
+    assert (move.event, move.to, move.reason, move.fence, move.errors) == ("cancelled", State.CANCELLED, reason, 8, 1)
+
+
+def test_an_edit_says_which_needs_were_unmet_only_if_it_changes_them() -> None:
+    at = standing(State.BLOCKED)
+    assert moves.edited(at, Draft("build"), timed=False).unmet is None
+    assert moves.edited(at, Draft("build"), timed=False, unmet=()).unmet == ()
+
+
 def test_refusals_tell_what_a_blocked_task_waits_for() -> None:
     at = standing(State.BLOCKED)
     at.unmet = tuple(str(digit) * 21 for digit in range(1, 6))
@@ -189,7 +225,7 @@ def test_refusals_tell_what_a_blocked_task_waits_for() -> None:
 
 
 def test_a_refusal_for_what_is_in_use_says_what_and_who_has_it() -> None:
-    refusal = moves.in_use(standing(State.TODO), "port 80", standing(State.PROCESSING))
+    refusal = moves.in_use(standing(State.TODO), "port 80", "port 80", standing(State.PROCESSING))
     assert "'port 80'" in refusal.message
     assert "ada" in str(refusal.hint)
 

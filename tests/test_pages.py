@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from taskyard.doors.cli import help, verbs
+from taskyard.doors.cli import verbs
+from taskyard.doors.cli.verbs import help
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 NEEDS_A_DATABASE = (
     ROOT / "docs" / "postgres.md"
 )  # its Python blocks are parts of a caller's program on a server of its own

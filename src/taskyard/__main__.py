@@ -1,7 +1,33 @@
-"""`python -m taskyard` is the command line."""
+"""`python -m taskyard`, and the program `taskyard`, are the command line."""
 
+from __future__ import annotations
+
+import gc
+import os
 import sys
 
-from taskyard.doors.cli import main
+_OBJECTS = (
+    50_000  # made before the next collection: a claim makes fewer, and spent 12 of 146 million instructions on it
+)
 
-sys.exit(main())
+
+def run() -> int:
+    """Run the command of this process, and end it; return the exit code if the interpreter has to end in its own way."""
+    gc.set_threshold(_OBJECTS)
+    from taskyard.doors.cli import main
+
+    code = main()
+    # Taking the interpreter apart is a tenth of a claim. Threads, and a tool that watches, may have something to do then.
+    if "threading" not in sys.modules and sys.getprofile() is None and sys.gettrace() is None:
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+        except (OSError, ValueError):
+            return code
+        os._exit(code)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(run())

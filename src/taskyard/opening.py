@@ -28,12 +28,16 @@ BACKENDS = {
     "postgresql": "taskyard.stores.postgres",
     "postgres": "taskyard.stores.postgres",
 }
+GATEWAYS = ("http://", "https://")
 _PLAIN = str.maketrans("", "", "+-.")  # characters of a scheme beside letters and digits
 
 
 def open(url: str | os.PathLike[str] | None = None, worker: str | None = None, durability: str | None = None) -> Yard:
     """Open an existing yard; without a URL, the one that `locate` finds."""
-    backend, place = _meant(url)
+    named = _text(url) if url is not None else locate()
+    if named.startswith(GATEWAYS):
+        return _remote(named, worker, durability)
+    backend, place = _served(named)
     return Yard(backend.open(place, _durability(durability)), _worker(worker))
 
 
@@ -49,7 +53,10 @@ def init(
 
     The group can use a `shared` yard too: the group of the directory, or the one called `group`.
     """
-    backend, place = _served(_text(url) if url is not None else os.environ.get("TASKYARD") or DEFAULT_NAME)
+    named = _text(url) if url is not None else os.environ.get("TASKYARD") or DEFAULT_NAME
+    if named.startswith(GATEWAYS):
+        return _remote(named, worker, durability)  # whoever starts a gateway has made its yards
+    backend, place = _served(named)
     created, warnings = backend.make(place, _durability(durability), shared, group)
     yard = Yard(backend.open(place, _durability(durability)), _worker(worker))
     yard.created, yard.warnings = created, warnings
@@ -91,7 +98,10 @@ def endpoint(url: str | os.PathLike[str], *, target: bool) -> Endpoint:
 
 def adopt(url: str | None = None) -> bool:
     """Make a yard of a queue that a person prepared by hand; return whether there was one (`Backend.adopt`)."""
-    backend, place = _meant(url)
+    named = _text(url) if url is not None else locate()
+    if named.startswith(GATEWAYS):
+        return False  # whoever starts a gateway has made its yards
+    backend, place = _served(named)
     return backend.adopt(place)
 
 
@@ -148,6 +158,18 @@ def locate(environment: Mapping[str, str] = os.environ, start: str | None = None
     return found
 
 
+def _remote(url: str, worker: str | None, durability: str | None) -> Yard:
+    """Open a yard behind a gateway, which is as durable as the gateway opened it.
+
+    It has every verb of a `Yard`, and is none only because it has no store.
+    """
+    from taskyard.remote.yard import open_remote
+
+    _durability(durability)
+    yard: Any = open_remote(url, _worker(worker))
+    return yard  # type: ignore[no-any-return]
+
+
 def _meant(url: str | os.PathLike[str] | None) -> tuple[Backend, str]:
     return _served(_text(url) if url is not None else locate())
 
@@ -156,9 +178,14 @@ def _served(url: str) -> tuple[Backend, str]:
     """Return the backend of a URL, and the place that the URL names there."""
     scheme, colon, rest = url.partition(":")
     if not (colon and scheme in BACKENDS):
+        if url.startswith(GATEWAYS):
+            raise Invalid(
+                "this is not done through a gateway",
+                hint="run it beside the gateway, on the URL of the yard that it serves",
+            )
         if colon and rest.startswith("//") and scheme.translate(_PLAIN).isalnum():
             raise Invalid(
-                f"no store for {scheme!a} URLs", hint="a yard is a path, file:/path, memory: or postgresql://"
+                f"no store for {scheme!a} URLs", hint="a yard is a path, file:/path, memory:, postgresql:// or http://"
             )
         scheme = "file"
     # Not importlib.import_module, which costs 0.4 ms more.
@@ -167,9 +194,9 @@ def _served(url: str) -> tuple[Backend, str]:
 
 
 def _text(url: str | os.PathLike[str]) -> str:
-    text = os.fspath(url)
+    text = url.__fspath__() if hasattr(url, "__fspath__") else url
     if not isinstance(text, str):
-        raise Invalid(f"a yard's URL must be a text, not {type(text).__name__}")
+        raise Invalid(f"a yard's URL must be a text or a path, not {type(text).__name__}")
     return text
 
 

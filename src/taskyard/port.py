@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from taskyard.core.retry import Policy
     from taskyard.core.store_records import Outside, Report
     from taskyard.core.task import Handle, Standing, State, Task
-    from taskyard.yard.arguments import Added, Events, Page
+    from taskyard.yard.arguments import Added, Events, Inputs, Page
     from taskyard.yard.claim import Claim
     from taskyard.yard.janitor import Swept
 
@@ -74,11 +74,16 @@ class YardPort(Protocol):
 
     # Put work in
 
-    def add(self, kind: str, data: Any = None, *, conn: Any = None, **options: Unpack[TaskOptions]) -> Task:
-        """Keep a new task and return it; at the return it is safe."""
+    def add(
+        self, kind: str, data: Any = None, *, conn: Any = None, wait: float = 0, **options: Unpack[TaskOptions]
+    ) -> Task:
+        """Keep a new task and return it; at the return it is safe. Raise `Full` if no room is made within `wait` seconds."""
 
-    def add_many(self, tasks: Iterable[NewTask | dict[str, Any]], *, conn: Any = None) -> Added:
-        """Keep many tasks; all are checked before the first is kept."""
+    def add_many(self, tasks: Iterable[NewTask | dict[str, Any]], *, conn: Any = None, wait: float = 0) -> Added:
+        """Keep many tasks; all are checked before the first is kept. Raise `Full`, and keep none, as `add` does."""
+
+    def full(self) -> list[dict[str, Any]]:
+        """The bounds (`max_todo`) that are reached: kind (None for the whole yard), count and max_todo of each."""
 
     # Take it
 
@@ -87,6 +92,7 @@ class YardPort(Protocol):
         id: str | None = None,
         *,
         kinds: Iterable[str] | str | None = None,
+        mission: str | None = None,
         worker: str | None = None,
         wait: float = 0,
         lease: float | None = None,
@@ -98,6 +104,7 @@ class YardPort(Protocol):
         number: int,
         *,
         kinds: Iterable[str] | str | None = None,
+        mission: str | None = None,
         worker: str | None = None,
         lease: float | None = None,
     ) -> list[Claim]:
@@ -174,7 +181,25 @@ class YardPort(Protocol):
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page:
-        """What this worker could be handed now, oldest first."""
+        """What this worker could be handed now, in the order in which claims would hand it out."""
+
+    def graph(
+        self,
+        ids: str | Iterable[str] | None = None,
+        *,
+        mission: str | None = None,
+        kind: str | Iterable[str] | None = None,
+        state: str | Iterable[str] | None = None,
+        limit: int = ...,
+        fold: str | None = "none",
+    ) -> dict[str, Any]:
+        """Which task comes after which, with the critical path; folded into groups if that is asked for."""
+
+    def inputs(self, task: str | Task) -> Inputs:
+        """The results of the tasks that this one comes after and that are done, by id, up to 4 MiB."""
+
+    def dependencies(self, task: str | Task) -> list[dict[str, Any]]:
+        """Each task that this one comes after: `id`, `short`, `state` (None if it was pruned) and `on_failure`."""
 
     def shorten(self, ids: Iterable[str]) -> list[str]:
         """For each id its short name."""
@@ -182,11 +207,21 @@ class YardPort(Protocol):
     def counts(self) -> dict[str, int]:
         """How many tasks are in each state."""
 
-    def stats(self) -> dict[str, Any]:
-        """How many tasks are in each state, in all and by kind, and what is paused, dropped or set aside."""
+    def stats(self, mission: str | None = None, *, exact: bool = False) -> dict[str, Any]:
+        """How many tasks, or those of a mission, are in each state, in all and by kind; ages and rates; what is paused or set aside."""
 
     def paused(self) -> dict[str, Any]:
         """What is paused: the whole `yard` (true or false), and which `kinds`."""
+
+    def why(
+        self,
+        id: str | None = None,
+        *,
+        kinds: Iterable[str] | str | None = None,
+        mission: str | None = None,
+        worker: str | None = None,
+    ) -> dict[str, Any]:
+        """Why nothing is ready for this worker; with an id, why that task is where it is and what would move it."""
 
     def unusable(self) -> list[str]:
         """What the last claims, or looks at what is ready, passed over because the system refuses it, each with the reason."""
@@ -197,8 +232,63 @@ class YardPort(Protocol):
     def set_aside(self) -> list[dict[str, str | None]]:
         """Files that came in through the drop box and are no tasks."""
 
-    def wait(self, *ids: str, timeout: float | None = None) -> list[Task]:
-        """Wait until every one of these tasks has ended, and return them; `TimedOut` if that takes too long."""
+    def wait(
+        self,
+        *ids: str,
+        timeout: float | None = None,
+        state: str | Iterable[str] | None = None,
+        kind: str | Iterable[str] | None = None,
+        mission: str | None = None,
+        worker: str | None = None,
+    ) -> list[Task]:
+        """Wait until every one of these tasks, or all that match now, have ended, and return them.
+
+        `TimedOut` if that takes too long, `Stuck` if one of them can never end by itself.
+        """
+
+    # Missions
+
+    def new_mission(self, name: str, brief: str | None = None, owner: str | None = None) -> dict[str, Any]:
+        """Make a mission; the same words again change nothing, and others raise `Conflict`."""
+
+    def missions(self) -> list[dict[str, Any]]:
+        """Every mission that was made, or that a task names, with its state and progress."""
+
+    def mission(self, name: str) -> dict[str, Any]:
+        """All about one mission: brief, owner, state, progress, counts, times, and what runs, has failed and comes next."""
+
+    def cancel_mission(self, name: str, reason: str | None = None) -> dict[str, Any]:
+        """Cancel every task of a mission that has not ended; how many those were is in the answer."""
+
+    # Schedules
+
+    def new_schedule(
+        self,
+        name: str,
+        cron: str,
+        kind: str,
+        data: Any = None,
+        *,
+        tz: str = "UTC",
+        missed: str = "one",
+        **options: Unpack[TaskOptions],
+    ) -> dict[str, Any]:
+        """Have a task added at the times of a cron expression; the same words again change nothing."""
+
+    def schedules(self) -> list[dict[str, Any]]:
+        """Every schedule, by name."""
+
+    def schedule(self, name: str) -> dict[str, Any]:
+        """One schedule, with its next ticks."""
+
+    def pause_schedule(self, name: str) -> dict[str, Any]:
+        """Add no more tasks of this schedule."""
+
+    def unpause_schedule(self, name: str) -> dict[str, Any]:
+        """Go on with its next tick from now on."""
+
+    def remove_schedule(self, name: str) -> dict[str, Any]:
+        """Remove a schedule, and return what it was; its tasks stay."""
 
     # The log
 
@@ -211,6 +301,7 @@ class YardPort(Protocol):
         cursor: str | None = None,
         limit: int = 1000,
         event: str | Iterable[str] | None = None,
+        mission: str | None = None,
     ) -> Events:
         """What happened, oldest first, as dicts."""
 
@@ -222,6 +313,7 @@ class YardPort(Protocol):
         event: str | Iterable[str] | None = None,
         cursor: str | None = None,
         timeout: float | None = None,
+        mission: str | None = None,
     ) -> Events:
         """The first event that matches, as soon as there is one; else `TimedOut`."""
 
@@ -236,6 +328,7 @@ class YardPort(Protocol):
         limit: int | None = None,
         timeout: float | None = None,
         until: Callable[[], bool] | None = None,
+        mission: str | None = None,
     ) -> Iterator[Events]:
         """Events as they come."""
 
@@ -250,6 +343,28 @@ class YardPort(Protocol):
     def retry(self, id: str) -> Task | None:
         """Have a failed or cancelled task tried anew, a waiting one now, or a file that was set aside taken in."""
 
+    def accept(self, id: str) -> Task:
+        """Accept what was submitted for review: the task is done with it."""
+
+    def reject(self, id: str, note: str) -> Task:
+        """Reject what was submitted for review: the task goes back to todo, and its next worker reads the note."""
+
+    def bulk(
+        self,
+        verb: str,
+        ids: Iterable[str] | None = None,
+        *,
+        state: str | Iterable[str] | None = None,
+        kind: str | Iterable[str] | None = None,
+        mission: str | None = None,
+        worker: str | None = None,
+        reason: str | None = None,
+        apply: bool = False,
+        most: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> dict[str, Any]:
+        """Cancel, retry or release the tasks that are named, or all that match; without `apply` only count them."""
+
     def edit(self, id: str, **changes: Unpack[EditOptions]) -> Task:
         """Change a task that no worker holds."""
 
@@ -259,6 +374,26 @@ class YardPort(Protocol):
     def unpause(self, kind: str | None = None) -> None:
         """Take back a `pause` of the same words."""
 
+    def settings(self) -> dict[str, Any]:
+        """The yard's settings, each as it was set or by default."""
+
+    def set_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """Change settings, of `kinds` and `checks` only those that are named; None takes one back. Return all of them."""
+
+    # Tokens for a gateway
+
+    def new_token(self, name: str | None = None, *, scope: str = ..., project: str | None = None) -> dict[str, Any]:
+        """Make a token, and return it with its secret `token`, which is kept nowhere."""
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """Every token by name, without secrets."""
+
+    def revoke_token(self, name: str) -> dict[str, Any]:
+        """Revoke a token, and return what it was."""
+
+    def token_digests(self) -> dict[str, dict[str, Any]] | None:
+        """Each token with its digest, for a gateway to check; None if none was ever made."""
+
     # What a worker needs beside its claims
 
     def vouch(self, lease: float) -> int | None:
@@ -267,8 +402,8 @@ class YardPort(Protocol):
     def give_back_dead(self) -> list[tuple[str, str]]:
         """Give back what dead incarnations of this worker's name held: id and kind of each task."""
 
-    def remains(self, kinds: frozenset[str] | None) -> bool:
-        """Whether a task of these kinds is in todo, in some worker's hands, or comes back after a backoff."""
+    def remains(self, kinds: frozenset[str] | None, mission: str | None = None) -> bool:
+        """Whether a task of these kinds, and of this mission, is in todo, in some worker's hands, or comes back after a backoff."""
 
     def waiter(self, seconds: float | None, stopped: Callable[[], bool] | None = None) -> Waiter:
         """What to wait with, until something may have changed, for at most `seconds`."""
@@ -287,11 +422,33 @@ class YardPort(Protocol):
     def sweep(self, limit: int = ...) -> Swept:
         """Take in what was dropped, reap and wake what is overdue, and put right what the dead have left, now."""
 
-    def prune(self, age: Any = None, count: int | None = None, *, apply: bool = False) -> dict[str, Any]:
+    def prune(
+        self,
+        age: Any = None,
+        count: int | None = None,
+        *,
+        state: str | Iterable[str] | None = None,
+        kind: str | Iterable[str] | None = None,
+        mission: str | None = None,
+        apply: bool = False,
+    ) -> dict[str, Any]:
         """Let old ended tasks go to the archive; without `apply` only count them."""
 
     def audit(self, repair: bool = False, progress: Callable[[str], object] | None = None) -> dict[str, Any]:
         """Prove that every task is in one legal state, and with `repair` heal what is not."""
+
+    # For a door that speaks for many workers
+
+    def acting_for(
+        self, worker: str | None, request: str | None = None, usual: float | None = None, by: str | None = None
+    ) -> Self:
+        """The same yard as another worker uses it; claims under the same name of a `request` are the same claims.
+
+        `by` is the name in the log of who changes something, if not the worker's.
+        """
+
+    def granted(self) -> list[Claim]:
+        """The claims that this worker was granted under the same request and still holds."""
 
     def close(self) -> None:
         """Let go of what the yard holds open; claims are not touched."""

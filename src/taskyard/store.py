@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from taskyard.core.activity import Activity
     from taskyard.core.draft import Draft
+    from taskyard.core.limits import Reached
+    from taskyard.core.mission import Cancelled, Mission, Tally
     from taskyard.core.moves import Move
     from taskyard.core.retry import Policy
+    from taskyard.core.schedule import Schedule
     from taskyard.core.store_records import Counts, Grant, Heard, Outside, Query, Report, Trail, Want
     from taskyard.core.task import Handle, Standing, Task
 
@@ -27,11 +31,14 @@ class Store(Protocol):
     label: str
     """The same for people: no secret is in it."""
     policy: Policy
-    checks: dict[str, list[str]]
     batch: int
     """How many claims or endings at a time cost less than one by one; 1 where each is a move of its own."""
     one_process: bool
     """Whether only this process can open the yard."""
+
+    @property
+    def checks(self) -> dict[str, list[str]]:
+        """The command of each check, by its name."""
 
     # What not every store has: None where it has not.
 
@@ -52,6 +59,14 @@ class Store(Protocol):
         """Moves as a part of the caller's own transaction."""
 
     @property
+    def missions(self) -> Missions:
+        """What was said about missions, and their tasks in numbers."""
+
+    @property
+    def schedules(self) -> Schedules:
+        """Which tasks are added again and again, and when."""
+
+    @property
     def upkeep(self) -> Upkeep:
         """The store's side of the janitor's work."""
 
@@ -59,13 +74,24 @@ class Store(Protocol):
     def wakeup(self) -> Wakeup:
         """How a waiter sleeps until something changes."""
 
+    @property
+    def reasons(self) -> Reasons:
+        """What explains why nothing is ready, beside the tasks themselves."""
+
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
-        """Keep new tasks, in this order; at the return all of them are there. A known key gives the task that has it."""
+        """Keep new tasks, in this order; at the return all of them are there. A known key gives the task that has it.
+
+        A need that has a `position` is the task of the draft there, which stands earlier; any other is a pattern of an id.
+        Raise `Full` where `core.backlog` refuses them; adders at the same moment may each take the last place.
+        A task with unmet needs is blocked, and is cancelled at once if `needs.verdict` says so. All are added, or none.
+        """
 
     def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
         """Hand out the most urgent, oldest tasks that serve: as many as there are nonces, or tasks.
 
-        Raise `Conflict` where the very task that is named cannot be had. Each nonce is used for one claim at most.
+        A task whose deadline has passed by the store's time is not handed out, but cancelled as `moves.expired` says.
+        Raise `Conflict` where the very task that is named cannot be had. Each nonce is used for one claim at most. Which
+        kinds are asked for is noted for `Reasons.asked`, about once a minute.
         """
 
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
@@ -73,6 +99,11 @@ class Store(Protocol):
 
         Where a claim ends, its outcome is recorded first, so that a move that came too late leaves a stale result. If the
         claim had recorded another one before, it ends with that, and this move was not made. See `Move` for its guards.
+
+        When a task ends, each task that needs it is freed or cancelled as `needs.verdict` says (`moves.unblocked`,
+        `moves.cancelled_with`), and those that need a task that is cancelled so in turn. A task's deadline applies after a
+        move only if it did before and `moves.keeps_deadline`, or if an edit sets it. An edit with `unmet` makes the task
+        wait for these needs and for no other; those that were met since the decision count no more.
         """
 
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
@@ -94,13 +125,16 @@ class Store(Protocol):
         """All about the one task that fits this pattern."""
 
     def find(self, query: Query) -> tuple[list[Task], str | None]:
-        """One page of tasks and the cursor of the next; only the compact fields are filled in."""
+        """One page of tasks and the cursor of the next; only the compact fields are filled in, unless they are asked for."""
 
     def shorten(self, ids: Sequence[str]) -> list[str]:
         """For each whole id its short name, as long as it must be to fit no other task of its segment."""
 
-    def counts(self) -> Counts:
-        """Tasks by kind and state."""
+    def counts(self, *, exact: bool = True) -> Counts:
+        """Tasks by kind and state; unless `exact`, a very large number may be an estimate. A look only, which writes nothing."""
+
+    def activity(self) -> Activity:
+        """What was logged in the last hour, or as much of it as can be read in a moment; writes nothing."""
 
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """What happened, in order, and the cursor to go on from."""
@@ -111,27 +145,91 @@ class Store(Protocol):
     def paused(self) -> tuple[bool, frozenset[str]]:
         """Whether the whole yard is paused, and which kinds are."""
 
+    def settings(self, changed: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any]:
+        """The yard's settings, as they are written; replaced first, as one step, by what `changed` makes of them.
+
+        `changed` may be called again, if somebody else was quicker. Other processes heed the change with their next `Upkeep.turn`.
+        """
+
     def close(self) -> None:
         """Let go of what the store holds open."""
 
 
+class Missions(Protocol):
+    """A store's missions. Tasks belong to one by its name alone, whether or not it was made."""
+
+    def put(self, mission: Mission) -> Mission | None:
+        """Keep what is said about a mission, at the store's time; if something was said before, return that and keep it."""
+
+    def get(self, name: str) -> Mission | None:
+        """What was said about this mission; None if nothing was."""
+
+    def all(self) -> list[Mission]:
+        """What was said about every mission."""
+
+    def cancel(self, name: str, mark: Cancelled) -> None:
+        """Mark the mission as cancelled, at the store's time; a later mark takes the place of an earlier one."""
+
+    def tally(self, name: str | None = None) -> dict[str, Tally]:
+        """The tasks of this mission, or of each, in numbers; a mission without tasks is left out."""
+
+
+class Schedules(Protocol):
+    """A store's schedules. Each move is a compare-and-swap on the schedule's identity and number."""
+
+    def put(self, schedule: Schedule) -> Schedule | None:
+        """Keep a new schedule; if there is one of this name, return that and keep it."""
+
+    def get(self, name: str) -> Schedule | None:
+        """The schedule of this name; None if there is none."""
+
+    def all(self, *, mend: bool = False) -> list[Schedule]:
+        """Every schedule; one that moves at this moment may be missed. With `mend`, finish what killed processes have begun."""
+
+    def move(self, at: Schedule, to: Schedule) -> bool:
+        """Whether the schedule was moved: only if it still stands exactly there."""
+
+    def tick(self, at: Schedule, to: Schedule, draft: Draft, by: str) -> Task | None:
+        """Add this task and move the schedule, both or neither; None if the schedule no longer stands there.
+
+        At the return the new standing has the task's id as `last_task`. If another task has the draft's key, that one counts.
+        """
+
+    def remove(self, at: Schedule) -> bool:
+        """Whether the schedule was removed: only if it has this identity, whatever its number."""
+
+
 class Upkeep(Protocol):
-    """What a store does for the janitor."""
+    """What a store does for the janitor, and for verbs over many tasks."""
+
+    def stand_all(self, ids: Sequence[str]) -> dict[str, Standing]:
+        """Where those of these whole ids that are tasks stand now, by id."""
 
     def overdue(self, limit: int) -> list[Standing]:
         """Claims whose lease is over and waiting tasks that are due."""
 
+    def expire(self, by: str, limit: int) -> int:
+        """Cancel at most `limit` open tasks whose deadline has passed (`moves.expired`); return how many that were."""
+
     def alarm(self) -> float | None:
-        """Seconds until the next lease ends or the next task is due, as far as the last `overdue` saw; None if nothing is."""
+        """Seconds until the next lease ends, the next task is due, or the next deadline, as far as the last `overdue` saw; None if nothing is."""
 
     def turn(self, every: float) -> bool:
-        """Whether it is the caller's turn to sweep: one caller in `every` seconds, over the whole yard."""
+        """Whether it is the caller's turn to sweep: one caller in `every` seconds, over the whole yard.
+
+        Settings that somebody has changed count from then on.
+        """
 
     def mend(self, by: str) -> int:
         """Put right a bounded share of what processes that died in mid-move have left; how many things that were."""
 
-    def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:
-        """Remove tasks that ended more than `age` seconds ago, or are more than `count`; without `apply` only count them."""
+    def prune(
+        self, age: float | None, count: int | None, by: str, *, apply: bool, only: Query | None = None
+    ) -> dict[str, Any]:
+        """Remove tasks that ended more than `age` seconds ago, or are more than `count`; without `apply` only count them.
+
+        With `only`: of the tasks with these states, kinds and mission, and no page of the log.
+        """
 
     def audit(
         self,
@@ -143,6 +241,28 @@ class Upkeep(Protocol):
 
         With a `sweep` to call, repair first what can be, by safe moves that remove nothing.
         """
+
+
+class Reasons(Protocol):
+    """What a store knows for `why`; reading it writes nothing."""
+
+    def now(self) -> int:
+        """The store's time, in milliseconds since 1970."""
+
+    def asked(self) -> dict[str | None, int]:
+        """When a claim last asked for each kind, and under None for any kind: to the minute, in milliseconds since 1970."""
+
+    def using(self, resources: Sequence[str]) -> dict[str, tuple[str, str, str]]:
+        """For each of these resources that is not free: the id of the running task in its way, its worker, and what that uses."""
+
+    def backlog(self) -> dict[str | None, tuple[int, int]]:
+        """For each bound (`core.backlog.Bounds`), how many tasks wait for a worker, and how many may."""
+
+    def reached(self) -> list[Reached]:
+        """The limits of kinds that are reached now, each kind at most once."""
+
+    def next_due(self, kinds: frozenset[str] | None) -> int | None:
+        """When the first of the waiting tasks of these kinds is due, in milliseconds since 1970; None if none waits."""
 
 
 class Wakeup(Protocol):

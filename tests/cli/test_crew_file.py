@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard.core.errors import Invalid
-from taskyard.doors.cli.crew import config
+from taskyard.doors.cli.verbs.crew import config
+from taskyard.doors.cli.verbs.crew.process import CrewProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,3 +233,13 @@ def test_a_long_list_of_workers_is_cut_short(run: Callable[..., Answer], yard: P
     assert answer.out.strip().endswith("and 988 more)")
     file.write_text("[worker.a]\ncommand = 'true'\n")
     assert "1 worker (a)" in run("--yard", str(yard), "crew", "--check", str(file)).out
+
+
+def test_a_worker_may_have_a_worktree_for_each_task(tmp_path: Path) -> None:
+    file = tmp_path / "crew.toml"
+    file.write_text(
+        '[defaults]\ncommand = "true"\nworktree = true\n[worker.ada]\n[worker.bob]\nworktree = "trees"\n[worker.eve]\nworktree = false\n'
+    )
+    members = config.read(str(file)).members
+    words = [[word for word in CrewProcess(one).command(False) if "--worktree" in word] for one in members]
+    assert words == [["--worktree"], [f"--worktree={tmp_path / 'trees'}"], []]

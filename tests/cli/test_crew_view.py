@@ -9,10 +9,10 @@ import pytest
 import taskyard
 from taskyard.core.ids import short
 from taskyard.doors.cli import output
-from taskyard.doors.cli.crew import config
-from taskyard.doors.cli.crew.activity import Activity, CrewEvent, moment
-from taskyard.doors.cli.crew.process import CrewProcess
-from taskyard.doors.cli.crew.view import View, clock
+from taskyard.doors.cli.verbs.crew import config
+from taskyard.doors.cli.verbs.crew.activity import Activity, CrewEvent, moment
+from taskyard.doors.cli.verbs.crew.process import CrewProcess
+from taskyard.doors.cli.verbs.crew.view import View, clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -211,3 +211,16 @@ def test_whoever_was_told_to_stop_is_ending_also_with_a_task_that_hangs(crew: Cr
     assert " hangs " in crew.row("ada")
     crew.processes[0].stop_requests = 1
     assert " ending " in crew.row("ada")
+
+
+def test_the_screen_says_why_a_worker_is_idle_though_tasks_are_open(crew: Crew) -> None:
+    first = crew.yard.add("build", max_attempts=1).id
+    crew.yard.add("ship", after=first)
+    claim = crew.yard.claim(first)
+    assert claim is not None
+    claim.fail("broken", retry=False)
+    [line] = [line for line in crew.frame() if "blocked behind" in line]
+    assert short(first) in line
+    crew.yard.retry(first)
+    crew.now += 3600
+    assert not [line for line in crew.frame() if "blocked behind" in line]

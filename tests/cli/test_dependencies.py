@@ -77,7 +77,7 @@ def test_a_page_shows_both(run: Callable[..., Answer], ask: Callable[..., Any]) 
     first = add(ask, "build")["id"]
     last = add(ask, "ship", "--after", first, "--uses", "db")["id"]
     page = run("show", last).out
-    assert f"after    {short(first)}\n" in page
+    assert f"after    {short(first)} todo\n" in page
     assert "uses     db\n" in page
     assert "waits for" in run("log", "--task", last).out
 

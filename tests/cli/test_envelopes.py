@@ -176,7 +176,7 @@ def test_endings_give_the_task_as_it_is_now(ask: Callable[..., Any]) -> None:
         return str(ask("claim")["claim"])
 
     done = ask("done", claimed(), "--result", '{"ok": true}')["task"]
-    assert (done["state"], done["result"], set(done)) == ("done", {"ok": True}, set(Task.FIELDS))
+    assert (done["state"], done["result"], set(done)) == ("done", {"ok": True}, {*Task.FIELDS, "evidence"})
     assert ask("fail", claimed(), "--reason", "x")["task"]["state"] == "waiting"
     failed = ask("fail", claimed(), "--reason", "-x", "--no-retry")["task"]
     assert (failed["state"], failed["error"]) == ("failed", "-x")
@@ -214,7 +214,7 @@ def test_show_gives_task_history_notes_and_stale_results(ask: Callable[..., Any]
     ask("done", ask("claim")["claim"], "--result", "1")
     assert ask("done", late, "--result", "2", code=4)["code"] == "claim_lost"
     data = ask("show", id)
-    assert set(data) == {"task", "history", "notes", "stale_results"}
+    assert set(data) == {"task", "history", "notes", "stale_results", "dependencies", "dependents", "children"}
     assert data["task"]["result"] == 1
     assert [entry["outcome"] for entry in data["history"]] == ["released", "done"]
     assert [entry["result"] for entry in data["stale_results"]] == [2]
@@ -251,11 +251,20 @@ def test_wait_gives_the_whole_tasks(ask: Callable[..., Any]) -> None:
         ask("done", ask("claim")["claim"], "--result", "7")
     tasks = ask("wait", ids[1], "--timeout", "5", ids[0])["tasks"]
     assert [(task["id"], task["result"]) for task in tasks] == [(ids[1], 7), (ids[0], 7)]
-    assert set(tasks[0]) == set(Task.FIELDS)
+    assert set(tasks[0]) == {*Task.FIELDS, "evidence"}
 
 
 def test_janitor_counts_what_it_did(ask: Callable[..., Any]) -> None:
-    assert ask("janitor") == {"taken": 0, "reaped": 0, "woken": 0, "mended": 0, "not_tasks": []}
+    assert ask("janitor") == {
+        "taken": 0,
+        "reaped": 0,
+        "woken": 0,
+        "expired": 0,
+        "mended": 0,
+        "full": [],
+        "ticked": 0,
+        "not_tasks": [],
+    }
 
 
 @pytest.mark.parametrize("value", ["{}", '"text"', "null", "-5", "[1, 2]", '"漢字 😀"'])

@@ -215,16 +215,56 @@ def test_a_lost_handle_is_told_of_where_its_task_is_named(
     assert ask("resume")["claims"][0]["task"]["id"] == id
 
 
-def test_a_mistyped_handle_exits_2_and_one_that_differs_wholly_4(ask: Callable[..., Any]) -> None:
+def guard_error(run: Callable[..., Answer], *words: str) -> Any:
+    """The error of a guard that was not started; no option can stand after its command."""
+    answer = run("--json", "guard", *words)
+    assert answer.code == 2, (words, answer.out, answer.err)
+    return answer.error
+
+
+def test_a_mistyped_handle_exits_2_and_one_that_differs_wholly_4(
+    ask: Callable[..., Any], run: Callable[..., Answer]
+) -> None:
     id = ask("add", "build")["task"]["id"]
     handle = ask("claim")["claim"]
     head, _, nonce = handle.rpartition(".")
     swapped = nonce.translate(str.maketrans("0123456789abcdefghjkmnpqrstvwxyz", "1032547698badcfehgkjnmqpsrvtxwzy"))
-    for verb in (("done",), ("fail", "--reason", "x"), ("heartbeat",), ("release",)):
-        assert "mistyped" in ask(*verb, f"{head}.{swapped[0]}{nonce[1:]}", code=2)["message"]
+    mistyped = f"{head}.{swapped[0]}{nonce[1:]}"
+    for verb in (("done",), ("fail", "--reason", "x"), ("heartbeat",), ("release",), ("fence",), ("fence", "--check")):
+        assert "mistyped" in ask(*verb, mistyped, code=2)["message"]
+    assert "mistyped" in ask("publish", mistyped, __file__, "copy", code=2)["message"]
+    assert "mistyped" in guard_error(run, mistyped, "--", "true")["message"]
     assert [event["event"] for event in ask("log", "--task", id)["events"]] == ["added", "claimed"]
     assert ask("done", f"{head}.{swapped}", code=4)["code"] == "claim_lost"
     assert ask("done", handle)["task"]["state"] == "done"
+
+
+def test_the_word_before_the_dashes_of_guard_is_a_handle(
+    ask: Callable[..., Any], run: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_WORKER", "ada")
+    id = ask("add", "build")["task"]["id"]
+    assert guard_error(run, id, "--", "true") == ask("done", id, code=2)
+    handle = ask("claim")["claim"]
+    monkeypatch.setenv("TASKYARD_CLAIM", handle)
+    assert guard_error(run, id, "--", "true") == ask("done", id, code=2)
+    error = guard_error(run, "nonsense", "--", "true")
+    assert (error["message"], "id.fence.nonce" in error["hint"]) == ("not a claim's handle: 'nonsense'", True)
+    assert "a word too many before --: 'more'" in guard_error(run, handle, "more", "--", "true")["message"]
+    for words in ((handle,), (handle, "--")):
+        error = guard_error(run, *words)
+        assert error["message"] == "guard needs a command after the handle"
+        assert error["hint"] == "usage: taskyard guard [HANDLE] -- CMD..."
+
+
+def test_publish_says_which_of_its_words_is_missing(ask: Callable[..., Any]) -> None:
+    ask("add", "build")
+    handle = ask("claim")["claim"]
+    error = ask("publish", handle, "a.txt", code=2)
+    assert error["message"] == "publish needs SRC and DST after the handle"
+    assert error["hint"] == "usage: taskyard publish [HANDLE] SRC DST"
+    assert ask("publish", handle, "", "", code=2)["message"] == "SRC is empty"
+    assert ask("publish", handle, __file__, "", code=2)["message"] == "DST is empty"
 
 
 def test_no_handle_at_all_says_where_one_comes_from(ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import State, init
+from taskyard.core.processes import Process
 from taskyard.doors.cli import keeper
-from taskyard.doors.cli.keeper import Watched
 from tests.conftest import taken, wait_until
 
 from .test_processes import COMMAND, environment
@@ -164,10 +164,10 @@ def test_a_keeper_that_cannot_be_started_is_a_warning(
 
 
 def test_a_process_is_told_from_another_of_the_same_number(sleeper: subprocess.Popen[bytes]) -> None:
-    watched = Watched.named(str(sleeper.pid))
+    watched = keeper.watched(str(sleeper.pid))
     assert watched.started.isdigit()
     assert watched.lives()
-    assert not Watched(sleeper.pid, str(int(watched.started) - 1)).lives()
+    assert not Process(sleeper.pid, str(int(watched.started) - 1)).lives()
     sleeper.kill()
     wait_until(lambda: not watched.lives())
     assert sleeper.poll() is not None or not watched.lives()
@@ -188,7 +188,7 @@ def test_a_keeper_tries_again_while_the_yard_is_away(opened: Yard, url: str, mon
         return ""
 
     monkeypatch.setattr(Claim, "heartbeat", heartbeat)
-    keeper.keep(url, "ada", held.handle, Watched.named(str(os.getpid())))
+    keeper.keep(url, "ada", held.handle, keeper.watched(str(os.getpid())))
     assert beats == [held.handle] * 3
 
 
@@ -213,5 +213,5 @@ def test_a_keeper_beats_at_once_when_its_machine_wakes_up(
     monkeypatch.setattr(Claim, "heartbeat", heartbeat)
     monkeypatch.setattr(keeper, "ticks", lambda: now[0])
     monkeypatch.setattr("time.sleep", slept)
-    keeper.keep(url, "ada", held.handle, Watched.named(str(os.getpid())))
+    keeper.keep(url, "ada", held.handle, keeper.watched(str(os.getpid())))
     assert beats == [4600.0, 8200.0]

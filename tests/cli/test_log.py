@@ -14,7 +14,7 @@ import pytest
 from taskyard import init
 from taskyard.core.ids import short
 from taskyard.core.times import rfc3339
-from taskyard.doors.cli import log
+from taskyard.doors.cli.verbs import log
 
 from .test_processes import COMMAND, environment
 
@@ -46,6 +46,13 @@ def test_log_gives_the_events_and_a_cursor(ask: Callable[..., Any]) -> None:
     assert (last["reason"], last["final"], last["worker"]) == ("no disk", False, "ada")
     ask("cancel", id)
     assert names(ask("log", "--cursor", data["cursor"])) == ["cancelled"]
+
+
+def test_log_gives_no_date_for_what_waits_for_review(ask: Callable[..., Any], run: Callable[..., Answer]) -> None:
+    ask("add", "build", "--review")
+    ask("done", ask("claim", "--worker", "ada")["claim"], "--worker", "ada")
+    line = run("log", "--event", "released").out.strip()
+    assert line.endswith("ada  waits for review"), line
 
 
 def test_log_is_narrowed_by_task_worker_kind_and_limit(ask: Callable[..., Any]) -> None:

@@ -168,7 +168,7 @@ def test_a_janitor_that_goes_on_prints_only_what_it_did_and_ends_well_on_a_signa
         opened = init(yard)
         for _ in range(2):
             opened.add("build", delay=0.3)
-            assert process.stdout.readline() == b"taken in 0, reaped 0, woken 1, mended 0\n"
+            assert process.stdout.readline() == b"taken in 0, reaped 0, woken 1, expired 0, mended 0\n"
         process.send_signal(number)
         rest, errors = process.communicate(timeout=60)
     assert (process.returncode, rest, errors) == (0, b"", b"")
@@ -179,7 +179,16 @@ def test_a_janitor_that_goes_on_answers_every_sweep_with_a_line_of_json(yard: st
         [*COMMAND, "janitor", "--every", "0.05", "--json"], stdout=subprocess.PIPE, env=environment(yard)
     ) as process:
         assert process.stdout is not None
-        nothing = {"taken": 0, "reaped": 0, "woken": 0, "mended": 0, "not_tasks": []}
+        nothing = {
+            "taken": 0,
+            "reaped": 0,
+            "woken": 0,
+            "expired": 0,
+            "mended": 0,
+            "ticked": 0,
+            "not_tasks": [],
+            "full": [],
+        }
         for _ in range(3):
             assert json.loads(process.stdout.readline()) == {"v": 1, "ok": True, "data": nothing}
         process.terminate()

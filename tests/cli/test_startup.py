@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 UNWANTED = (
     "typing", "dataclasses", "pathlib", "datetime", "random", "inspect", "subprocess", "shutil", "argparse",
-    "urllib", "tempfile", "logging", "asyncio", "difflib", "textwrap", "traceback",
+    "urllib", "tempfile", "logging", "asyncio", "difflib", "textwrap", "traceback", "json", "re", "threading", "weakref",
 )  # fmt: skip
 PROBE = """
 import sys
@@ -37,7 +37,7 @@ def imported(*argv: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("form", ["--json", "--worker=people"])
-def test_claim_and_done_import_nothing_that_is_slow(tmp_path: Path, form: str) -> None:
+def test_claim_done_and_add_import_nothing_that_is_slow(tmp_path: Path, form: str) -> None:
     yard = str(tmp_path / "yard")
     opened = init(yard, durability="fast")
     task = opened.add("build", {"n": 1}, title="Docs")
@@ -47,6 +47,8 @@ def test_claim_and_done_import_nothing_that_is_slow(tmp_path: Path, form: str) -
     said, imports = imported("done", handle, "--yard", yard, "--result", "{}", form)
     assert imports == "0"
     assert task.short in said
+    said, imports = imported("add", "build", "--yard", yard, "--data", '{"n": 2}', form)
+    assert imports == "0"
 
 
 def test_a_command_imports_only_its_own_verbs() -> None:

@@ -86,7 +86,7 @@ def test_keys_in_lines_are_counted_apart(ask: Callable[..., Any], run: Callable[
     data = ask("add", "--from", "-", stdin=lines)
     assert (len(data["ids"]), data["ids"][0], data["created"]) == (3, data["ids"][2], 2)
     assert ask("add", "--from", "-", stdin=lines)["created"] == 1
-    assert run("add", "--from", "-", stdin=lines).out == "1 task added, 2 known already\n"
+    assert run("add", "--from", "-", stdin=lines).err == "1 task added, 2 known already\n"
     assert ask("add", "--from", "-", code=7, stdin='{"kind": "b", "key": "k"}')["code"] == "conflict"
 
 
@@ -102,7 +102,7 @@ def test_pause_and_unpause_tell_what_is_paused(ask: Callable[..., Any], run: Cal
     assert run("stats").out.splitlines()[-1] == "paused: the whole yard, and build"
     assert run("unpause").out == "paused: build\n"
     assert run("unpause", "build").out == "nothing is paused\n"
-    assert run("stats").out.splitlines()[-1].startswith("all ")
+    assert "paused" not in run("stats").out
     assert ask("claim")["task"]["id"] == id
     assert ask("pause", "a b", code=2)["code"] == "invalid"
 
@@ -211,14 +211,14 @@ def test_a_pause_is_told_wherever_nothing_comes(run: Callable[..., Answer], ask:
     ask("add", "deploy")
     ask("pause")
     error = ask("claim", code=3)
-    assert (error["code"], error["why"]) == ("nothing_ready", {"paused": {"yard": True, "kinds": []}})
-    assert error["message"] == "nothing is ready (paused: the whole yard)"
+    assert (error["code"], error["why"]["paused"]) == ("nothing_ready", {"yard": True, "kinds": []})
+    assert error["message"] == "nothing is ready: paused: the whole yard"
     assert error["hint"] == "'taskyard unpause' ends the pause"
     assert "paused: the whole yard" in run("work", "--once", "--", "true").err
-    assert ask("ready") == {"tasks": [], "next": None, "why": {"paused": {"yard": True, "kinds": []}}}
+    assert ask("ready") == {"tasks": [], "next": None, "why": error["why"]}
     assert run("ready").err.splitlines() == [
-        "nothing is ready",
-        "paused: the whole yard ('taskyard unpause' ends the pause)",
+        "nothing is ready: paused: the whole yard",
+        "  'taskyard unpause' ends the pause",
     ]
     waited = run("claim", "--wait", "0.01")
     assert (waited.code, waited.err.splitlines()[0]) == (
@@ -230,10 +230,10 @@ def test_a_pause_is_told_wherever_nothing_comes(run: Callable[..., Answer], ask:
 def test_a_paused_kind_is_told_to_whom_it_concerns(run: Callable[..., Answer], ask: Callable[..., Any]) -> None:
     ask("add", "deploy")
     ask("pause", "deploy")
-    assert ask("claim", code=3)["why"] == {"paused": {"yard": False, "kinds": ["deploy"]}}
+    assert ask("claim", code=3)["why"]["paused"] == {"yard": False, "kinds": ["deploy"]}
     assert ask("claim", "--kind", "deploy", code=3)["hint"] == "'taskyard unpause deploy' ends the pause"
-    assert "why" not in ask("claim", "--kind", "build", code=3)
-    assert "why" not in ask("ready", "--kind", "build")
+    assert "paused" not in ask("claim", "--kind", "build", code=3)["why"]
+    assert "paused" not in ask("ready", "--kind", "build")["why"]
     ask("add", "build")
     assert len(ask("ready")["tasks"]) == 1
     assert "paused: deploy" in run("ready").err

@@ -244,7 +244,7 @@ def test_idle_exit_ends_a_worker_without_tasks(yard: Yard) -> None:
 def test_a_command_that_takes_too_long_is_an_error(yard: Yard) -> None:
     id = yard.add("build", max_attempts=1).id
     shell(yard, "echo slowly >&2; sleep 600", "--once", "--timeout", "0.3")
-    assert yard.get(id).error == "stopped after 0.3 s: slowly"
+    assert yard.get(id).error == "timed out after 0.3 s: slowly"
 
 
 def test_people_are_told_line_by_line(yard: Yard) -> None:
@@ -321,6 +321,12 @@ def test_a_signal_lets_what_runs_finish_and_claims_nothing_more(
     ids = yard.add_many([{"kind": "build"}] * 2)
     worker = started(yard, tmp_path, f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done")
     worker.send_signal(number)
+    assert worker.stderr is not None
+    said = worker.stderr.readline()  # a signal takes effect when its process runs again, and says so
+    assert (
+        said
+        == "taskyard: warning: stopping: the task that runs may take 10 s to finish; a second signal stops at once\n"
+    )
     (tmp_path / "go").touch()
     assert worker.communicate(timeout=30)[0].splitlines()[-1] == "1 done"
     assert worker.returncode == 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taskyard import ClaimLost, Conflict, NotFound, State
-from tests.conftest import crash, retried, taken
+from tests.conftest import crash, damage, retried, taken
 
 if TYPE_CHECKING:
     from taskyard import Yard
@@ -101,3 +101,10 @@ def test_cancelling_takes_a_prefix_and_knows_no_unknown_id(yard: Yard) -> None:
     assert yard.cancel(yard.shorten([id])[0]).id == id
     with pytest.raises(NotFound):
         yard.cancel("0" * 21)
+
+
+def test_any_reason_can_be_given_and_damages_nothing(yard: Yard) -> None:
+    task = yard.add("build")
+    reason = "the rest of its batch could not be added"
+    assert yard.cancel(task.id, reason).error == reason
+    assert damage(yard) == []

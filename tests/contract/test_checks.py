@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("by_handle", [False, True])
-def test_a_done_whose_check_fails_changes_nothing(yard: Yard, by_handle: bool) -> None:
-    yard.checks["tests"] = ["sh", "-c", "echo too bad >&2; exit 3"]
+def test_a_done_whose_check_fails_changes_nothing(yard: Yard, near: Yard, by_handle: bool) -> None:
+    near.checks["tests"] = ["sh", "-c", "echo too bad >&2; exit 3"]
     task = yard.add("build", verify="tests")
     claim = taken(yard.claim())
     held = yard.held(claim.handle) if by_handle else claim
     with pytest.raises(Conflict, match="did not pass: exit 3: too bad"):
         held.done("early")
     assert yard.get(task.id).state == "processing"
-    yard.checks["tests"] = ["true"]
+    near.checks["tests"] = ["true"]
     held.done("fine")
     assert yard.get(task.id).result == "fine"
 
 
 @pytest.mark.parametrize("by_handle", [False, True])
-def test_a_lost_claim_is_lost_whatever_its_check_says(yard: Yard, by_handle: bool) -> None:
-    yard.checks["tests"] = ["false"]
+def test_a_lost_claim_is_lost_whatever_its_check_says(yard: Yard, near: Yard, by_handle: bool) -> None:
+    near.checks["tests"] = ["false"]
     task = yard.add("build", verify="tests")
     claim = taken(yard.claim())
     yard.cancel(task.id)
@@ -40,10 +40,10 @@ def test_a_lost_claim_is_lost_whatever_its_check_says(yard: Yard, by_handle: boo
     assert [late["result"] for late in yard.report(task.id).stale_results] == ["late"]
 
 
-def test_a_claim_that_is_lost_while_its_check_runs_is_lost(yard: Yard) -> None:
+def test_a_claim_that_is_lost_while_its_check_runs_is_lost(yard: Yard, near: Yard) -> None:
     task = yard.add("build", verify="tests")
     claim = taken(yard.claim())
-    yard.checks["tests"] = ["sh", "-c", "sleep 1; exit 1"]
+    near.checks["tests"] = ["sh", "-c", "sleep 1; exit 1"]
     timer = threading.Timer(0.2, lambda: yard.cancel(task.id))
     timer.start()
     with pytest.raises(ClaimLost):
@@ -51,18 +51,18 @@ def test_a_claim_that_is_lost_while_its_check_runs_is_lost(yard: Yard) -> None:
     timer.join()
 
 
-def test_a_done_that_is_said_again_needs_no_check(yard: Yard) -> None:
-    yard.checks["tests"] = ["true"]
+def test_a_done_that_is_said_again_needs_no_check(yard: Yard, near: Yard) -> None:
+    near.checks["tests"] = ["true"]
     yard.add("build", verify="tests")
     claim = taken(yard.claim())
     claim.done("fine")
-    yard.checks["tests"] = ["false"]
+    near.checks["tests"] = ["false"]
     claim.done("fine")
     yard.held(claim.handle).done("fine")
 
 
-def test_many_dones_leave_those_that_name_a_check_and_refuse_what_is_no_json(yard: Yard) -> None:
-    yard.checks["tests"] = ["false"]
+def test_many_dones_leave_those_that_name_a_check_and_refuse_what_is_no_json(yard: Yard, near: Yard) -> None:
+    near.checks["tests"] = ["false"]
     yard.add("build", verify="tests")
     yard.add("build")
     claims = yard.claim_many(2)
@@ -73,8 +73,8 @@ def test_many_dones_leave_those_that_name_a_check_and_refuse_what_is_no_json(yar
     assert yard.counts()["done"] == 1
 
 
-def test_a_block_whose_check_fails_fails_its_task(yard: Yard) -> None:
-    yard.checks["tests"] = ["false"]
+def test_a_block_whose_check_fails_fails_its_task(yard: Yard, near: Yard) -> None:
+    near.checks["tests"] = ["false"]
     task = yard.add("build", verify="tests", max_attempts=1)
     with pytest.raises(Conflict, match="did not pass"), taken(yard.claim()):
         pass
@@ -83,8 +83,8 @@ def test_a_block_whose_check_fails_fails_its_task(yard: Yard) -> None:
     assert "did not pass" in str(task.error)
 
 
-def test_a_claim_is_renewed_while_the_check_at_its_blocks_end_runs(yard: Yard) -> None:
-    yard.checks["tests"] = ["sleep", "2"]
+def test_a_claim_is_renewed_while_the_check_at_its_blocks_end_runs(yard: Yard, near: Yard) -> None:
+    near.checks["tests"] = ["sleep", "2"]
     task = yard.add("build", verify="tests")
     over = threading.Event()
 

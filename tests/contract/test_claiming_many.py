@@ -125,9 +125,11 @@ def test_one_of_many_can_be_claimed_by_name_meanwhile(yard: Yard) -> None:
     assert [claim.task.id for claim in yard.claim_many(3)] == [ids[0], ids[2]]
 
 
-def test_what_was_won_before_the_yard_went_away_is_told(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_won_before_the_yard_went_away_is_told(
+    yard: Yard, near: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids = yard.add_many({"kind": "build"} for _ in range(150))
-    store: Any = yard._store
+    store: Any = near._store
     part, verb = (store, "_claim")
     if hasattr(store, "_claims"):
         part, verb = store._claims, "_serve" if store.batch > 1 else "next"

@@ -165,16 +165,24 @@ def test_a_task_that_is_named_twice_counts_once(yard: Yard) -> None:
     assert yard.get(second.id).state == "todo"
 
 
-def test_there_is_a_most_and_only_texts_are_ids(yard: Yard) -> None:
+def test_there_is_a_most_and_only_names_are_names(yard: Yard) -> None:
     many = yard.add_many([{"kind": "build"}] * 101)
-    assert yard.add("test", after=many[:100]).state == "blocked"
-    with pytest.raises(Invalid, match="100"):
-        yard.add("test", after=many)
-    for bad in (7, [7], {"id": many[0]}):
+    assert yard.add("test", after=many).state == "blocked"
+    with pytest.raises(Invalid, match="20000"):
+        yard.add("test", after=[f"{number:021}" for number in range(20_001)])
+    for bad in (
+        7,
+        [7],
+        {"id": 7},
+        {"id": many[0], "ref": "a"},
+        {"name": many[0]},
+        {"id": many[0], "on_failure": "wait"},
+    ):
         with pytest.raises(Invalid):
             yard.add("test", after=bad)  # type: ignore[arg-type]
     assert yard.add("test", after=[]).state == "todo"
     assert yard.add("test", after=None).after == []
+    assert yard.add("test", after={"id": many[0]}).after == many[:1]
 
 
 def test_a_claim_of_a_blocked_task_is_told_what_it_waits_for(yard: Yard) -> None:

@@ -28,9 +28,9 @@ def test_a_task_whose_lease_ended_comes_back_by_itself(yard: Yard, yard_url: str
 def test_a_sweep_tells_what_it_did(yard: Yard) -> None:
     yard.add("build")
     claim = taken(yard.claim(lease=1))
-    assert yard.sweep().as_dict() == {"taken": 0, "reaped": 0, "woken": 0, "mended": 0}
+    assert yard.sweep().as_dict() == {"taken": 0, "reaped": 0, "woken": 0, "expired": 0, "mended": 0, "ticked": 0}
     outlast(claim)
-    assert yard.sweep().as_dict() == {"taken": 0, "reaped": 1, "woken": 0, "mended": 0}
+    assert yard.sweep().as_dict() == {"taken": 0, "reaped": 1, "woken": 0, "expired": 0, "mended": 0, "ticked": 0}
     assert not yard.sweep()
 
 

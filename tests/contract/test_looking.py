@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import Ambiguous, Invalid, NotFound, State
+from taskyard import Ambiguous, Invalid, NotFound, State, Task
 from taskyard.core import ids
 from tests.conftest import crash, outlast, taken
 
@@ -29,9 +29,27 @@ def test_an_unknown_id_is_not_found_with_a_hint(yard: Yard) -> None:
         assert caught.value.hint
 
 
-def test_an_id_must_be_a_text(yard: Yard) -> None:
-    with pytest.raises(Invalid):
-        yard.get(7)  # type: ignore[arg-type]
+@pytest.mark.parametrize("id", [7, None])
+@pytest.mark.parametrize("verb", ["get", "report", "accept", "cancel", "retry", "edit"])
+def test_an_id_must_be_a_text(yard: Yard, verb: str, id: object) -> None:
+    with pytest.raises(Invalid, match=f"a task id must be a text, not {type(id).__name__}"):
+        getattr(yard, verb)(id, **({"title": "new"} if verb == "edit" else {}))
+
+
+def test_the_id_of_why_must_be_a_text(yard: Yard) -> None:
+    with pytest.raises(Invalid, match="a task id must be a text, not int"):
+        yard.why(5)  # type: ignore[arg-type]
+
+
+def test_a_task_of_a_list_has_every_attribute(yard: Yard) -> None:
+    yard.add("build")
+    for task in (*yard.ready(), *yard.find()):
+        assert (task.fence, repr(task)) == (0, f"<Task {task.id} build todo fence=0>")
+        assert {name for name in Task.FIELDS if not hasattr(task, name)} == set()
+        assert task.as_dict()["id"] == task.id
+    taken(yard.claim())
+    (held,) = yard.find()
+    assert (held.fence, held.state) == (1, State.PROCESSING)
 
 
 def test_a_unique_beginning_will_do_in_upper_case_too(yard: Yard) -> None:

@@ -71,3 +71,16 @@ def test_a_key_is_free_again_when_its_task_is_pruned(yard: Yard) -> None:
 def test_a_prune_without_a_limit_is_refused(yard: Yard) -> None:
     with pytest.raises(taskyard.Invalid, match="age or a count"):
         yard.prune()
+
+
+def test_a_pruned_child_leaves_its_parent_and_a_pruned_parent_its_children(yard: Yard) -> None:
+    epic = yard.add("epic").id
+    first, second = (yard.add("part", parent=epic).id for _ in range(2))
+    part = yard.add("part", parent=first).id
+    taken(yard.claim(first)).done()
+    assert yard.prune(count=0, apply=True)["tasks"] == 1
+    assert yard.report(epic).children(10) == [second]
+    assert (yard.get(part).parent, yard.report(part).children(10)) == (first, [])
+    taken(yard.claim(second)).done()
+    assert yard.prune(count=0, apply=True)["tasks"] == 1
+    assert yard.report(epic).children(10) == []

@@ -129,8 +129,10 @@ def _misspelt(handle: str) -> list[str]:
         lambda claim: claim.done("result"),
         lambda claim: claim.fail("broken", retry=False),
         lambda claim: claim.release(),
+        lambda claim: claim.publish(__file__, "/nowhere/at/all"),
+        lambda claim: claim.settled(),
     ],
-    ids=["heartbeat", "note", "done", "fail", "release"],
+    ids=["heartbeat", "note", "done", "fail", "release", "publish", "settled"],
 )
 def test_a_mistyped_handle_is_invalid_and_nothing_is_kept_or_logged(
     yard: Yard, verb: Callable[[Claim], None], over: bool

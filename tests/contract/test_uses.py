@@ -28,8 +28,76 @@ def test_two_tasks_that_use_the_same_thing_do_not_run_at_once(yard: Yard) -> Non
     assert taken(yard.claim()).task.id == second.id
 
 
-def test_that_a_task_asks_for_a_check_as_well_changes_nothing(yard: Yard) -> None:
-    yard.checks["tests"] = ["true"]
+NESTED = [
+    ("src/auth/", "src/auth/login.py"),
+    ("src/auth/", "src/auth/x/"),
+    ("src/auth/", "src/auth/x/y/z.py"),
+    ("src/auth", "src/auth/"),
+    ("src/auth/", "src/auth/"),
+    ("src//auth/", "./src/auth/a"),
+    ("gpu", "./gpu"),
+    ("src/./a", "src/a"),
+    ("/srv/", "/srv/x"),
+    ("src", "src/"),
+]
+APART = [
+    ("src/auth", "src/authors"),
+    ("src/auth/", "src/authors"),
+    ("src/auth/", "src/authors/a"),
+    ("src/auth", "src/auth/login.py"),
+    ("src/a", "src/b"),
+    ("src/a/", "src/b/"),
+    ("/src/", "src/a"),
+    ("src/0", "src/"[:-1]),
+]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("one", "other", "together"), [(*pair, False) for pair in NESTED] + [(*pair, True) for pair in APART]
+)
+def test_a_folder_conflicts_with_all_below_it(yard: Yard, one: str, other: str, together: bool, turned: bool) -> None:
+    names = (other, one) if turned else (one, other)
+    first, second = yard.add("a", uses=[names[0]]).id, yard.add("b", uses=["other", names[1]]).id
+    assert yard.get(second).uses == ["other", names[1]]
+    claim = taken(yard.claim())
+    assert claim.task.id == first
+    assert [task.id for task in yard.ready()] == ([second] if together else [])
+    if not together:
+        with pytest.raises(Conflict, match="uses"):
+            yard.claim(second)
+        assert yard.claim() is None
+        [reason] = yard.why(second)["reasons"][:1]
+        assert (reason["code"], reason["resource"], reason["task"]) == ("in_use", names[1], first)
+        assert yard.why()["in_use"][0]["by"] == yard.worker
+        claim.done()
+    assert taken(yard.claim()).task.id == second
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "src/../x", "a/..", "/", "./", "//", "."])
+def test_a_path_that_leads_up_or_nowhere_is_refused(yard: Yard, name: str) -> None:
+    with pytest.raises(Invalid, match="uses"):
+        yard.add("a", uses=name)
+
+
+def test_a_folder_is_handed_out_when_the_last_thing_in_it_is_free(yard: Yard) -> None:
+    inside = [yard.add("a", uses=[f"src/{name}"]).id for name in ("a", "b/", "c/d")]
+    claims = [taken(yard.claim(id)) for id in inside]
+    whole = yard.add("b", uses=["src/"]).id
+    for claim in claims:
+        assert yard.claim(kinds="b") is None
+        claim.done()
+    assert taken(yard.claim(kinds="b")).task.id == whole
+
+
+def test_many_claims_at_once_take_no_two_that_conflict(yard: Yard) -> None:
+    yard.add_many([{"kind": "a", "uses": [name]} for name in ("src/", "src/a", "lib/a", "lib/", "x/a", "x/b", "x/a/")])
+    held = [claim.task.uses[0] for claim in yard.claim_many(10)]
+    assert held == ["src/", "lib/a", "x/a", "x/b"]
+
+
+def test_that_a_task_asks_for_a_check_as_well_changes_nothing(yard: Yard, near: Yard) -> None:
+    near.checks["tests"] = ["true"]
     first = yard.add("build", uses=["port 80"], verify="tests")
     second = yard.add("build", uses=["port 80"])
     third = yard.add("build", uses=["port 80"], verify="tests")
@@ -123,6 +191,19 @@ def test_a_claim_of_this_very_task_is_told_what_is_in_use_and_by_whom(yard: Yard
         assert "bob" in str(refusal.value.hint)
         claim.done()
     assert taken(yard.claim(second)).task.id == second
+
+
+@pytest.mark.parametrize(("held", "wanted"), [("src/auth/", "src/auth/login.py"), ("src/auth/login.py", "src/auth/")])
+def test_a_claim_of_this_very_task_names_what_the_holder_uses(
+    yard: Yard, yard_url: str, held: str, wanted: str
+) -> None:
+    first, second = yard.add("build", uses=held).id, yard.add("build", uses=wanted).id
+    with taskyard.open(yard_url, worker="bob") as bob:
+        taken(bob.claim(first))
+        with pytest.raises(Conflict) as refusal:
+            yard.claim(second)
+    assert f"uses {wanted!r}, and {held!r} is used by task {ids.short(first)}" in refusal.value.message
+    assert f"bob has {held!r} until" in str(refusal.value.hint)
 
 
 def test_whoever_waits_gets_it_soon_after_it_is_free(yard: Yard, yard_url: str) -> None:

@@ -45,16 +45,16 @@ def other(yard_url: str) -> Iterator[Yard]:
 
 
 @pytest.fixture
-def asleep(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+def asleep(yard: Yard, near: Yard, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set when a waiter of `yard` has looked in vain and goes to sleep."""
     sleeping = threading.Event()
-    wait = yard._store.wakeup.wait
+    wait = near._store.wakeup.wait
 
     def watched(*args: Any) -> Any:
         sleeping.set()
         return wait(*args)
 
-    monkeypatch.setattr(yard._store.wakeup, "wait", watched)
+    monkeypatch.setattr(near._store.wakeup, "wait", watched)
     return sleeping
 
 
@@ -212,8 +212,8 @@ def test_whoever_follows_is_told_all_and_ends_when_told(yard: Yard, other: Yard,
     assert seen == ["added", "claimed", "done"] * 20
 
 
-def test_a_wake_ends_every_wait_at_once(yard: Yard) -> None:
-    store = yard._store
+def test_a_wake_ends_every_wait_at_once(yard: Yard, near: Yard) -> None:
+    store = near._store
     heard = store.wakeup.listen()
     begin = time.monotonic()
     waiters = [Waiter(lambda: _wait_until_heard(store, heard)) for _ in range(4)]
@@ -230,10 +230,12 @@ def _wait_until_heard(store: Any, heard: Any) -> bool:
     return False
 
 
-def test_a_wake_without_a_word_to_stop_only_makes_look_again(yard: Yard, other: Yard, asleep: threading.Event) -> None:
+def test_a_wake_without_a_word_to_stop_only_makes_look_again(
+    yard: Yard, near: Yard, other: Yard, asleep: threading.Event
+) -> None:
     waiter = claimer(yard, asleep)
     asleep.clear()
-    yard.wake()
+    near.wake()
     assert asleep.wait(SOON)
     id = other.add("build").id
     assert id_of(waiter.answer) == id
@@ -268,8 +270,8 @@ def test_no_task_is_missed_however_soon_it_comes_after_the_look(yard: Yard, othe
     assert waiter.answer < SOON
 
 
-def test_an_alarm_tells_when_time_alone_changes_something(yard: Yard) -> None:
-    store = yard._store
+def test_an_alarm_tells_when_time_alone_changes_something(yard: Yard, near: Yard) -> None:
+    store = near._store
     store.upkeep.overdue(10)
     assert store.upkeep.alarm() is None
     yard.add("build", delay=50)

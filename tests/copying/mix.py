@@ -45,6 +45,7 @@ OPTIONS: dict[str, tuple[float, Callable[[random.Random], Any]]] = {
     "lease": (0.2, lambda chance: chance.choice((60, 90.5, 7200))),
     "uses": (0.2, lambda chance: chance.sample(("db", "GPU 0", "č"), chance.randrange(1, 3))),
     "verify": (0.1, lambda _: "tests"),
+    "review": (0.1, lambda _: True),
     "delay": (0.06, lambda _: 90_000),
 }
 
@@ -56,6 +57,8 @@ def options(chance: random.Random, n: int, ids: list[str]) -> dict[str, Any]:
         given["key"] = f"key {n} ß"
     if "delay" not in given and chance.random() < 0.06:
         given["not_before"] = "2039-01-31T12:00:00.250Z"
+    if chance.random() < 0.1:
+        given |= {"expires": "2041-01-31T12:00:00.250Z", "timeout": chance.choice([0.5, 90])}
     if ids and chance.random() < 0.15:
         given["after"] = chance.sample(ids[-50:], min(len(ids), chance.randrange(1, 4)))
     return given
@@ -90,8 +93,11 @@ def live(yard: Yard, chance: random.Random, ids: list[str], moves: int) -> None:
         if step < 0.7:
             work(yard, chance, yard.claim(worker=chance.choice(WORKERS), lease=chance.choice((None, 600))))
             continue
-        state = yard.get(id).state
-        if step < 0.8 and state in ("todo", "waiting", "blocked"):
+        task = yard.get(id)
+        state = task.state
+        if task.review == "pending" and step < 0.85:
+            yard.accept(id) if chance.random() < 0.5 else yard.reject(id, "not good enough ž")
+        elif step < 0.8 and state in ("todo", "waiting", "blocked"):
             changes: dict[str, Any] = {"data": {"edited": chance.random()}, "title": "edited ü"}
             changes |= chance.choice(({}, {"priority": 2}, {"delay": 40_000}, {"assignee": "ada"}))
             yard.edit(id, **changes)

@@ -65,7 +65,20 @@ def waiting(yard: taskyard.Yard) -> str:
     return id
 
 
+def submitted(yard: taskyard.Yard, result: Any = {"n": 1}) -> str:  # noqa: B006  it is never changed
+    id = yard.add("k", review=True).id
+    claimed = yard.claim(id, worker="another", lease=60)
+    assert claimed is not None
+    claimed.done(result)
+    return id
+
+
 OLD_PAGE = "2026-01-01T00.kernel.1.jsonl"
+
+
+def late(yard: taskyard.Yard) -> str:
+    yard.tends = False
+    return yard.add("k", expires="2001-01-01T00:00:00Z").id
 
 
 def ended(yard: taskyard.Yard) -> str:
@@ -148,6 +161,13 @@ SCENES = {
         lambda y, _: y.add("k", {"n": 1}, key="key").id,
         lambda y, first, id: first == id,
     ),
+    "add with a deadline": Scene(lambda y: None, lambda y, _: y.add("k", expires=60).id, lambda y, _, id: y.get(id).expires is not None),
+    "expire": Scene(late, lambda y, _: y.sweep().expired, lambda y, id, _: y.get(id).state == "cancelled"),
+    "edit of a deadline": Scene(
+        lambda y: y.add("k", expires=60).id,
+        lambda y, id: y.edit(id, expires="2100-01-01T00:00:00Z").id,
+        lambda y, id, _: y.get(id).expires == "2100-01-01T00:00:00.000Z",
+    ),
     "claim": Scene(lambda y: y.add("k", {"n": 1}).id, lambda y, _: claim(y).handle, lambda y, id, handle: handle.startswith(id)),
     "claim by id": Scene(
         lambda y: y.add("k", {"n": 1}).id,
@@ -189,6 +209,16 @@ SCENES = {
         lambda y, handle: y.held(handle).release(),
         lambda y, handle, _: state(y, handle) == "todo",
     ),
+    "submit": Scene(
+        lambda y: (y.add("k", review=True), claim(y).handle)[1],
+        lambda y, handle: y.held(handle).done({"n": 1}),
+        lambda y, handle, _: y.get(handle.split(".")[0]).review == "pending",
+    ),
+    "accept": Scene(submitted, lambda y, id: y.accept(id).id, lambda y, id, _: y.get(id).result == {"n": 1}),
+    "accept what has no result": Scene(
+        lambda y: submitted(y, None), lambda y, id: y.accept(id).id, lambda y, id, _: y.get(id).state == "done"
+    ),
+    "reject": Scene(submitted, lambda y, id: y.reject(id, "no").id, lambda y, id, _: y.get(id).state == "todo"),
     "claim that is vouched for": Scene(
         lambda y: y.add("k", {"n": 1}).id,
         lambda y, _: (y.vouch(60), claim(y).handle)[1],

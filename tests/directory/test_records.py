@@ -9,7 +9,7 @@ import pytest
 
 from taskyard import ClaimLost, Conflict
 from taskyard.yard import janitor
-from tests.conftest import taken, wait_until
+from tests.conftest import outlast, taken, wait_until
 from tests.directory.staging import Step, dead, die, yard_on
 
 if TYPE_CHECKING:
@@ -130,3 +130,38 @@ def test_a_claim_that_its_holder_ended_just_before_a_cancel_tells_of_its_holders
             taken(yard.claim(id))
         outcomes = [entry["outcome"] for entry in yard.report(id).history]
     assert outcomes == ["error" if way == "fail" else "released"]
+
+
+@pytest.mark.parametrize("first", ["crash", "cancelled", "resumed", "error"])
+def test_a_release_that_came_too_late_is_not_told_in_the_history_whatever_happens_next(
+    fresh: Callable[[], str], first: str
+) -> None:
+    """An edit takes a number too, and a retry begins the counters anew: neither may hide whose move was made."""
+    url = fresh()
+    with yard_on(url) as yard:
+        id = yard.add("build").id
+        claim = taken(yard.claim(lease=0.01 if first == "crash" else 60))
+        if first == "crash":
+            outlast(claim)
+        quicker: dict[str, Callable[[], object]] = {
+            "crash": yard.sweep,
+            "cancelled": lambda: yard.cancel(id),
+            "resumed": lambda: yard.resume("ada"),
+            "error": lambda: yard.held(claim.handle).fail("no use", retry=False),
+        }
+        overtaken = Step("before", "rename", "/processing/", quicker[first])
+        with yard_on(url, overtaken) as late, pytest.raises((ClaimLost, Conflict)):
+            late.held(claim.handle).release()
+        assert overtaken.taken
+        if first == "resumed":
+            yard.resume("ada")[0].release()
+        if yard.get(id).state == "todo":
+            yard.cancel(id)
+        yard.retry(id)
+        for number in range(3):
+            yard.edit(id, title=f"edit {number}")
+            outcomes = [entry["outcome"] for entry in yard.report(id).history if entry["claim"] == claim.handle]
+            assert outcomes == [first]
+        taken(yard.claim(id)).done()
+        outcomes = [entry["outcome"] for entry in yard.report(id).history if entry["claim"] == claim.handle]
+        assert outcomes == [first]

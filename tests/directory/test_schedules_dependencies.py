@@ -292,7 +292,7 @@ def test_5_edges_of_a_task_that_never_came_are_removed_after_a_while(url: str, m
         last = yard.add("ship", after=first).id
         store: Any = yard._store
         never = f"{last[:4]}{last[4:-1]}{'0' if last[-1] != '0' else '1'}"
-        store._shifts.edges.register(never, [first], False)
+        store._shifts.edges.register({never: [first]}, False)
         yard.sweep()
         assert os.path.exists(f"{url}/needs/{never[:4]}/{never}/{first}"), "somebody may be about to add it"
         monkeypatch.setattr(edge_recovery, "PATIENCE", 0)

@@ -74,3 +74,13 @@ def test_all_that_is_open_can_be_worked_off_and_the_yard_is_clean(before: str, t
         assert tasks["blocked"] in done
         assert yard.counts()["done"] == 11, "with what lay in the drop box"
         assert yard.audit()["findings"] == []
+
+
+def test_a_folder_that_came_later_is_made_when_it_is_first_needed(before: str) -> None:
+    with taskyard.open(before, worker="bob") as yard:
+        assert not (Path(before) / "asked").exists()
+        assert "folder_missing" not in yard.audit()["counts"]
+        assert yard.why()["ready"]
+        taken(yard.claim()).release()
+        assert [path.name for path in (Path(before) / "asked").iterdir()] == ["@"]
+        assert yard.audit()["findings"] == []

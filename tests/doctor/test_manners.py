@@ -108,12 +108,15 @@ def seen(place: str) -> list[Any]:
         ]
         said += [list(yard.events()), [task.id for task in yard.ready()]]
     said += [tools.taskyard(place, verb).data for verb in ("list", "stats", "log")]
+    for name in ("ages", "oldest_ready"):  # the clock alone changes these
+        said[-2].pop(name)
     return said
 
 
 def test_a_doctors_files_are_taken_for_nothing_in_any_folder_and_stay(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tools.settle(place, settle=3600)  # on a busy machine the dropped file would be set aside between two looks
     lived_in(place)
     with taskyard.open(place) as yard:
         yard.sweep()

@@ -417,6 +417,24 @@ def test_an_archive_that_cannot_be_unpacked_is_left_to_a_person(yard: Yardful) -
     assert "archive_broken" in yard.codes()
 
 
+def test_a_stray_among_the_slots_of_a_rate_is_named_and_the_slots_are_known(yard: Yardful) -> None:
+    with taskyard.open(yard.place, worker="grace") as opened:
+        opened.set_settings({"kinds": {"paced": {"rate": 100}}})
+        opened.add("paced")
+        taken(opened.claim(kinds="paced")).done()
+    assert yard.audit()["checked"]["slots"] == 128
+    before = yard.codes()
+    strays = ["pace/readme", "pace/paced/readme", "pace/paced/0/0", "pace/paced/1/64.0.0.what"]
+    for stray in strays:
+        (yard.root / stray).write_text("")
+    (yard.root / "pace" / "readme").rename(yard.root / "pace" / "not a kind")
+    strays[0] = "pace/not a kind"
+    found = [(entry["code"], entry["where"]) for entry in yard.audit()["findings"]]
+    assert {where for code, where in found if code == "stray"} >= set(strays)
+    yard.audit(repair=True)
+    assert yard.codes() == before
+
+
 @pytest.mark.parametrize(
     "folder", ["paused", "archive", "waiting", "needs", "workers", "tmp", "dead", "events", "processing"]
 )

@@ -69,7 +69,7 @@ class Crew:
 def place(tmp_path: Path) -> str:
     path = str(tmp_path / "yard")
     taskyard.init(path, durability="fast").close()
-    tools.settle(path, max_crashes=1000, max_attempts=1000, backoff=0.01, sweep_every=0.2)
+    tools.settle(path, max_crashes=1000, max_attempts=999, backoff=0.01, sweep_every=0.2)
     return path
 
 

@@ -342,3 +342,12 @@ def test_a_whole_queue_is_set_aside_and_not_made_one_task(yard: Yard, root: Path
     assert entry["name"] == "queue"
     assert "import" in str(entry["reason"])
     assert [task.kind for task in yard.find()] == ["resize"]
+
+
+def test_why_tells_who_has_the_file_that_a_guest_took(root: Path, yard: Yard) -> None:
+    drop(root)
+    os.rename(root / "todo" / "task_123.json", root / "processing" / "agent-7_task_123.json")
+    [held] = yard.outside().guests
+    told = yard.why(str(held["name"]))
+    assert (told["task"], told["state"], told["reasons"][0]["code"]) == (None, "processing", "guest")
+    assert "agent-7" in told["message"]

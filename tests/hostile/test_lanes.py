@@ -66,6 +66,20 @@ def test_claims_pass_over_a_lane_that_is_not_theirs_and_name_it(yard: Yard) -> N
     assert named.endswith("Permission denied")
 
 
+def test_why_names_a_lane_that_is_not_theirs(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk: Any = type(yard._store._context.disk)  # type: ignore[attr-defined]
+    may_change = disk.may_change
+    monkeypatch.setattr(
+        disk, "may_change", lambda self, folder: f"/todo/{BAD}" not in folder and may_change(self, folder)
+    )
+    taken(yard.claim()).done()
+    assert yard.claim() is None
+    facts = yard.why()
+    assert f"todo/{BAD}" in facts["unusable"][0]
+    assert facts["message"].startswith(f"passed over: {facts['unusable'][0]}")
+    assert "who owns that folder" in facts["next"]
+
+
 def test_what_is_ready_leaves_out_a_lane_that_is_not_theirs_and_names_it(yard: Yard, monkeypatch: Any) -> None:
     disk: Any = type(yard._store._context.disk)  # type: ignore[attr-defined]
     may_change = disk.may_change
@@ -170,8 +184,8 @@ taskyard.doors.cli.main(["--yard", sys.argv[1], "ready"])
     data = json.loads(lines[-1])["data"]
     assert data["tasks"] == []
     assert data["unusable"] == [f"{lane}: Permission denied"]
-    assert f"taskyard: warning: passed over {lane}: Permission denied" in done.stderr.splitlines()
+    assert f"nothing is ready: passed over: {lane}: Permission denied" in done.stderr
     error = json.loads(lines[-3])["error"]
     assert lines[-2] == "3"
-    assert error["why"] == {"unusable": [f"{lane}: Permission denied"]}
+    assert error["why"]["unusable"] == [f"{lane}: Permission denied"]
     assert lane in error["message"]

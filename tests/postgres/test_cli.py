@@ -6,14 +6,12 @@ import json
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import taskyard
 from tests.processes import tools
 from tests.servers import postgres
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLI = [sys.executable, "-m", "taskyard"]
 
@@ -130,6 +128,18 @@ def test_a_crew_works_a_yard_in_postgresql_off(tmp_path: Path) -> None:
         (tmp_path / "crew.toml").write_text('[worker.ann]\ncommand = ["true"]\n\n[worker.ben]\ncommand = ["true"]\n')
         Desk(url, tmp_path).run("crew", "crew.toml", "--drain")
         assert yard.counts()["done"] == 10
+
+
+def test_a_command_has_a_folder_for_the_time_of_its_attempt(tmp_path: Path) -> None:
+    """Without one, `$TASKYARD_WORKDIR/result.json` would be a file in the root folder, and the result lost."""
+    url = postgres.url()
+    with taskyard.init(url) as yard:
+        id = yard.add("build").id
+        script = f'echo "$TASKYARD_WORKDIR" > {tmp_path}/where; cp "$0" "$TASKYARD_WORKDIR/copy"; echo 17 > "$TASKYARD_WORKDIR/result.json"'
+        Desk(url, tmp_path).run("work", "--once", "--", "sh", "-c", script, "{file}")
+        assert yard.get(id).result == 17
+        assert not Path((tmp_path / "where").read_text().strip()).exists()
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["where"]
 
 
 def test_a_password_is_in_no_answer(tmp_path: Path) -> None:

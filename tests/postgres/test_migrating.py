@@ -14,7 +14,7 @@ import taskyard
 from taskyard import Unavailable, opening
 from taskyard.stores.postgres import schema
 from tests.conftest import taken, wait_until
-from tests.postgres.test_bell import waiting
+from tests.postgres.test_listener import waiting
 from tests.servers import postgres
 
 if TYPE_CHECKING:

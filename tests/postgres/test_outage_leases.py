@@ -60,6 +60,37 @@ def test_a_server_that_was_frozen_for_longer_than_a_lease_costs_nobody_a_claim()
         claim.done()
 
 
+def test_a_turn_to_sweep_that_a_frozen_server_grants_late_hides_no_outage() -> None:
+    """A busy worker asks for its turn every second: one such question is under way whenever a server freezes."""
+    with (
+        Server() as server,
+        taskyard.init(server.url(), worker="ada") as ada,
+        taskyard.open(ada.url, worker="bob") as bob,
+        psycopg.connect(server.url().partition("&project")[0], autocommit=True) as sql,
+    ):
+        ada.add("build")
+        claim = taken(ada.claim(lease=1.0))
+        bob.tend()
+        silent_since(sql, ada, 10.0)
+        asked = threading.Thread(target=bob._store.upkeep.turn, args=(1.0,))
+        server.freeze()
+        asked.start()
+        outlast(claim)
+        time.sleep(0.3)  # well over; that is all that it is for
+        server.thaw()
+        asked.join()
+        assert bob.sweep().reaped == 0
+        claim.done()
+
+
+def test_a_turn_to_sweep_is_had_again_after_the_servers_clock_was_put_forward(yard: Yard) -> None:
+    yard.tend()
+    turns: Any = yard._store.upkeep
+    turns._server_ahead -= 3_600_000
+    assert not turns.turn(0.001)
+    wait_until(lambda: turns.turn(0.001))
+
+
 def test_one_who_could_not_reach_it_while_nobody_swept_gives_all_time_to_come_back(
     yard: Yard, sql: Connection[Any]
 ) -> None:

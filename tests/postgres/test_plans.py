@@ -29,13 +29,14 @@ FROM (
            CASE WHEN n % 25000 = 1 THEN 'processing' WHEN n % 50 = 2 THEN 'waiting' ELSE 'todo' END::taskyard.state AS state
     FROM generate_series(1, {number}) AS n
 ) AS made;
-INSERT INTO taskyard.body (project, id, data) SELECT project, id, '{{}}' FROM taskyard.task
+INSERT INTO taskyard.body (project, id, mission, data)
+SELECT project, id, CASE WHEN age::bigint % 3 = 0 THEN 'mission' || age::bigint % 100 END, '{{}}' FROM taskyard.task
 """
 AGE = "00000000000000001"
 GUARD = {"project": 1, "age": AGE, "id": f"0000{AGE}", "state": "processing", "fence": 0, "nonce": "nonce1"}
 MOVE = {
     **GUARD, "to": "done", "to_fence": 1, "errors": 0, "crashes": 0, "delay": 0, "outcome": "done", "reason": None, "result": "{}", "by": "ada",
-    "keeps": True, "event": "done", "more": None, "logs_due": False, "worker": "ada",
+    "keeps": True, "event": "done", "more": None, "logs_due": False, "lifts": False, "worker": "ada", "claim_fence": 0, "claim_nonce": "nonce1", "submitted": None,
 }  # fmt: skip
 WANT = {
     "project": 1,
@@ -50,6 +51,7 @@ WANT = {
 }
 SEVERAL = [f"nonce-{number}" for number in range(10)]
 CLAIM = queries.load("claims")["claim"]
+OF_MISSION = queries.load("claims")["claim_of_mission"]
 DONE = {
     "project": 1,
     "ages": [AGE],
@@ -68,6 +70,13 @@ HOT: dict[str, tuple[str, dict[str, Any]]] = {
     "claim one": (CLAIM, {**WANT, "age": "00000000000000003", "fence": 0}),
     "claim several": (CLAIM, {**WANT, "nonces": SEVERAL}),
     "claim several of one kind": (CLAIM, {**WANT, "worker": "nobody", "nonces": SEVERAL, "kinds": ["kind7"]}),
+    "claim of a mission": (OF_MISSION, {**WANT, "mission": "mission7"}),
+    "claim several of a mission": (OF_MISSION, {**WANT, "mission": "mission7", "nonces": SEVERAL}),
+    "claim of a mission without tasks": (OF_MISSION, {**WANT, "mission": "nowhere"}),
+    "find of a mission": (
+        queries.load("read")["find_of_mission"],
+        {**WANT, "mission": "mission7", "states": ["todo"], "taker": None, "past": "", "limit": 20, "worker": None},
+    ),
     "renew": (
         queries.load("claims")["renew"],
         {**GUARD, "progress": None, "note": None, "more": None, "token": None},
@@ -82,6 +91,29 @@ HOT: dict[str, tuple[str, dict[str, Any]]] = {
     "overdue": (queries.load("upkeep")["overdue"], {"project": 1, "limit": 200}),
     "which kinds are ready": ("SELECT taskyard.ready_kinds(1, 'worker3')", {}),
 }
+PAGE = {
+    "project": 1,
+    "taker": "worker3",
+    "kinds": None,
+    "mission": None,
+    "past": None,
+    "past_priority": None,
+    "ageing": None,
+    "limit": 101,
+}
+AGED = {**WANT, "ageing": 60.0}
+READY = queries.load("read")["ready"]
+CLAIM_AGED = queries.load("claims")["claim_aged"]
+ORDERED: dict[str, tuple[str, dict[str, Any], int]] = {
+    "claim with ageing": (CLAIM_AGED, AGED, 400),
+    "claim one kind with ageing": (CLAIM_AGED, {**AGED, "kinds": ["kind7"]}, 400),
+    "claim several with ageing": (CLAIM_AGED, {**AGED, "nonces": SEVERAL}, 600),
+    "what is ready": (READY, PAGE, 400),
+    "what is ready, from the middle on": (READY, {**PAGE, "past": "00000000000020000", "past_priority": 4}, 400),
+    "what is ready of one kind": (READY, {**PAGE, "kinds": ["kind7"]}, 400),
+    "what is ready, with ageing": (READY, {**PAGE, "ageing": 60.0}, 3000),
+}
+"""Statements that follow the order of claims, each with the rows that it may read: those of a page, or heads of ten levels."""
 SEGMENT = 1024  # tasks that one segment has, of which any may be the one that is named
 NAMED: dict[str, tuple[str, dict[str, Any]]] = {
     "named by its short name": (queries.load("add")["named"], {"project": 1, "begins": ["0007"], "ends": ["7777"]}),
@@ -116,6 +148,15 @@ def test_hot_statements_read_a_handful_of_rows_whatever_the_planner_knows(full: 
             for what, (statement, values) in HOT.items():
                 read = rows_read(full, statement, values)
                 assert max(read.values(), default=0) <= FEW, (what, mode, f"analyzed: {known}", read)
+
+
+def test_the_order_of_claims_reads_what_it_hands_out_whatever_the_planner_knows(full: Connection[Any]) -> None:
+    for known in (False, True):
+        if known:
+            full.execute("ANALYZE taskyard.task, taskyard.body")
+        for what, (statement, values, most) in ORDERED.items():
+            read = rows_read(full, statement, values)
+            assert max(read.values(), default=0) <= most, (what, f"analyzed: {known}", read)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from taskyard import ClaimLost, Invalid, State, Unavailable, opening
 from taskyard.doors.cli import main
 from taskyard.stores.postgres import schema
 from tests.conftest import taken
+from tests.contract.test_recurring import far_off, next_of, sweep_at
 from tests.servers import postgres
 from tests.servers.pooler import Pooler
 
@@ -88,6 +89,17 @@ def beats_beside_a_lock(claim: Claim, sql: Connection[Any]) -> None:
         sql.execute("SELECT FROM taskyard.task WHERE id = %s FOR UPDATE", (claim.task.id,))
         claim.heartbeat()
         assert sql.execute("SELECT FROM taskyard.heartbeat WHERE age = %s", (claim.task.id[4:],)).rowcount == 1
+
+
+def test_a_role_has_the_schedules_of_its_own_project_and_sees_no_others(url: str, role: str) -> None:
+    with taskyard.init(postgres.url()) as other, taskyard.open(as_role(url, role)) as yard:
+        other.new_schedule("theirs", "@daily", "build")
+        far_off(yard, "@hourly")
+        assert sweep_at(yard, next_of(yard)) == 1
+        yard.pause_schedule("nightly")
+        assert [each["name"] for each in yard.schedules()] == ["nightly"]
+        yard.remove_schedule("nightly")
+        assert [each["name"] for each in other.schedules()] == ["theirs"]
 
 
 def test_a_role_finds_its_own_project_made_and_cannot_make_another(url: str, role: str) -> None:

@@ -30,6 +30,20 @@ if TYPE_CHECKING:
 TABLES = ("task", "body", "ended", "record", "event", "key", "need", "used")
 
 
+@pytest.fixture(scope="module")
+def own_database() -> str:
+    """A database of this module's and this process's own: a torture clears dead runs out of all of its database."""
+    return postgres.database()
+
+
+@pytest.fixture
+def url(own_database: str) -> str:
+    """The URL of a new project, that is there."""
+    url = postgres.url_in(own_database)
+    taskyard.init(url).close()
+    return url
+
+
 def torture(url: str, *argv: str, cwd: Path, **env: str) -> tools.Answer:
     return tools.taskyard(url, "torture", *argv, cwd=cwd, env={"TMPDIR": str(cwd), **env})
 
@@ -150,7 +164,8 @@ def test_one_that_lives_on_after_its_connection_broke_is_left_alone(
         [alive] = beside(sql, yard)
         ended = sql.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_locks, taskyard.project "
-            "WHERE classid = 747160 AND objid = project.id AND name = %s",
+            "WHERE classid = 747160 AND objid = project.id AND name = %s "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
             (alive,),
         ).fetchall()
         assert ended == [(True,)]

@@ -315,9 +315,50 @@ def work_through(yard: str, lease: str, pause: str) -> None:
     say("finished")
 
 
+def work_graph(yard: str, lease: str) -> None:
+    """Claim and end tasks as fast as it goes until all have ended or it is killed; writes no history."""
+    with taskyard.open(yard) as opened:
+        line_up()
+        while True:
+            claim = opened.claim(lease=float(lease), wait=0.5)
+            if claim is None:
+                counts = opened.counts()
+                if not any(counts[state] for state in ("todo", "waiting", "blocked", "processing")):
+                    break
+                continue
+            with contextlib.suppress(taskyard.ClaimLost):
+                claim.done()
+    say("finished")
+
+
+def work_watched(yard: str, lease: str, pause: str, spans: str, drain: str = "") -> None:
+    """Claim and end tasks until none is ready, or with `drain` until all have ended; write down when each was surely held."""
+    out = os.open(spans, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def write(what: str, claim: Any, at: int) -> None:
+        os.write(out, (json.dumps([what, claim.handle, claim.task.id, os.getpid(), at]) + "\n").encode())
+
+    with taskyard.open(yard) as opened:
+        line_up()
+        while True:
+            claim = opened.claim(lease=float(lease), wait=0.5 if drain else 0)
+            if claim is None:
+                counts = opened.counts()
+                if not drain or not any(counts[state] for state in ("todo", "waiting", "blocked", "processing")):
+                    break
+                continue
+            write("begin", claim, time.monotonic_ns())
+            time.sleep(float(pause))
+            ended = time.monotonic_ns()
+            with contextlib.suppress(taskyard.ClaimLost):
+                claim.done()
+                write("end", claim, ended)
+    say("finished")
+
+
 VERBS: tuple[Callable[..., None], ...] = (
     drain, drain_by_command, add, add_for_ever, work_for_ever, claim_late, work_with_heartbeat, sweep_for_ever,
-    drop, work_until_told, add_keys, live, work_through,
+    drop, work_until_told, add_keys, live, work_through, work_graph, work_watched,
 )  # fmt: skip
 
 if __name__ == "__main__":

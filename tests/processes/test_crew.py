@@ -296,7 +296,7 @@ def test_the_first_signal_lets_what_runs_finish_and_the_second_stops_at_once(pla
     began = time.monotonic()
     crew.send_signal(signal.SIGTERM)
     crew.send_signal(signal.SIGINT)  # another one: two equal signals at once are one
-    assert {told["event"] for told in events(crew)} == {"released", "ended", "over"}
+    assert {told["event"] for told in events(crew)} - {"says"} == {"released", "ended", "over"}
     assert time.monotonic() - began < 15
     assert place.processes() == []
 

@@ -181,7 +181,7 @@ def test_a_file_with_another_name_outside_the_yard_is_a_task_like_any_other(box:
             found.append(claim.task.data["n"])
             claim.done()
         assert sorted(found) == [1, 2]
-        assert yard.sweep().as_dict() == {"taken": 0, "reaped": 0, "woken": 0, "mended": 0}
+        assert yard.sweep().as_dict() == {"taken": 0, "reaped": 0, "woken": 0, "expired": 0, "mended": 0, "ticked": 0}
         check_log(yard)
         assert yard.prune(count=0, apply=True)["tasks"] == 2
     assert json.loads((tmp_path / "plain.json").read_text()) == {"n": 1}

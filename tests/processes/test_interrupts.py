@@ -97,4 +97,4 @@ def test_nohup_lets_a_batch_go_on_when_its_terminal_is_closed(tmp_path: Path) ->
         wait_until(lambda: os.path.isdir(f"{place}/todo/5-build"))
         process.send_signal(signal.SIGHUP)
         told, _ = process.communicate(timeout=SOON)
-    assert (process.returncode, told) == (0, b"5000 tasks added\n")
+    assert (process.returncode, len(told.split())) == (0, 5000)

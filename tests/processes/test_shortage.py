@@ -311,8 +311,8 @@ def test_a_task_with_a_key_of_a_batch_that_finds_no_room_stays_and_is_known_when
         assert kept in refused.value.message
         assert yard.events(task=kept)[-1]["event"] == "added"
         withdrawn = [event for event in yard.events() if event["event"] == "cancelled"]
-        assert [(event["kind"], event["reason"]) for event in withdrawn] == [
-            ("one", "the rest of its batch could not be added")
+        assert [(event["kind"], event["reason"], event["taken_back"]) for event in withdrawn] == [
+            ("one", "the rest of its batch could not be added", True)
         ]
         cue.over = True
         assert yard.add_many(batch)[1] == kept

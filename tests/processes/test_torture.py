@@ -68,6 +68,10 @@ def fences_from_nought():
         return move
     moves._back = forgotten
 
+def wrong_clocks():
+    from taskyard.proof.torture import process
+    process.faketime = lambda: os.environ["LIBRARY"]
+
 globals()[os.environ["SABOTAGE"]]()
 """
 
@@ -104,10 +108,16 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def test_a_short_torture_is_survived_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_short_torture_is_survived_and_leaves_nothing(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     taskyard.init(tmp_path / "yard", durability="fast").close()
     before = snapshot(tmp_path)
-    told = torture("--workers", "6", "--seconds", "8", "--yard", "yard", cwd=tmp_path).data
+    library, folder = tools.libfaketime(), tmp_path_factory.mktemp("clocks")
+    (folder / "sitecustomize.py").write_text(SABOTAGE)
+    clocks = {"PYTHONPATH": str(folder), "SABOTAGE": "wrong_clocks", "LIBRARY": library} if library else {}
+    told = torture("--workers", "6", "--seconds", "8", "--yard", "yard", cwd=tmp_path, **clocks).data
+    assert told["skewed_clocks"] != 0
     assert (told["legal"], told["violations"], told["lost"], told["published_twice"]) == (True, [], 0, 0)
     assert told["ended_by"] == "seconds"
     assert told["kills"] >= 10

@@ -276,44 +276,44 @@ def git(folder: str | Path, *argv: str) -> str:
 
 def faketime(offset: str) -> dict[str, str]:
     """The environment of a process whose clock is off by so much, by libfaketime; ticking clocks stay as they are."""
-    library = _libfaketime()
+    library = libfaketime()
     if library is None:
         lacking("no libfaketime here (Debian: apt-get install faketime)")
     return {"LD_PRELOAD": library, "FAKETIME": offset, "DONT_FAKE_MONOTONIC": "1", "FAKETIME_NO_CACHE": "1"}
 
 
-def _libfaketime() -> str | None:
-    found = _find_libfaketime()
-    # One attempt to install it in a run of the tests, however many processes they are spread over.
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
-    tried = Path(tempfile.gettempdir()) / f"taskyard-faketime-{os.getuid()}-{run}"
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get") is not None:
-        with tried.open("a+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not lock.tell() and _find_libfaketime() is None:
-                lock.write("tried\n")
-                lock.flush()
-                _install_libfaketime()
-            found = _find_libfaketime()
-    return found
-
-
-def _find_libfaketime() -> str | None:
-    roots = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/homebrew/lib")
-    for root in roots:
+def libfaketime() -> str | None:
+    """The library that gives a process a wrong clock, if it can be had."""
+    for root in ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/homebrew/lib", ""):
         for pattern in ("faketime/libfaketime.so.1", "*/faketime/libfaketime.so.1"):
-            for path in Path(root).glob(pattern):
+            for path in Path(root or unpacked("libfaketime") / "usr/lib").glob(pattern):
                 return str(path)
     return None
 
 
-def _install_libfaketime() -> None:
+def unpacked(package: str) -> Path:
+    """The folder with the files of this package of Debian's, which needs no root; it is not there if it cannot be had."""
+    folder = Path(tempfile.gettempdir()) / f"taskyard-{package}-{os.getuid()}"
+    # One attempt in a run of the tests, however many processes they are spread over.
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+    with Path(f"{folder}.tried").open("a+") as tried:
+        fcntl.flock(tried, fcntl.LOCK_EX)
+        tried.seek(0)
+        if not folder.exists() and tried.read() != run and shutil.which("apt-get") is not None:
+            tried.truncate(0)
+            tried.write(run)
+            tried.flush()
+            _unpack(package, folder)
+    return folder
+
+
+def _unpack(package: str, folder: Path) -> None:
     quiet = environment(DEBIAN_FRONTEND="noninteractive")
-    for words in (["update"], ["install", "-y", "--no-install-recommends", "faketime"]):
-        subprocess.run(
-            ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=60", *words],
-            env=quiet,
-            capture_output=True,
-            check=False,
-            timeout=300,
-        )
+    apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=60"]
+    with tempfile.TemporaryDirectory() as download:
+        if os.geteuid() == 0:
+            subprocess.run([*apt, "update"], env=quiet, capture_output=True, check=False, timeout=300)
+        words = [*apt, "download", package]
+        subprocess.run(words, cwd=download, env=quiet, capture_output=True, check=False, timeout=300)
+        for file in Path(download).glob("*.deb"):
+            subprocess.run(["dpkg-deb", "-x", file, folder], capture_output=True, check=True)

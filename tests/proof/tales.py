@@ -32,6 +32,7 @@ class Tale:
         self.listed: dict[str, list[str]] = {}
         self.events: list[dict[str, Any]] | None = None
         self.drained = False
+        self.limited: set[str] = set()
         self.clocks: dict[str, str] = {}
         self._lines = 1
 
@@ -115,7 +116,8 @@ class Tale:
         return self
 
     def verdict(self) -> Verdict:
-        return check(History(self.operations), FinalState(self.tasks, self.listed, self.events, drained=self.drained))
+        final = FinalState(self.tasks, self.listed, self.events, drained=self.drained, limited=self.limited)
+        return check(History(self.operations), final)
 
     def codes(self) -> set[str]:
         return set(self.verdict().codes)

@@ -421,6 +421,21 @@ def the_shortest_tale() -> Tale:
 
 
 @legal
+def a_claim_beyond_the_limit_of_its_kind_raises_the_fence_and_is_not_logged() -> Tale:
+    tale = Tale().add("boss", (1, 2), ONE).claim("ada", (3, 4), handle(3)).say("ada", (5, 6), "done", handle(3))
+    tale.final("done", 3, (handle(3), "done")).log((0, "added"), (3, "claimed"), (3, "done"))
+    tale.limited = {tale.tasks[ONE].kind}
+    return tale
+
+
+@illegal("log_gap")
+def a_kind_without_a_limit_gives_nothing_back() -> Tale:
+    tale = a_claim_beyond_the_limit_of_its_kind_raises_the_fence_and_is_not_logged()
+    tale.limited = {"another kind"}
+    return tale
+
+
+@legal
 def whoever_was_stopped_before_it_was_told_of_its_claim_has_lost_it_and_got_another() -> Tale:
     lost, kept = handle(1, "ada"), handle(1, "ada", TWO)
     tale = Tale().add("boss", (1, 2), ONE).add("boss", (1, 2), TWO, process="boss too").claim("ada", (3, 9), kept)

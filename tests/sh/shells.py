@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taskyard.doors.cli.sh import client
+from taskyard.doors.cli.verbs.sh import client
 from tests.processes import tools
 
 if TYPE_CHECKING:
@@ -110,12 +109,10 @@ def shell(name: str, folder: Path, yard: str) -> Shell:
 
 
 def found(name: str) -> str:
-    """The path of this program, installed if that can be done."""
+    """The path of this program: the one that is installed, or the one in its package."""
     path = shutil.which(name)
     if path is None or not _minds_path(name, path):
-        with (Path(tempfile.gettempdir()) / f"taskyard-apt-{os.getuid()}").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            path = _installed(name) if path is None else _unpacked(name)
+        path = shutil.which(tools.unpacked(name) / "bin" / name)
     if path is None:
         tools.lacking(f"no {name} here (Debian: apt-get install {name})")
     return path
@@ -127,36 +124,3 @@ def _minds_path(name: str, path: str) -> bool:
         return True
     words = [path, "sh", "-c", "command -v cat"]
     return subprocess.run(words, env={"PATH": "/nowhere"}, capture_output=True, check=False).returncode != 0
-
-
-def _installed(name: str) -> str | None:
-    """The path of this program after its package was installed, where we may do that."""
-    if shutil.which(name) is None and os.geteuid() == 0:
-        _apt(["update"])
-        _apt(["install", "-y", "--no-install-recommends", name])
-    return shutil.which(name)
-
-
-def _unpacked(name: str) -> str | None:
-    """The path of this program as its package has it, beside another of the same name that is installed."""
-    folder = Path(tempfile.gettempdir()) / f"taskyard-{name}-{os.getuid()}"
-    binary = folder / "bin" / name
-    if not binary.exists():
-        folder.mkdir(exist_ok=True)
-        if os.geteuid() == 0:
-            _apt(["update"])
-        _apt(["download", name], cwd=folder)
-        for package in folder.glob("*.deb"):
-            subprocess.run(["dpkg-deb", "-x", package, folder], capture_output=True, check=True)
-    return str(binary) if binary.exists() else None
-
-
-def _apt(words: list[str], cwd: Path | None = None) -> None:
-    if shutil.which("apt-get") is not None:
-        subprocess.run(
-            ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=60", *words],
-            cwd=cwd,
-            env=tools.environment(DEBIAN_FRONTEND="noninteractive"),
-            capture_output=True,
-            check=False,
-        )

@@ -38,7 +38,7 @@ def test_a_check_that_the_yard_does_not_know_keeps_a_task_for_others(sh: Shell, 
             assert sh.run("process_loop", "--once", "true").code == 3
             drained = sh.run("process_loop", "--kind", "build", "--drain", "true")
             assert drained.code == 0
-            assert "1 tasks that use something, or ask for a check" in drained.err
+            assert "1 tasks that use something, have a deadline, or ask for a check" in drained.err
             task = yard.get(asks.id)
             assert (task.state, task.attempts, task.fence) == ("todo", 0, 0)
             taken(yard.claim(asks.id)).done(verified=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def test_each_part_is_short_and_says_what_it_is_for() -> None:
 
 def test_shellcheck_has_nothing_to_say() -> None:
     said = subprocess.run(
-        [shells.found("shellcheck"), "--severity=style", str(shells.CLIENT)],
+        [str(Path(sys.executable).parent / "shellcheck"), "--severity=style", str(shells.CLIENT)],
         capture_output=True,
         text=True,
         check=False,

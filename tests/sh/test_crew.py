@@ -106,7 +106,7 @@ class Crew:
 def crew(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Crew]:
     place = str(tmp_path / "yard")
     taskyard.init(place, durability="fast").close()
-    tools.settle(place, max_attempts=1000, max_crashes=1000, backoff=0.05, backoff_cap=0.2, sweep_every=0.5)
+    tools.settle(place, max_attempts=999, max_crashes=1000, backoff=0.05, backoff_cap=0.2, sweep_every=0.5)
     crew = Crew(shells.shell(request.param, tmp_path, place))
     yield crew
     for position in range(len(crew.members)):

@@ -169,7 +169,7 @@ def test_of_many_lanes_none_starves(sh: Shell, yard: Yard) -> None:
 
 def test_a_new_yard_has_nothing_ready_and_that_is_all_it_says(sh: Shell) -> None:
     said = sh.run("claim_task")
-    assert (said.code, said.out, said.err) == (3, "", "taskyard.sh: nothing is ready\n")
+    assert (said.code, said.out, said.err) == (3, "", "taskyard.sh: nothing is ready; 'taskyard why' says why\n")
     assert sh.run("reap_stale").line == ""
 
 

@@ -167,6 +167,8 @@ def test_a_record_that_was_written_before_a_kill_stands(sh: Shell, yard: Yard, s
     [
         '{"taskyard": 2, "features": [], "settings": {}}',
         '{"taskyard": 1, "features": ["sharding"], "settings": {}}',
+        '{"taskyard": 1, "features": ["missions", "sharding"], "settings": {}}',
+        '{\n"taskyard": 1,\n"features": [\n"missions",\n"sharding"\n],\n"settings": {\n}\n}\n',
         '{"taskyard": 1, "features": [], "settings": {"durability": "eternal"}}',
         '{"taskyard": 1, "features": [], "settings": {"lease": "long"}}',
         '{"taskyard": 1, "features": [], "settings": {"lease": 0}}',

@@ -1,26 +1,33 @@
 """How far the tests go: scenes and modes that together take about eight minutes of one core."""
 
 # Two claimers; a claimer and a reaper; done and a reap; a key and a key, and the janitor; resume and a zombie; cancel and done;
-# edit and claim; drop and ingest; the first crash and a late done.
+# expire and claim; edit and claim; drop and ingest; the first crash and a late done.
 FEARED = (
-    "two-claimers", "claimer-reaper", "done-reap", "two-keys", "key-janitor", "resume-zombie", "cancel-done", "edit-claim",
+    "two-claimers", "claimer-reaper", "done-reap", "two-keys", "key-janitor", "resume-zombie", "cancel-done", "expire-claim", "edit-claim",
     "drop-ingest", "first-crash",
 )  # fmt: skip
 OTHERS = (
     "two-takers", "beat-reap", "add-claim", "cancel-claim", "edit-edit", "drop-ingest-ingest", "fail-reap", "release-reap",
     "done-done", "claim-sweep", "sweep-done", "release-twice", "twin-sweep-claim", "look-move",
     "prune-key", "prune-key-again", "prune-retry", "add-work", "two-drops", "edit-sweep", "edit-apart", "use-use", "vouched-reap", "vouched-gone",
-    "use-pass",
+    "use-pass", "nest-nest", "limit-limit", "use-again",
     "add-take", "broken-drop", "threads-done", "threads-take",
 )  # fmt: skip
 KEYS = ("keys-janitor", "keys-finish", "keys-log", "keys-patrol")  # three processes each
+AFTER = (
+    "add-after-fail-cancel",
+    "add-after-fail-run",
+    "add-after-cancel",
+    "edit-after-done",
+)  # a task is put behind one that ends
+REVIEWS = ("accept-reject", "reject-reject")  # not with kills: what nobody has reviewed goes on waiting
 GONE = ("fail-untangle", "churned-need", "done-patrol")  # somebody looks for what another moves
 # 156 and 61 s of one core alone: too near to the limit of a test on a slow machine
 LONG_LOST = ("claimer-reaper", "edit-edit")
 EXPLORED = [
-    *((scene, "plain") for scene in (*KEYS, *FEARED, *OTHERS, "add-after-done", "after-two", "use-pass-pass", *GONE)),  # the longest first
-    *((scene, "crash") for scene in (*FEARED, *OTHERS)),
-    *((scene, "lost") for scene in (*FEARED, *OTHERS) if scene not in LONG_LOST),
+    *((scene, "plain") for scene in (*KEYS, *FEARED, *OTHERS, *REVIEWS, "add-after-done", "after-two", "use-pass-pass", *AFTER, *GONE, "fail-untangle-cancel")),  # the longest first
+    *((scene, "crash") for scene in (*FEARED, *OTHERS, *AFTER)),
+    *((scene, "lost") for scene in (*FEARED, *OTHERS, *REVIEWS) if scene not in LONG_LOST),
     *((scene, "stale") for scene in ("two-claimers", "beat-reap", "resume-zombie", "cancel-done", "edit-claim", "two-keys", *GONE)),
     *((scene, "torn") for scene in ("two-takers", "two-claimers", "done-reap", "drop-ingest", "cancel-claim", "cancel-done")),
     *((scene, "foreign") for scene in ("two-takers", "cancel-done", "edit-sweep", "look-move", *GONE)),

@@ -74,6 +74,29 @@ class Hand:
         self._call("heard", said[0], {"task": said[1].id, "created": said[1].created})
         return str(said[1].id)
 
+    def placed(self, kind: str, data: Any, **options: Any) -> Any:
+        """Look up what a new task comes after, and give it its id and place, as an add does before it writes anything of it."""
+        adder = self.yard._store.adder
+        draft = self._package.module("core.draft").Draft.of({"kind": kind, "data": data, **options})
+        adder.resolve(draft)
+        return adder.place(draft)
+
+    def publish(self, new: Any) -> None:
+        """Do the rest of that add."""
+        adder, context = self.yard._store.adder, self.yard._store._context
+        encode = self._package.module("stores.directory.tasks.task_file").encode
+
+        def ask() -> None:
+            adder.connect([new], context.durable)
+            context.disk.create(new.written, encode(new.id, new.draft, new.due), context.durable)
+            adder.put([new], self.worker)
+            adder.sync({new.folder})
+            adder.look([new], self.worker)
+
+        said = self._said("add", ask, key=None, kind=new.draft.kind, data=new.draft.data)
+        if said is not None:
+            self._call("heard", said[0], {"task": new.id, "created": True})
+
     def claim(self, id: str | None = None, **options: Any) -> Any:
         return self._granted(lambda: self.yard.claim(id, **options))
 
@@ -179,6 +202,25 @@ class Hand:
     def stand(self, id: str) -> Any:
         return self.yard._store.stand(id)
 
+    def submit(self, claim: Any, result: Any) -> None:
+        """Hand in a result for review, without a word of it: no ending was promised yet."""
+        moves = self._package.module("core.moves")
+        self.yard._store.shift([(claim.ref, moves.submitted(claim.ref, result))], self.worker)
+
+    def accept(self, id: str, nonce: str, result: Any) -> bool:
+        """Accept what was submitted: the reviewer's claim and its done in one move, noted as both once it is made."""
+        moves, fence = self._package.module("core.moves"), self.stand(id).fence
+        made = self._revised("accept", id, lambda at: moves.accepted(at, self.worker, nonce, result))
+        if made:
+            handle = f"{id}.{fence}.{nonce}"
+            self._note(verb="claim", answer="ok", task=id, granted=handle, fence=fence, data={"n": 1})
+            self._note(verb="done", answer="ok", handle=handle, result=result)
+        return made
+
+    def reject(self, id: str, nonce: str, note: str) -> bool:
+        moves = self._package.module("core.moves")
+        return self._revised("reject", id, lambda at: moves.rejected(at, self.worker, nonce, note))
+
     def cancel(self, id: str, standing: Any = None) -> bool:
         return self._revised("cancel", id, self._package.module("core.moves").cancelled, standing)
 
@@ -202,12 +244,33 @@ class Hand:
 
         return self._said("edit", ask, task=id, changes=changes) is not None
 
+    def decide_after(self, id: str, other: str) -> Any:
+        """Decide the edit that puts a task behind another one, as Yard does."""
+        store = self.yard._store
+        at, new = store.stand(id), store.get(id).draft()
+        new.after, unmet = self._package.module("yard.dependencies").replaced(store, id, [other])
+        return at, self._package.module("core.moves").edited(at, new, False, unmet)
+
+    def put_behind(self, id: str, other: str, decided: Any) -> bool:
+        """Make that edit, decided anew as long as the task moves meanwhile."""
+
+        def ask() -> None:
+            shift = decided
+            while not self.yard._store.shift([shift], self.worker)[0]:
+                shift = self.decide_after(id, other)
+
+        return self._said("edit", ask, task=id, changes={}) is not None
+
     def reap(self) -> bool:
         """The share of the janitor's work that every claim does before it says that nothing is ready."""
         return self._said("reap", self._reap) is not None
 
     def _reap(self) -> None:
         self._package.module("yard.janitor").sweep(self.yard._store, self.worker)
+
+    def expire(self) -> bool:
+        """The share of a sweep that cancels what nobody has started in time."""
+        return self._said("expire", lambda: self.yard._store.upkeep.expire(self.worker, 10)) is not None
 
     def sweep(self) -> bool:
         return self._said("sweep", self.yard.sweep) is not None

@@ -153,6 +153,7 @@ class Kernel:
                 get_ident=lambda: self.thread,
                 enumerate=lambda: [SimpleNamespace(ident=number) for number in THREADS],
             ),
+            "_thread": SimpleNamespace(allocate_lock=threading.Lock, get_ident=lambda: self.thread),
             "ctypes": SimpleNamespace(CDLL=lambda *_, **__: everything, get_errno=lambda: errno.EIO),
         }
 
@@ -179,12 +180,12 @@ class Kernel:
         looked = {"exists": self._entry("exists"), "lexists": self._entry("exists"), "realpath": lambda path: path}
         return SimpleNamespace(**{name: getattr(posixpath, name) for name in same}, **looked)
 
-    def open(self, path: str, *_: Any, **__: Any) -> Any:
+    def open(self, path: str, mode: str = "r", **_: Any) -> Any:
         """The builtin, for the few files that are read when a yard is opened."""
         if path == "/proc/self/mountinfo":
             return io.StringIO(MOUNTS)
         if path.startswith("/proc/"):
-            return io.StringIO(f"{BOOT}\n")
+            return io.BytesIO(f"{BOOT}\n".encode()) if "b" in mode else io.StringIO(f"{BOOT}\n")
         return io.BytesIO(self.me.call("peek", (path,), {}))
 
     def _clock(self) -> int:

@@ -181,6 +181,29 @@ def reap_without_a_second_look(package: Package) -> None:
     package.module("stores.directory.tasks.shifts").Shifts._is_over = lambda *_: True
 
 
+@plant("expire-claim", "plain", "two places", "lost", "two claims", "fence")
+def expired_by_a_copy(package: Package) -> None:
+    """Its time is up, so it is written down as cancelled, and then removed."""
+    deadlines = package.module("stores.directory.tasks.deadlines").Deadlines
+
+    def cancel(self: Any, found: Any, now: int, by: str) -> bool | None:
+        deadline = self.of(found)
+        if deadline is None or deadline > now:
+            return False
+        folder, name = found.place
+        target = f"{self._context.root}/cancelled/{found.token.id[:4]}"
+        self._mover.ensure(target)
+        self._disk.create(
+            f"{target}/{found.token.id}.1.e0.c0.Y.{found.token.lane.text}.json",
+            self._disk.read(f"{folder}/{name}"),
+            False,
+        )
+        self._disk.remove(f"{folder}/{name}")
+        return True
+
+    deadlines.cancel = cancel
+
+
 @plant("edit-claim", "plain", "two places", "fence", "lost")
 def edit_onto_the_old_name(package: Package) -> None:
     """A new body is written where the old one was."""
@@ -283,7 +306,7 @@ def task_in_its_place_before_it_is_written(package: Package) -> None:
     """Its name is what others look for; what it says comes right after."""
     adder = package.module("stores.directory.tasks.add").Adder
     body = package.module("stores.directory.tasks.task_file")
-    os, put = package.kernel.os, adder._put
+    os, put = package.kernel.os, adder.put
     package.module("stores.directory.tasks.add").task_file = type("Empty", (), {"encode": staticmethod(lambda *_: b"")})
 
     def written(self: Any, batch: Any, by: str) -> None:
@@ -293,7 +316,7 @@ def task_in_its_place_before_it_is_written(package: Package) -> None:
             os.write(descriptor, body.encode(new.id, new.draft, new.due))
             os.close(descriptor)
 
-    adder._put = written
+    adder.put = written
 
 
 @plant("beat-reap", "plain", "too early")
@@ -321,6 +344,33 @@ def what_is_used_looked_at_before_the_claim_only(package: Package) -> None:
     package.module("stores.directory.tasks.uses").Uses.clash = lambda *_: False
 
 
+@plant("nest-nest", "plain", "in use")
+def folders_compared_as_names(package: Package) -> None:
+    """What differs is not the same."""
+    package.module("core.resources").InUse.conflict = lambda self, name, but=None: next(
+        ((name, user) for user in self._users.get(name.strip("/"), {}).values() if user != but), None
+    )
+
+
+@plant("use-again", "plain", "in use")
+def what_was_seen_at_the_last_claim_believed_after_this_one(package: Package) -> None:
+    """It was listed a few milliseconds ago."""
+    uses = package.module("stores.directory.tasks.uses").Uses
+
+    def clash(self: Any, name: str) -> bool:
+        if not self._seen_at > 0:
+            return bool(original(self, name))
+        return self.glance(self.of(self._context.processing, name)).first(()) is not None
+
+    original, uses.clash = uses.clash, clash
+
+
+@plant("limit-limit", "plain", "limit")
+def limit_looked_at_before_the_claim_only(package: Package) -> None:
+    """There was room a moment ago."""
+    package.module("stores.directory.tasks.limits").Limits.exceeded = lambda *_: False
+
+
 @plant("vouched-gone", "plain", "too early")
 def dead_without_a_lock(package: Package) -> None:
     """A worker that lives has its file."""
@@ -344,3 +394,19 @@ def key_of_what_is_pruned_removed_by_its_name(package: Package) -> None:
         return True
 
     keys._take_away = take_away
+
+
+@plant("add-after-fail-cancel", "plain", "stuck")
+def failures_looked_at_by_those_who_fail_alone(package: Package) -> None:
+    """Whoever fails looks for those that come after."""
+    package.module("stores.directory.tasks.edges")._may_give_way = lambda *_: False
+    package.module("stores.directory.recovery.edges").EdgeRecovery.walk = lambda *_: 0
+    package.module("stores.directory.recovery.edges").EdgeRecovery.finish = lambda *_: None
+
+
+@plant("fail-untangle-cancel", "plain", "stuck")
+def every_need_blocks(package: Package) -> None:
+    """What comes after another waits until that is done."""
+    needs = package.module("core.needs")
+    original = needs.verdict
+    needs.verdict = lambda policy, state: original("block", state)

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from taskyard.core import resources
 from taskyard.stores.directory.names import Lane, Token
 
 from .watch import STATES, Violation, task_at
@@ -26,11 +27,13 @@ _W = "[0-9a-hjkmnp-tv-z]"
 _ID, _SEG, _CLAIM = f"{_W}{{21}}", f"{_W}{{4}}", rf"{_W}{{21}}\.[0-9]+\.{_W}{{8}}[0-9]+"
 GRAMMAR = {
     "yard.json": "", ".gitignore": "", "archive": r"[^/]+\.gz",
-    "results": rf"{_SEG}/({_CLAIM}\.(done|error|released|crash|cancelled|resumed|stale-[0-9a-f]{{12}})|{_ID}\.[0-9]+\.cancelled)\.json",
+    "results": rf"{_SEG}/({_CLAIM}\.(done|error|released|crash|cancelled|resumed|stale-[0-9a-f]{{12}})|{_ID}\.[0-9]+\.(cancelled|retried))\.json",
     "attempts": rf"{_SEG}/{_ID}/{_CLAIM}/.*", "edits": rf"{_SEG}/{_ID}\.{_W}{{8}}\.json",
     "names": rf"{_SEG}/{_ID}\.[^/]+",
-    "needs": rf"{_SEG}/{_ID}/{_ID}", "followers": rf"{_SEG}/{_ID}/({_ID}|failed|cancelled)",
-    "keys": r"([0-9a-f]{2})/\1[0-9a-f]{38}\.json", "paused": r"[^/]+", "segments": rf"{_SEG}|[0-9]-[^/]+",
+    "needs": rf"{_SEG}/{_ID}/{_ID}", "followers": rf"{_SEG}/{_ID}/({_ID}|failed|cancelled)", "children": rf"{_SEG}/{_ID}/{_ID}",
+    "keys": r"([0-9a-f]{2})/\1[0-9a-f]{38}\.json", "missions": r"since|[0-9a-f]{12}\.(json|cancelled)", "paused": r"[^/]+",
+    "deadlines": rf"[0-9T-]+/{_SEG}/{_ID}\.[0-9]+", "backlog": r"[^/]+",
+    "asked": r"[^/]+", "segments": rf"{_SEG}|[0-9]-[^/]+",
     "events": r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\.[^./]+(\.[0-9]+)?\.jsonl",
     "workers": r"[^/]+", "writers": rf"([0-9]+-{_W}{{8}}(\.new)?|lost_races)", "turns": "[0-9]+",
     "dead": r"[^/]+", "tmp": rf"(clock|{_ID}\.(json|missing)|[0-9]+-{_W}{{8}}\.[0-9]+(\..*\.drop)?|init-{_W}{{8}})",
@@ -176,14 +179,35 @@ def counters(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> N
 def exclusive(world: World) -> None:
     """Of all who were told that they hold a task, no two have to themselves what both use."""
     granted = {note.get("granted") for note in world.told}
-    holders: dict[str, str] = {}
+    holders: list[tuple[str, str]] = []
     for id, (state, token) in places(world).items():
         handle = f"{id}.{token.fence}.{token.nonce}"
         if state == "processing" and token.uses and handle in granted:
-            for resource in _body(world, id, token).get("uses") or ():
-                if resource in holders:
-                    raise Violation("in use", f"{holders[resource]} and {handle} both have {resource} to themselves")
-                holders[resource] = handle
+            own = [(resource, handle) for resource in _body(world, id, token).get("uses") or ()]
+            for resource, _ in own:
+                for other, holder in holders:
+                    if resources.conflict(resource, other):
+                        raise Violation("in use", f"{holder} has {other} to itself, and {handle} has {resource}")
+            holders += own
+
+
+def _limits(world: World) -> dict[str, dict[str, int]]:
+    """The limits of kinds, by the yard's settings."""
+    content = json.loads(world.files.find(f"{world.root}/yard.json").content)
+    return content["settings"]["kinds"]  # type: ignore[no-any-return]
+
+
+def within_limits(world: World) -> None:
+    """Of all who were told that they hold a task, no more are of a kind than its limit allows."""
+    granted = {note.get("granted") for note in world.told}
+    held = Counter(
+        token.lane.kind
+        for id, (state, token) in places(world).items()
+        if state == "processing" and f"{id}.{token.fence}.{token.nonce}" in granted
+    )
+    for kind, limits in _limits(world).items():
+        if held[kind] > limits["concurrency"]:
+            raise Violation("limit", f"{held[kind]} of kind {kind} are held, and {limits['concurrency']} may be")
 
 
 def claims(world: World, *, again: bool) -> None:
@@ -253,7 +277,8 @@ def log(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
         moves = Counter(event["fence"] for event in story if event not in final or event["event"] == "reaped")
         told = [(event["event"], event["fence"]) for event in story]
         ending = state in ("done", "failed") and token.nonce is not None  # which keeps the number of its claim
-        if (not token.uses and set(moves) != set(range(token.fence + 1))) or (ending and not final):
+        may_give_way = token.uses or token.lane.kind in _limits(world)  # that raises the fence, and is not logged
+        if (not may_give_way and set(moves) != set(range(token.fence + 1))) or (ending and not final):
             raise Violation("log", f"a gap in {told}, and {id} is {state} with fence {token.fence}")
         if max(moves.values()) > 1 or len([event for event in final if event["event"] == "done"]) > 1:
             raise Violation("log", f"a double in {told}")
@@ -327,7 +352,16 @@ def in_the_end(world: World) -> None:
     there = places(world)
     for id, (state, token) in there.items():
         needs = world.files.names.get(f"{world.root}/needs/{id[:4]}/{id}", {})
-        if state == "blocked" and any(there.get(need, ("",))[0] in ("failed", "cancelled") for need in needs):
+        policies = _policies(world, id) if state == "blocked" else {}
+        if any(there.get(need, ("",))[0] in ("failed", "cancelled") and need not in policies for need in needs):
             continue
         if state not in ("done", "failed", "cancelled"):
             raise Violation("stuck", f"{id} is {state} with fence {token.fence} and nobody can have it")
+
+
+def _policies(world: World, id: str) -> dict[str, str]:
+    """What the task's own file says of failures of those that it comes after, where it is not to block."""
+    [path] = list(world.watch.places[id])  # type: ignore[union-attr]
+    folder, _, name = path.rpartition("/")
+    content = json.loads(world.files.nodes[world.files.names[folder][name]].content)
+    return dict(content.get("on_failure") or {})

@@ -21,6 +21,11 @@ def one_task(hand: Hand) -> Context:
     return {"id": hand.add("build", {"n": 1})}
 
 
+def task_that_expires(hand: Hand) -> Context:
+    """Before a lease could be over."""
+    return {"id": hand.add("build", {"n": 1}, expires=LEASE / 2)}
+
+
 def two_tasks(hand: Hand) -> Context:
     return {"ids": [hand.add("build", {"n": n}) for n in (1, 2)]}
 
@@ -61,9 +66,28 @@ def known_folder(hand: Hand) -> Context:
     return {}
 
 
+def submitted_before(hand: Hand) -> Context:
+    """One task that waits for review; whoever does it once more need not submit it again, so that it ends."""
+    id = hand.add("build", {"n": 1})
+    claim = hand.claim(id)
+    hand.submit(claim, {"n": 1})
+    return {"id": id, "nonce": claim.handle.split(".")[2]}
+
+
 def two_that_use_one(hand: Hand) -> Context:
     """Two tasks of two kinds, each of which needs the same to itself."""
     return {"ids": [hand.add(kind, {}, uses=["the printer"]) for kind in ("build", "test")]}
+
+
+def folder_and_file_in_it(hand: Hand) -> Context:
+    """Two tasks of two kinds: one needs a folder to itself, the other a file in it."""
+    return {"ids": [hand.add(kind, {}, uses=[name]) for kind, name in (("build", "src/"), ("test", "src/a.py"))]}
+
+
+def three_that_use_something(hand: Hand) -> Context:
+    """The first needs what nobody else does, the others the same."""
+    used = (("build", "the lamp"), ("test", "the printer"), ("build", "the printer"))
+    return {"ids": [hand.add(kind, {}, uses=[name]) for kind, name in used]}
 
 
 def after_two(hand: Hand) -> Context:
@@ -76,6 +100,12 @@ def after_one(hand: Hand) -> Context:
     """A task that comes after another one, both in one segment."""
     first = hand.add("build", {"n": 1})
     return {"id": first, "follower": hand.add("build", {"n": 2}, after=[first])}
+
+
+def cancelled_with_one(hand: Hand) -> Context:
+    """A task that is cancelled with another one, if that fails."""
+    first = hand.add("build", {"n": 1})
+    return {"id": first, "follower": hand.add("build", {"n": 2}, after=[f"{first}:cancel"])}
 
 
 def ended_long_ago(hand: Hand) -> Context:
@@ -123,6 +153,13 @@ def done(hand: Hand, _: Context) -> Iterator[None]:
     claim = hand.claim()
     yield
     hand.done(claim, {"by": "the holder"})
+
+
+def take_after_a_done(hand: Hand, context: Context) -> Iterator[None]:
+    """With what it has seen of others when it claimed the first of its tasks."""
+    hand.done(hand.grab(context["ids"][0]), {"by": "the holder"})
+    yield
+    hand.claim(kinds=["build"])
 
 
 def done_in_two_threads(hand: Hand, _: Context) -> Iterator[None]:
@@ -230,6 +267,12 @@ def wait_and_reap(hand: Hand, _: Context) -> Iterator[None]:
     hand.reap()
 
 
+def wait_and_expire(hand: Hand, _: Context) -> Iterator[None]:
+    yield
+    hand.pause(LEASE / 2 + 1)
+    hand.expire()
+
+
 def take_after_the_crash(hand: Hand, context: Context) -> Iterator[None]:
     """The first crash: the task is back at once, and in other hands while the first holder still goes on."""
     hand.pause(LEASE + 1)
@@ -247,7 +290,7 @@ DUTIES = {
     "finish": ("_finish_adds",),
     "bury": ("_clear_dead_folder",),
     "log": ("_log_for_dead_writers", "_log_for_shells"),
-    "untangle": ("_edge_recovery.walk",),
+    "untangle": ("_edge_recovery.walk", "_child_recovery.walk"),
     "patrol": ("_segment_recovery.walk",),
     "forget": ("_forget_dead_workers", "_pruner.by_retention"),
     "reap": (REAP,),
@@ -305,6 +348,16 @@ def edit(hand: Hand, context: Context) -> Iterator[None]:
     hand.edit(context["id"], standing, data={"n": 9}, priority=1)
 
 
+def accept(hand: Hand, context: Context) -> Iterator[None]:
+    yield
+    hand.accept(context["id"], context["nonce"], {"n": 1})
+
+
+def reject(hand: Hand, context: Context) -> Iterator[None]:
+    yield
+    hand.reject(context["id"], context["nonce"], f"{hand.worker} does not like it")
+
+
 def editing(**changes: object) -> Script:
     """A process that changes just this."""
 
@@ -319,6 +372,28 @@ def editing(**changes: object) -> Script:
 def add_after(hand: Hand, context: Context) -> Iterator[None]:
     yield
     hand.add("test", {"n": 3}, after=[context["id"]])
+
+
+def adding_after(policy: str) -> Script:
+    """A process that adds a task behind the one that is about to end, with what its failure means.
+
+    It begins where the task has its place, and nothing of it is written: a whole add has too many orders.
+    """
+
+    def script(hand: Hand, context: Context) -> Iterator[None]:
+        new = hand.placed("test", {"n": 3}, after=[f"{context['id']}:{policy}"])
+        yield
+        hand.publish(new)
+
+    return script
+
+
+def put_behind(hand: Hand, context: Context) -> Iterator[None]:
+    """Put the second task behind the first one, which is about to be done."""
+    first, second = context["ids"]
+    decided = hand.decide_after(second, first)
+    yield
+    hand.put_behind(second, first, decided)
 
 
 def drop(hand: Hand, _: Context) -> Iterator[None]:
@@ -400,7 +475,10 @@ SCENES = {
         ),
         Scene("resume-zombie", claimed_before, [("ada", done), ("ada", resume_and_done)]),
         Scene("cancel-done", claimed_before, [("ada", done), ("bob", cancel)]),
+        Scene("accept-reject", submitted_before, [("bob", accept), ("eve", reject)]),
+        Scene("reject-reject", submitted_before, [("bob", reject), ("eve", reject)]),
         Scene("cancel-claim", one_task, [("ada", take), ("bob", cancel)]),
+        Scene("expire-claim", task_that_expires, [("ada", work), ("eve", wait_and_expire)]),
         Scene("edit-claim", one_task, [("ada", take), ("bob", edit)]),
         Scene("edit-edit", one_task, [("ada", edit), ("bob", edit)]),
         Scene("drop-ingest", known_lane, [("user", drop), ("ada", reap)]),
@@ -411,6 +489,15 @@ SCENES = {
         Scene("fail-reap", claimed_before, [("ada", fail), ("eve", wait_and_reap)]),
         Scene("release-reap", claimed_before, [("ada", release), ("eve", wait_and_reap)]),
         Scene("add-after-done", claimed_before, [("ada", done), ("bob", add_after)]),
+        Scene("add-after-fail-cancel", claimed_before, [("ada", fail_for_good), ("bob", adding_after("cancel"))]),
+        Scene("add-after-fail-run", claimed_before, [("ada", fail_for_good), ("bob", adding_after("run"))]),
+        Scene("edit-after-done", two_tasks, [("ada", done), ("bob", put_behind)]),
+        Scene("add-after-cancel", one_task, [("ada", cancel), ("bob", adding_after("cancel"))]),
+        Scene(
+            "fail-untangle-cancel",
+            cancelled_with_one,
+            [("ada", fail_for_good), ("eve", sweeping("_edge_recovery.walk"))],
+        ),
         Scene("done-done", claimed_before, [("ada", done), ("ada", say_done_too)]),
         Scene("claim-sweep", queued_long_ago, [("ada", work), ("eve", reap)]),
         Scene("sweep-done", claimed_before, [("ada", done), ("eve", sweep)]),
@@ -421,6 +508,11 @@ SCENES = {
         Scene("two-drops", dropped_before, [("user", drop_again), ("ada", reap)]),
         Scene("broken-drop", broken_drop, [("ada", reap), ("bob", reap)]),
         Scene("use-use", two_that_use_one, [("ada", grabbing(0)), ("bob", grabbing(1))]),
+        Scene("nest-nest", folder_and_file_in_it, [("ada", grabbing(0)), ("bob", grabbing(1))]),
+        Scene(
+            "limit-limit", two_tasks, [("ada", grabbing(0)), ("bob", grabbing(1))], kinds={"build": {"concurrency": 1}}
+        ),
+        Scene("use-again", three_that_use_something, [("ada", take_after_a_done), ("bob", grabbing(1))]),
         Scene("use-pass", two_that_use_one, [("ada", done), ("bob", take)]),
         Scene("use-pass-pass", two_that_use_one, [("ada", holding), ("bob", take), ("cyd", take)]),
         Scene("after-two", after_two, [("ada", done), ("bob", done)]),

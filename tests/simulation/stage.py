@@ -36,11 +36,14 @@ class Scene:
         setup: Callable[[Hand], dict[str, Any]],
         parts: list[tuple[str, Script]],
         durability: str = "fast",
+        kinds: dict[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.setup = setup
         self.parts = parts
         self.durability = durability
+        self.kinds = kinds or {}
+        """The limits of kinds."""
 
 
 class Stage:
@@ -64,6 +67,8 @@ class Stage:
         settings = files.find(f"{root}/yard.json")
         content = json.loads(settings.content)
         content["settings"] |= {"sweep_every": 1e8, "lease": LEASE}
+        content["settings"]["kinds"] = scene.kinds
+        content["features"] = ["folders", *(["limits"] if scene.kinds else [])]  # so that nobody has to mark the yard
         settings.content = json.dumps(content).encode()
         world.watch = Watch(files, root)
         hand = Hand(package, root, "before")
@@ -106,6 +111,7 @@ class Stage:
             promise.handed_out(world)
         if not cut:
             promise.exclusive(world)
+            promise.within_limits(world)
         if self.mode in CALM:
             promise.no_wonder(world)
         logged = (self.logged and not cut) if logged is None else logged

@@ -152,10 +152,12 @@ class Watch:
             return
         folder, _, name = target.rpartition("/")
         content = json.loads(self._files.nodes[self._files.names[folder][name]].content)
+        policies = content.get("on_failure") or {}
         for other in content.get("after") or ():
             self._files.seen.append(("r", ("task", other)))
             there = self.places.get(other)
-            if there and not any(place.startswith(f"{self._root}/done/") for place in there):
+            met = ("done", "failed", "cancelled") if policies.get(other) == "run" else ("done",)
+            if there and not any(place[len(self._root) + 1 :].startswith(met) for place in there):
                 raise Violation("too early", f"{name[:21]} is let go, and {other} is not done")
 
     def _follow(self, id: str, call: str, paths: list[str]) -> None:

@@ -302,9 +302,9 @@ def test_a_drain_does_not_end_between_a_done_and_what_it_lets_go(yard: Yard, mon
     looks: list[bool] = []
     look = yard.remains
 
-    def missed(kinds: frozenset[str] | None) -> bool:
+    def missed(kinds: frozenset[str] | None, mission: str | None = None) -> bool:
         """The first look falls into the moment when the first task is done, and the second still blocked."""
-        looks.append(look(kinds))
+        looks.append(look(kinds, mission))
         if len(looks) == 1:
             claim.done()
             return False

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from taskyard.worker.outcome import Outcome
 
 
-def meaning(folder: Path | None, **ended: object) -> Outcome:
+def meaning(folder: Path | str, **ended: object) -> Outcome:
     """What this ending of a command comes to."""
-    return Command(["work"], timeout=7)._meaning(Ended({"code": 0, **ended}), None if folder is None else str(folder))
+    return Command(["work"])._meaning(Ended({"code": 0, **ended}), str(folder), 7)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_result_json_comes_before_standard_output(tmp_path: Path) -> None:
 
 def test_without_result_json_the_last_object_on_standard_output_is_the_result(tmp_path: Path) -> None:
     assert meaning(tmp_path, stdout='{"from": "stdout"}').result == {"from": "stdout"}
-    assert meaning(None, stdout='{"from": "stdout"}').result == {"from": "stdout"}
+    assert meaning("/nowhere", stdout='{"from": "stdout"}').result == {"from": "stdout"}
     assert meaning(tmp_path, stdout="hello").result is None
 
 
@@ -99,17 +99,17 @@ def test_a_result_json_that_is_no_file_is_an_error_and_waits_for_nobody(tmp_path
 
 def test_an_object_inside_of_one_whose_beginning_was_not_kept_is_no_result() -> None:
     inner = '[{"inner": 1}, {"inner": 2}]}\n'
-    assert meaning(None, stdout=inner, cut=True).result is None
-    assert meaning(None, stdout='  {"inner": 1}\n]}\n', cut=True).result is None
-    assert meaning(None, stdout=inner + '{"whole": true}\n', cut=True).result == {"whole": True}
-    assert meaning(None, stdout=inner).result is None
+    assert meaning("/nowhere", stdout=inner, cut=True).result is None
+    assert meaning("/nowhere", stdout='  {"inner": 1}\n]}\n', cut=True).result is None
+    assert meaning("/nowhere", stdout=inner + '{"whole": true}\n', cut=True).result == {"whole": True}
+    assert meaning("/nowhere", stdout=inner).result is None
 
 
 def test_an_object_that_is_too_long_to_be_seen_whole_is_an_error_and_not_forgotten() -> None:
-    ended = meaning(None, stdout="1, 2, 3]}\n", cut=True)
+    ended = meaning("/nowhere", stdout="1, 2, 3]}\n", cut=True)
     assert ended.ending is Ending.ERROR
     assert "longer than 1048576 bytes" in str(ended.reason)
-    assert meaning(None, stdout="a long log\n", cut=True).ending is Ending.DONE
+    assert meaning("/nowhere", stdout="a long log\n", cut=True).ending is Ending.DONE
 
 
 @pytest.mark.parametrize(
@@ -124,21 +124,21 @@ def test_an_object_that_is_too_long_to_be_seen_whole_is_an_error_and_not_forgott
     ],
 )
 def test_every_exit_code_has_its_meaning(code: int, ending: Ending) -> None:
-    assert meaning(None, code=code).ending is ending
+    assert meaning("/nowhere", code=code).ending is ending
 
 
 def test_the_reason_is_how_it_ended_and_the_end_of_standard_error() -> None:
-    assert meaning(None, code=3, stderr=" no flour \n").reason == "exit 3: no flour"
-    assert meaning(None, code=3).reason == "exit 3"
-    assert meaning(None, code=-9).reason == "killed by SIGKILL"
-    assert meaning(None, code=-63).reason == "killed by signal 63"
-    assert meaning(None, code=75, stderr="busy").reason == "busy"
-    assert meaning(None, code=75).reason is None
-    assert meaning(None, code=0, timed_out=True, stderr="slow").reason == "stopped after 7 s: slow"
-    assert meaning(None, error="bake: No such file or directory").reason == (
+    assert meaning("/nowhere", code=3, stderr=" no flour \n").reason == "exit 3: no flour"
+    assert meaning("/nowhere", code=3).reason == "exit 3"
+    assert meaning("/nowhere", code=-9).reason == "killed by SIGKILL"
+    assert meaning("/nowhere", code=-63).reason == "killed by signal 63"
+    assert meaning("/nowhere", code=75, stderr="busy").reason == "busy"
+    assert meaning("/nowhere", code=75).reason is None
+    assert meaning("/nowhere", code=0, timed_out=True, stderr="slow").reason == "timed out after 7 s: slow"
+    assert meaning("/nowhere", error="bake: No such file or directory").reason == (
         "the command cannot be started: bake: No such file or directory"
     )
-    long = str(meaning(None, code=1, stderr="x" * 10_000 + "the cause").reason)
+    long = str(meaning("/nowhere", code=1, stderr="x" * 10_000 + "the cause").reason)
     assert long.endswith("the cause")
     assert len(long) < REASON_MOST + 50
 

@@ -2,18 +2,26 @@
 
     TaskyardError
     ├── Invalid          input that can never be right: a bad kind, a malformed handle, a task id for a handle
-    │   └── NoYard       no yard was named and none was found upward from here
+    │   ├── NoYard       no yard was named and none was found upward from here
+    │   └── Denied       a gateway wants a token, or the token does not allow this
     ├── ClaimLost        the claim behind this handle is over; another worker may hold the task
     ├── TimedOut         the time to wait ended before the awaited change
+    ├── Stuck            an awaited task can never end by itself: it is blocked behind one that failed or was cancelled
     ├── NotFound         no task has this id
     │   └── Ambiguous    several tasks fit this short name or beginning of an id
     ├── Conflict         the task is not in a state that allows this move
+    ├── Full             the yard, or the kind, has as many tasks waiting as its settings allow (max_todo)
     └── Unavailable      the store cannot be reached, read or written right now
 
 A class's docstring is its default message, its `code` is what machines see; each door maps the family once.
 """
 
 from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 
 class TaskyardError(Exception):
@@ -42,6 +50,12 @@ class NoYard(Invalid):
         )
 
 
+class Denied(Invalid):
+    """The gateway does not allow this."""
+
+    code = "denied"
+
+
 class ClaimLost(TaskyardError):
     """The claim is over: the task was reaped, cancelled, or ended under another claim."""
 
@@ -57,6 +71,31 @@ class TimedOut(TaskyardError):
     """The time to wait is over."""
 
     code = "timed_out"
+
+    def __init__(self, message: str | None = None, *, hint: str | None = None, ids: Sequence[str] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.ids = list(ids)
+        """All tasks that were waited for, to go on with."""
+
+
+class Stuck(TaskyardError):
+    """A task that was waited for can never end by itself."""
+
+    code = "stuck"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        hint: str | None = None,
+        why: dict[str, Any] | None = None,
+        tasks: Sequence[Any] = (),
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.why = why
+        """The facts: which task, and behind which one it is blocked."""
+        self.tasks = list(tasks)
+        """All tasks that were waited for, as they stand now."""
 
 
 class NotFound(TaskyardError):
@@ -75,6 +114,32 @@ class Conflict(TaskyardError):
     """The task is not in a state that allows this."""
 
     code = "conflict"
+
+
+class Full(TaskyardError):
+    """The yard has no room for more tasks."""
+
+    code = "full"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        hint: str | None = None,
+        kind: str | None = None,
+        count: int = 0,
+        most: int = 0,
+        wanted: int = 1,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.kind = kind
+        """The kind that is full; None for the whole yard."""
+        self.count = count
+        """How many of its tasks wait for a worker."""
+        self.most = most
+        """How many may: `max_todo`."""
+        self.wanted = wanted
+        """How many were to be added; more than `most` can never be, at once."""
 
 
 class Unavailable(TaskyardError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from weakref import WeakSet
+from _weakref import ref  # the class that `weakref` has, which costs a claim 0.3 ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,19 +21,21 @@ class Renewed(Protocol):
         """Reset that state in the child."""
 
 
-_renewed: WeakSet[Renewed] = WeakSet()
+_renewed: list[ref[Renewed]] = []
 
 
 def renew_in_child(one: Renewed) -> None:
     """Call `one.renew()` in every process that is forked off."""
-    _renewed.add(one)
+    _renewed.append(ref(one, _renewed.remove))
 
 
 def _forked() -> None:
     global count  # noqa: PLW0603  there is one process to count for
     count += 1
-    for one in _renewed:
-        one.renew()
+    for known in _renewed.copy():
+        one = known()
+        if one is not None:
+            one.renew()
 
 
 if hasattr(os, "register_at_fork"):

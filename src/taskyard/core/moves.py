@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from taskyard.core import ids, retry
 from taskyard.core.errors import Conflict
-from taskyard.core.task import State
+from taskyard.core.task import SUBMITTED, State
+from taskyard.core.times import LONGEST, rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from taskyard.core.draft import Draft
+    from taskyard.core.limits import Reached
     from taskyard.core.retry import Policy
     from taskyard.core.task import Standing
 
@@ -32,12 +34,16 @@ class Move:
         "due_anew",
         "errors",
         "event",
+        "expires_anew",
         "fence",
         "if_lapsed",
         "outcome",
         "reason",
         "result",
+        "reviewer",
+        "submits",
         "to",
+        "unmet",
     )
 
     def __init__(
@@ -63,12 +69,20 @@ class Move:
         """How the claim ended (done, error, crash, released, cancelled, resumed), or None if no claim ends."""
         self.reason = reason
         self.result = result
+        self.submits = False
+        """Whether the claim brings a result that another one must accept; its record keeps that, also if it is None."""
+        self.reviewer: tuple[str, str] | None = None
+        """Worker and nonce of a claim that begins and ends with this move, under the standing's own fence."""
         self.if_lapsed = False
         """Make the move only if the claim's lease is over at that moment, or its process dead."""
         self.draft: Draft | None = None
         """The task's new draft, if the move is an edit."""
         self.due_anew = False
         """Whether that draft also sets when the task is due; otherwise its time stays."""
+        self.expires_anew = False
+        """Whether that draft also sets the task's deadline; otherwise it applies, or not, as before."""
+        self.unmet: tuple[str, ...] | None = None
+        """The needs of that draft that were unmet when it was decided; None if what the task comes after stays."""
 
     def details(self) -> dict[str, Any]:
         """Return the fields of this move's event beyond actor, act and task."""
@@ -88,6 +102,45 @@ def done(standing: Standing, result: Any = None) -> Move:
     if standing.state is not _PROCESSING:
         _held(standing, "be done")
     return Move("done", _DONE, standing.fence, standing.errors, standing.crashes, 0.0, "done", None, result)
+
+
+def submitted(standing: Standing, result: Any = None) -> Move:
+    """The holder finishes a task that another one must accept: it waits, and is not handed out meanwhile."""
+    _held(standing, "be done")
+    move = _back("released", standing, LONGEST, standing.errors, standing.crashes, "released", SUBMITTED)
+    move.result, move.submits = result, True
+    return move
+
+
+def accepted(standing: Standing, worker: str, nonce: str, result: Any) -> Move:
+    """A reviewer accepts what was submitted: the task is done, under the fence that it waited with."""
+    _submitted(standing, "be accepted")
+    move = Move("done", _DONE, standing.fence, standing.errors, standing.crashes, 0.0, "done", None, result)
+    move.reviewer = (worker, nonce)
+    return move
+
+
+def rejected(standing: Standing, worker: str, nonce: str, note: str) -> Move:
+    """A reviewer rejects what was submitted: the task is ready again at once, with the note; no error is counted."""
+    _submitted(standing, "be rejected")
+    fence = standing.fence + 1
+    move = Move("released", State.TODO, fence, standing.errors, standing.crashes, 0.0, "released", rejection(note))
+    move.reviewer = (worker, nonce)
+    return move
+
+
+def rejection(note: str) -> str:
+    """Return the reason of a rejection, as the history has it."""
+    return f"rejected: {note}"
+
+
+def reviewed(standing: Standing, move: Move) -> Standing:
+    """Return the standing of the claim that a move ends: the reviewer's, if the move is a review, else the task's own."""
+    if move.reviewer is None:
+        return standing
+    claim = standing.copy()
+    claim.worker, claim.nonce = move.reviewer
+    return claim
 
 
 def failed(standing: Standing, policy: Policy, reason: str, again: bool = True) -> Move:
@@ -111,7 +164,7 @@ def reaped(standing: Standing, policy: Policy) -> Move:
     if standing.returned:
         move = released(standing, reason="another program gave it back before its lease was over")
     else:
-        why = f"the lease of {standing.lease:g} s ended without a heartbeat from {standing.worker}"
+        why = f"the lease of {standing.lease:.10g} s ended without a heartbeat from {standing.worker}"
         move = crashed(standing, policy, f"the worker {standing.worker} died" if standing.dead else why)
     move.if_lapsed = True
     return move
@@ -160,6 +213,39 @@ def cancelled(standing: Standing, reason: str | None = None) -> Move:
     )
 
 
+def expired(standing: Standing, deadline: int) -> Move:
+    """No worker has started the task by its deadline: cancel it."""
+    if standing.state not in (State.TODO, State.WAITING, State.BLOCKED):
+        raise Conflict(f"task {standing.short} is {standing.state}: only a task that nobody holds can expire")
+    return cancelled(standing, f"expired: no worker had started it by {rfc3339(deadline)}")
+
+
+def keeps_deadline(standing: Standing, move: Move) -> bool:
+    """Whether the task's deadline applies after this move, if it did before.
+
+    It is for the first start: a task that comes back from an error or a crash was started, and who retries an ended one
+    wants it to run.
+    """
+    return not standing.state.ended and not move.errors and not move.crashes and not move.submits
+
+
+def too_late(standing: Standing, deadline: int) -> Conflict:
+    """Make the error for a claim by id of a task whose deadline has passed."""
+    return Conflict(
+        f"task {standing.short} expired at {rfc3339(deadline)}",
+        hint=f"the next sweep cancels it; 'taskyard retry {standing.short}' then puts it back without a deadline",
+    )
+
+
+def cancelled_with(standing: Standing, other: str, state: State) -> Move:
+    """A task that this one comes after is failed or cancelled, and by its need this one is cancelled with it."""
+    if standing.state is not State.BLOCKED:
+        raise Conflict(f"task {standing.short} is {standing.state}, not blocked")
+    from taskyard.core import needs
+
+    return cancelled(standing, needs.cancel_reason(other, state))
+
+
 def retried(standing: Standing) -> Move:
     """Retry the task now: an ended one starts over with its counters at zero, a waiting one is due."""
     if standing.state is State.WAITING:
@@ -194,14 +280,28 @@ def editable(standing: Standing) -> None:
         )
 
 
-def edited(standing: Standing, draft: Draft, timed: bool) -> Move:
-    """Edit a task that no worker holds; `timed` is set if its time was changed too."""
+def edited(
+    standing: Standing,
+    draft: Draft,
+    timed: bool,
+    unmet: tuple[str, ...] | None = None,
+    later: bool = False,
+    expires: bool = False,
+) -> Move:
+    """Edit a task that no worker holds; `timed` is set if its time was changed too, `expires` if its deadline was.
+
+    `unmet` are the needs that it waits for, if what it comes after was changed: with any it is blocked, with none it is
+    ready, or with `later` waits until it is due.
+    """
     editable(standing)
     to = standing.state
+    if unmet is not None:
+        free = to if to is not State.BLOCKED else State.WAITING if later else State.TODO
+        to = State.BLOCKED if unmet else free
     if timed and to is not State.BLOCKED:
         to = State.WAITING if draft.delay or draft.not_before is not None else State.TODO
     move = Move("edited", to, standing.fence + 1, standing.errors, standing.crashes)
-    move.draft, move.due_anew = draft, timed
+    move.draft, move.due_anew, move.unmet, move.expires_anew = draft, timed, unmet, expires
     return move
 
 
@@ -247,11 +347,23 @@ def paused(standing: Standing, whole: bool) -> Conflict:
     )
 
 
-def in_use(standing: Standing, resource: str, holder: Standing) -> Conflict:
-    """Make the error for a claim by id while `holder` runs and uses the same resource."""
+def limited(standing: Standing, reached: Reached, now: int) -> Conflict:
+    """Make the error for a claim by id while a limit of the task's kind is reached."""
+    from taskyard.core import limits
+
+    fact = reached.fact(now)
+    soon = "when one of them ends" if fact["in"] is None else f"in {fact['in']:g} s"
     return Conflict(
-        f"task {standing.short} uses {resource!r}, and so does task {holder.short}, which runs",
-        hint=f"{holder.worker} has {resource!r} until task {holder.short} ends or is given back; claim it again then",
+        f"task {standing.short} is not handed out now: {limits.sentence(fact)}", hint=f"claim it again {soon}"
+    )
+
+
+def in_use(standing: Standing, resource: str, held: str, holder: Standing) -> Conflict:
+    """Make the error for a claim by id while `holder` runs and uses the same resource, or a folder around it or in it."""
+    its = "and so does" if held == resource else f"and {held!r} is used by"
+    return Conflict(
+        f"task {standing.short} uses {resource!r}, {its} task {holder.short}, which runs",
+        hint=f"{holder.worker} has {held!r} until task {holder.short} ends or is given back; claim it again then",
     )
 
 
@@ -262,6 +374,11 @@ def _waits_for(standing: Standing) -> str:
         f" and {len(standing.unmet) - 3} more" if len(standing.unmet) > 3 else ""
     )
     return f"it waits for {some} to be done"
+
+
+def _submitted(standing: Standing, verb: str) -> None:
+    if standing.state is not State.WAITING:
+        raise Conflict(f"task {standing.short} is {standing.state}: nothing waits for review, so it cannot {verb}")
 
 
 def _held(standing: Standing, verb: str) -> None:

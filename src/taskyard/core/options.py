@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     """Seconds, or a text such as `90s`, `10m`, `2h`."""
     Moment = str | datetime
     """RFC 3339, or a datetime with a time zone."""
+    Need = str | Task | dict[str, str]
+    """A task that another comes after: its id, `ID:cancel`, or an object with `id` (or `ref`, `key`) and `on_failure`."""
+    After = Sequence[Need] | Need
 
 
 class TaskOptions(TypedDict, total=False):
@@ -24,9 +27,13 @@ class TaskOptions(TypedDict, total=False):
 
     title: str | None
     priority: int | None
-    after: Sequence[str | Task] | str | Task | None
+    after: After | None
+    parent: str | Task | None
+    discovered_from: str | Task | None
     delay: Duration | None
     not_before: Moment | None
+    expires: Moment | Duration | None
+    timeout: Duration | None
     key: str | None
     max_attempts: int | None
     lease: Duration | None
@@ -34,6 +41,7 @@ class TaskOptions(TypedDict, total=False):
     uses: Sequence[str] | str | None
     mission: str | None
     verify: str | None
+    review: bool | None
 
 
 class NewTask(TaskOptions, total=False):
@@ -41,6 +49,8 @@ class NewTask(TaskOptions, total=False):
 
     kind: Required[str]
     data: Any
+    ref: str | None
+    """A local name, by which other tasks of the same list can come after this one."""
 
 
 class EditOptions(TypedDict, total=False):
@@ -52,13 +62,17 @@ class EditOptions(TypedDict, total=False):
     assignee: str | None
     delay: Duration | None
     not_before: Moment | None
+    expires: Moment | Duration | None
+    timeout: Duration | None
     max_attempts: int | None
+    after: After | None
 
 
 class RunOptions(TypedDict, total=False):
     """The options of `Worker.run`."""
 
     kinds: Iterable[str] | str | None
+    mission: str | None
     concurrency: int
     processes: bool
     drain: bool

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 class Policy:
     """A yard's settings for attempts and leases, with Taskyard's defaults."""
 
-    __slots__ = ("backoff", "backoff_cap", "lease", "max_attempts", "max_crashes", "sweep_every")
+    __slots__ = ("ageing", "backoff", "backoff_cap", "lease", "max_attempts", "max_crashes", "sweep_every")
 
     def __init__(
         self,
@@ -20,6 +20,7 @@ class Policy:
         backoff_cap: float = 600.0,
         lease: float = 1800.0,
         sweep_every: float = 5.0,
+        ageing: float | None = None,
     ) -> None:
         self.max_attempts = max_attempts
         self.max_crashes = max_crashes
@@ -27,6 +28,13 @@ class Policy:
         self.backoff_cap = backoff_cap
         self.lease = lease
         self.sweep_every = sweep_every
+        self.ageing = ageing
+        """Seconds of age that are worth one level of priority; None for strict priority (`core.order`)."""
+
+    def become(self, other: Policy) -> None:
+        """Take over the settings of another: all parts of an open yard share one, and see a change."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(other, name))
 
 
 def _chance() -> float:

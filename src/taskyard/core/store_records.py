@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Want:
     """What a worker wants to claim; one object serves many claims."""
 
-    __slots__ = ("id", "kinds", "move", "over", "terms", "worker")
+    __slots__ = ("id", "kinds", "mission", "move", "over", "terms", "worker")
 
     def __init__(
         self,
@@ -31,9 +31,12 @@ class Want:
         id: str | None = None,
         usual: float | None = None,
         vouched: bool = False,
+        mission: str | None = None,
     ) -> None:
         self.worker = worker
         self.kinds = kinds
+        self.mission = mission
+        """Claim only tasks of this mission."""
         self.id = id
         """Claim this task and no other."""
         self.over: Standing | None = None
@@ -82,10 +85,25 @@ class Grant:
 class Query:
     """The filters of a list, oldest first.
 
-    With a `taker`: only tasks that this worker could claim. With `dropped_as`: only tasks that were dropped under that name.
+    With a `taker`: only tasks that this worker could claim, in the order of claims. With `dropped_as`: only tasks that were
+    dropped under that name. With `ids`: only these tasks, without a limit; those that are gone are left out. With `keys`:
+    only the tasks that were added under these keys, whose `key` is filled in; no limit either. With `whole`: every field
+    of each task is filled in.
     """
 
-    __slots__ = ("cursor", "dropped_as", "kinds", "limit", "mission", "states", "taker", "worker")
+    __slots__ = (
+        "cursor",
+        "dropped_as",
+        "ids",
+        "keys",
+        "kinds",
+        "limit",
+        "mission",
+        "states",
+        "taker",
+        "whole",
+        "worker",
+    )
 
     def __init__(
         self,
@@ -97,7 +115,13 @@ class Query:
         limit: int = 100,
         cursor: str | None = None,
         dropped_as: str | None = None,
+        ids: Sequence[str] | None = None,
+        keys: Sequence[str] | None = None,
+        whole: bool = False,
     ) -> None:
+        self.ids = ids
+        self.keys = keys
+        self.whole = whole
         self.states = states
         self.kinds = kinds
         self.mission = mission
@@ -154,9 +178,9 @@ class Trail:
 
 
 class Report:
-    """All that is known of one task: itself, its ended attempts, its notes, and its late results."""
+    """All that is known of one task: itself, its ended attempts, its notes, its late results, and the tasks around it."""
 
-    __slots__ = ("draft", "history", "notes", "stale_results", "task")
+    __slots__ = ("children", "draft", "followers", "history", "notes", "stale_results", "task")
 
     def __init__(
         self,
@@ -165,6 +189,8 @@ class Report:
         notes: list[dict[str, Any]],
         stale_results: list[dict[str, Any]],
         draft: Callable[[], Draft | None],
+        followers: Callable[[int], list[str]] = lambda _: [],
+        children: Callable[[int], list[str]] = lambda _: [],
     ) -> None:
         self.task = task
         self.history = history
@@ -172,16 +198,30 @@ class Report:
         self.stale_results = stale_results
         self.draft = draft
         """Return the draft of the task as it was added or last edited; None if the task has moved since."""
+        self.followers = followers
+        """Return the ids of tasks that wait for this one, at most so many."""
+        self.children = children
+        """Return the ids of tasks that were added as parts of this one, at most so many."""
 
 
 class Counts:
-    """How many tasks there are by kind and state, and how many claims lost a race."""
+    """How many tasks there are by kind and state, the oldest of some states, and how many claims lost a race."""
 
-    __slots__ = ("kinds", "lost_races")
+    __slots__ = ("estimated", "kinds", "lost_races", "oldest")
 
-    def __init__(self, kinds: dict[str, dict[str, int]], lost_races: int) -> None:
+    def __init__(
+        self,
+        kinds: dict[str, dict[str, int]],
+        lost_races: int,
+        oldest: dict[State, str] | None = None,
+        estimated: frozenset[State] = frozenset(),
+    ) -> None:
         self.kinds = kinds
         self.lost_races = lost_races
+        self.oldest = oldest or {}
+        """The id of the oldest task in todo, in processing and in blocked, where there is one."""
+        self.estimated = estimated
+        """States whose numbers come from a sample."""
 
 
 class Outside:

@@ -11,7 +11,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NUMERAL = frozenset("0123456789.eE+-")  # float() would also take 1_0, blanks, and the digits of other scripts
 LONGEST = 100 * 366 * 86400.0  # a century: beyond it a number is a mistake, not a delay
 
-_WRITTEN = r"[0-9]{4}-(0[1-9]|1[0-2])-([0-2][0-9]|3[01])T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"
+_DIGITS_GONE = str.maketrans("", "", "0123456789")
 
 _TICKS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -36,9 +36,11 @@ def rfc3339(ms: int) -> str:
 
 def is_moment(value: object) -> bool:
     """Whether this is a moment as `rfc3339` writes it; any program may have written the text of a file."""
-    import re
-
-    return isinstance(value, str) and re.fullmatch(_WRITTEN, value) is not None
+    # No regular expression: to load and compile one takes 1 ms of every command that ends a claim.
+    if not isinstance(value, str) or len(value) != 24 or value.translate(_DIGITS_GONE) != "--T::.Z":
+        return False
+    marks = value[4] + value[7] + value[10] + value[13] + value[16] + value[19] + value[23]
+    return marks == "--T::.Z" and "01" <= value[5:7] <= "12" and value[8:10] <= "31"
 
 
 def moment(value: object, name: str) -> int:
@@ -55,7 +57,7 @@ def moment(value: object, name: str) -> int:
     if value.tzinfo is None:
         raise Invalid(
             f"{name} has no time zone: {value.isoformat()}",
-            hint="end it with Z for UTC, or with an offset such as +02:00",
+            hint="write it as 2026-01-31T12:00:00Z, with Z for UTC or an offset such as +02:00",
         )
     ms = round(value.timestamp() * 1000)
     if not 0 <= ms < 10**13:
@@ -75,7 +77,7 @@ def seconds(value: object, name: str, *, least: float = 0.0, most: float = LONGE
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise Invalid(f"{name} must be a number of seconds, not {type(value).__name__}")
     if not least <= number <= most:  # also false for NaN
-        raise Invalid(f"{name} must be between {least:g} and {most:g} seconds, not {shown(value)}")
+        raise Invalid(f"{name} must be between {least:.10g} and {most:.10g} seconds, not {shown(value)}")
     return float(number)
 
 

@@ -20,7 +20,12 @@ else:
     Protocol = object
 
 WINDOW = 10_000  # events that are sorted, compared and written together
-LOCAL_SETTINGS = ("durability", "shared", "copy_of")  # describe where a yard is kept, so a copy may differ in them
+LOCAL_SETTINGS = (
+    "durability",
+    "shared",
+    "copy_of",
+    "tokens",
+)  # describe where a yard is kept, so a copy may differ in them
 _RANK = {"claimed": 0, "noted": 1}  # within one fence a claim comes first and its ending last
 _seconds: dict[str, int] = {}
 
@@ -61,7 +66,7 @@ class TaskCopy:
     COMPARED = (
         "id", "kind", "state", "priority", "assignee", "fence", "errors", "crashes", "max_attempts", "lease", "uses", "due",
         "title", "mission", "key", "added", "after", "verify", "not_before", "data", "needs", "worker", "nonce", "held_for",
-        "progress", "result", "dropped_as", "cancel_reason",
+        "progress", "result", "dropped_as", "cancel_reason", "parent", "discovered_from", "expires", "bound", "timeout",
     )  # fmt: skip
     __slots__ = (*COMPARED, "claim_lease", "ended_at", "history", "notes", "stale")
 
@@ -85,12 +90,13 @@ class TaskCopy:
     key: str | None
     added: str | None
     """The digest of the data that was first added under the key (`draft.digest`); None without a key."""
-    after: list[str]
+    after: list[Any]
+    """What the task comes after, as JSON has it (`needs.encode`)."""
     verify: str | None
     not_before: int | None
     data: str
     needs: list[str]
-    """Ids of the tasks in `after` that are not done yet."""
+    """Ids of the tasks in `after` that it still waits for."""
     worker: str | None
     nonce: str | None
     held_for: int | None
@@ -101,6 +107,12 @@ class TaskCopy:
     """The file name under which the task was dropped."""
     cancel_reason: str | None
     """Why the task was cancelled; None if that is the reason of its last error."""
+    parent: str | None
+    discovered_from: str | None
+    expires: int | None
+    bound: bool
+    """Whether the deadline `expires` applies to the task, which has not ended."""
+    timeout: float | None
     history: list[Entry]
     notes: list[Entry]
     stale: list[Entry]
@@ -138,10 +150,27 @@ def cancel_reason(state: str, error: str | None, history: list[Entry]) -> str | 
     return error if state == State.CANCELLED and error != last_error(history) else None
 
 
+MISSION_FIELDS = ("name", "brief", "owner", "created_at", "cancelled_at", "reason", "done", "failed")
+
+SCHEDULE_FIELDS = ("name", "identity", "said", "due", "created_at", "number", "paused", "last_at", "last_task")
+
+
 class Facts:
     """The settings and state of a whole yard that decide whether it can be copied."""
 
-    __slots__ = ("copy_of", "dropped", "held", "highest", "is_empty", "kinds", "paused", "settings", "warnings")
+    __slots__ = (
+        "copy_of",
+        "dropped",
+        "held",
+        "highest",
+        "is_empty",
+        "kinds",
+        "missions",
+        "paused",
+        "schedules",
+        "settings",
+        "warnings",
+    )
 
     def __init__(self, paused: bool, kinds: Iterable[str], settings: dict[str, Any]) -> None:
         self.paused = paused
@@ -155,13 +184,23 @@ class Facts:
         """The number of files in the drop box."""
         self.highest = -1
         """The number of the highest segment that was ever used; -1 if there is none."""
+        self.missions: list[dict[str, Any]] = []
+        """What was said about each mission, by name: `MISSION_FIELDS`."""
+        self.schedules: list[dict[str, Any]] = []
+        """Every schedule and where it stands, by name: `SCHEDULE_FIELDS`."""
         self.is_empty = True
         self.warnings: list[str] = []
 
     def compared(self) -> dict[str, Any]:
         """Return the values that must be equal in a copy."""
         settings = {name: value for name, value in self.settings.items() if name not in LOCAL_SETTINGS}
-        return {"paused": self.paused, "kinds": self.kinds, "settings": settings}
+        return {
+            "paused": self.paused,
+            "kinds": self.kinds,
+            "settings": settings,
+            "missions": self.missions,
+            "schedules": self.schedules,
+        }
 
 
 class Endpoint(Protocol):

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from taskyard.core.errors import Invalid
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 ENCODED_MOST = 60  # bytes; a claimed name must stay under the 255 bytes that filesystems allow
+KIND_WITH_MISSION, ASSIGNEE_WITH_MISSION = 49, 58  # bytes: the names of a mission's tasks have its digest as well
 TEXT_MOST = 256  # characters of a mission, key or resource
 TITLE_MOST = 500
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 _KIND_MARKS = frozenset("_-.:")
+_KINDS: set[str] = set()  # legal ones that were seen: a yard has few, and a look at every letter of one takes 1 us
+_KINDS_MOST = 1000
 
 
 def encoded(word: str) -> str:
@@ -34,7 +41,13 @@ def decoded(part: str) -> str:
 
 def kind(value: object) -> str:
     """Return a legal kind: letters or digits of any script and `_ - . :`, the first a letter or digit."""
+    if type(value) is str and value in _KINDS:
+        return value
     word = _word(value, "kind")
+    if _PLAIN.issuperset(word) and word[0] not in "_-":
+        if len(_KINDS) < _KINDS_MOST:
+            _KINDS.add(word)
+        return word  # as most are, and without a look at every letter
     if not word[0].isalnum() or not all(
         letter.isalnum() or letter in _KIND_MARKS or _is_mark(letter) for letter in word
     ):
@@ -102,3 +115,14 @@ def shown(value: object, most: int = 40) -> str:
 
 def _shown(value: str) -> str:
     return ascii(value if len(value) <= 40 else value[:40] + "...")
+
+
+def several(value: object, name: str) -> list[Any]:
+    """Return the entries of a list, and a text as the only entry; raise `Invalid` for what has none."""
+    if isinstance(value, str):
+        return [value]
+    try:
+        entries = iter(value)  # type: ignore[call-overload]
+    except TypeError:
+        raise Invalid(f"{name} must be a list, not {type(value).__name__}") from None
+    return list(entries)

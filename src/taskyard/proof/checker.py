@@ -30,7 +30,7 @@ def check(history: History, final_state: FinalState) -> Verdict:
     for task in tasks.values():
         violations += _of_one_task(task, final_state, tasks)
         if moves is not None:
-            violations += log.has_every_move(task, moves.get(task.id, []))
+            violations += log.has_every_move(task, moves.get(task.id, []), final_state.limited)
             violations += log.agrees_with_answers(task, moves.get(task.id, []))
     return Verdict(violations, _figures(history, final_state))
 

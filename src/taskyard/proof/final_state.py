@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from taskyard.core.errors import NotFound
+from taskyard.core.limits import CONCURRENCY, RATE
 from taskyard.core.task import State
 from taskyard.core.transfer import in_order
 from taskyard.proof.recorder import fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Any
 
     from taskyard.core.store_records import Report
@@ -76,6 +77,7 @@ class FinalState:
         events: list[dict[str, Any]] | None = None,
         *,
         drained: bool = False,
+        limited: Collection[str] = (),
     ) -> None:
         self.tasks = tasks
         self.listed = listed
@@ -84,6 +86,8 @@ class FinalState:
         """The whole log; None if it may be incomplete."""
         self.drained = drained
         """Whether every task that could end has ended."""
+        self.limited = limited
+        """The kinds that have a limit: a claim beyond it raises the fence, and is not logged."""
 
     @classmethod
     def of(
@@ -105,7 +109,7 @@ class FinalState:
                 break
             listed = _listed(yard)
             unread += [id for id in listed if id not in tasks]
-        return cls(tasks, listed, _log(yard) if log else None, drained=drained)
+        return cls(tasks, listed, _log(yard) if log else None, drained=drained, limited=_limited(yard))
 
 
 def _listed(yard: Yard) -> dict[str, list[str]]:
@@ -121,6 +125,14 @@ def _listed(yard: Yard) -> dict[str, list[str]]:
             if cursor is None:
                 break
     return listed
+
+
+def _limited(yard: Yard) -> frozenset[str]:
+    return frozenset(
+        kind
+        for kind, limits in yard.settings()["kinds"].items()
+        if limits.get(CONCURRENCY) is not None or limits.get(RATE) is not None
+    )
 
 
 def _log(yard: Yard) -> list[dict[str, Any]]:

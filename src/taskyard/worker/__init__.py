@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
 from typing import TYPE_CHECKING, Any, Unpack
 
-from taskyard.core.errors import Invalid
+from taskyard.core.errors import Invalid, TaskyardError
 from taskyard.core.words import kind as legal_kind
 from taskyard.worker.command import Command
 from taskyard.worker.heartbeats import ThreadBeats
@@ -52,20 +53,40 @@ class Worker:
         self._run: Run | None = None
         self._stopped = False
 
-    def handles(self, *kinds: str) -> Callable[[Callable[[Job], Any]], Callable[[Job], Any]]:
-        """Register a function, plain or async, as the handler of these kinds; without kinds, of all that have no other."""
+    def handles(
+        self, *kinds: str, timeout: float | None = None
+    ) -> Callable[[Callable[[Job], Any]], Callable[[Job], Any]]:
+        """Register a function, plain or async, as the handler of these kinds; without kinds, of all that have no other.
+
+        An attempt that takes longer than `timeout` seconds is an error; a task's own timeout comes first.
+        """
 
         def register(call: Callable[[Job], Any]) -> Callable[[Job], Any]:
             from taskyard.worker.function import Function
 
-            self._register(Function(call), kinds)
+            self._register(Function(call, timeout), kinds)
             return call
 
         return register
 
-    def command(self, argv: Sequence[str], *, timeout: float | None = None, grace: float = 10.0) -> None:
-        """Register a command for every task that has no handler; it gets the task as JSON on its standard input."""
-        self._register(Command(argv, timeout, grace), ())
+    def command(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        grace: float = 10.0,
+        worktrees: str | None = None,
+    ) -> None:
+        """Register a command for every task that has no handler; it gets the task as JSON on its standard input.
+
+        With `worktrees`, each run has a git worktree and branch of its own in that folder; "" is beside the checkout.
+        """
+        trees = None
+        if worktrees is not None:
+            from taskyard.worker.worktree import Worktrees
+
+            trees = Worktrees(os.getcwd(), worktrees or None)
+        self._register(Command(argv, timeout, grace, trees), ())
 
     def _register(self, performer: Performer, kinds: Sequence[str]) -> None:
         for kind in kinds:
@@ -82,7 +103,7 @@ class Worker:
     ) -> Tally:
         """Work until a signal, `stop()`, or a limit in the options; return how many tasks ended in each way.
 
-        Options: kinds, concurrency, processes (rather than threads), drain, once, max_tasks, idle_exit, grace.
+        Options: kinds, mission, concurrency, processes (rather than threads), drain, once, max_tasks, idle_exit, grace.
         """
         if not self._handlers and self._any is None:
             raise Invalid("this worker has no handlers", hint="put @worker.handles('kind') before a function")
@@ -105,7 +126,10 @@ class Worker:
 
                 return self._begin(share, counted, tell or _warned)
 
-            return prefork.run(wanted, begin, self.stop)
+            tally = prefork.run(wanted, begin, self.stop)
+            if wanted.drain and not self._stopped:
+                tally.why = self._left(wanted)
+            return tally
         return self._begin(wanted, report or _reported, tell or _warned)
 
     def _begin(
@@ -125,7 +149,18 @@ class Worker:
         if self._stopped:
             run.stop()
         with Signals(run):
-            return run.go(lock)
+            tally = run.go(lock)
+        if run.is_drained:
+            tally.why = self._left(options)
+        return tally
+
+    def _left(self, options: Options) -> dict[str, Any] | None:
+        """Return why tasks of these kinds are left; None if none is, or the yard cannot be read any more."""
+        try:
+            why = self._yard.why(kinds=options.kinds)
+        except TaskyardError:
+            return None
+        return why if "done" not in why and "empty" not in why else None
 
     def _performer(self, kind: str) -> Performer | None:
         return self._handlers.get(kind, self._any)

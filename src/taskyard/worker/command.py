@@ -10,7 +10,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from taskyard.core import draft
-from taskyard.core.errors import Invalid
+from taskyard.core.errors import ClaimLost, Invalid
 from taskyard.core.words import encoded
 from taskyard.worker import outcome
 from taskyard.worker.guard_client import GuardLost, stop_strays
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from taskyard.worker.guard_client import Ended, GuardClient
     from taskyard.worker.job import Job
     from taskyard.worker.outcome import Outcome
+    from taskyard.worker.worktree import Worktrees
+    from taskyard.yard.claim import Claim
 
 RETRY_LATER, NO_RETRY = 75, 65  # EX_TEMPFAIL and EX_DATAERR of sysexits.h
 REASON_MOST = 4096  # characters of standard error that become the reason
@@ -36,28 +38,49 @@ _decoder = json.JSONDecoder()
 class Command:
     """Runs one command line for every task. `{id}`, `{kind}` and `{file}` in its words are replaced with the task's own."""
 
-    def __init__(self, argv: Sequence[str], timeout: float | None = None, grace: float = 10.0) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        timeout: float | None = None,
+        grace: float = 10.0,
+        worktrees: Worktrees | None = None,
+    ) -> None:
         if not argv or not argv[0]:
             raise Invalid("no command was given", hint="taskyard work -- CMD...")
         self.argv = list(argv)
         self.timeout = timeout
         self.grace = grace
+        self._worktrees = worktrees
 
     def perform(self, job: Job, guarded: GuardClient) -> Outcome:
         """Run the command for this task, and return the outcome that its exit means."""
-        workdir = job.workdir
-        ended = self._run(job, guarded, workdir)
+        workdir = job.folder()
+        if self._worktrees is not None:
+            job.worktree = tree = self._worktrees.make(job.claim)
+            try:
+                # Before the command: it may end the claim itself, and the next worker must find what this one left.
+                job.note(f"works on the branch {tree.branch} in {tree.path}")
+            except ClaimLost:
+                return outcome.LOST
+        ended = self._run(job, guarded, workdir, timeout=self._timeout(job))
         if isinstance(ended, outcome.Outcome):
             return ended
         if ended.stopped and job.cancelled:
             return outcome.LOST if job.lost else outcome.RELEASED
         if ended.deserted:
             return outcome.RELEASED
-        return self._meaning(ended, workdir)
+        meant = self._meaning(ended, workdir, self._timeout(job))
+        if job.worktree is not None and meant.ending is outcome.Ending.DONE:
+            return outcome.done(job.worktree.result(meant.result))
+        return meant
+
+    def _timeout(self, job: Job) -> float | None:
+        """Return how long the command may run: the task's own timeout, else the worker's."""
+        return self.timeout if job.task.timeout is None else job.task.timeout
 
     def check(self, job: Job, guarded: GuardClient, name: str, result: Any) -> Outcome | None:
         """Run the command as the check `name` on the task's result; return None if it passes."""
-        ended = self._run(job, guarded, job.workdir, result, f"{encoded(name)}.")
+        ended = self._run(job, guarded, job.folder(), result, f"{encoded(name)}.", timeout=self.timeout)
         if isinstance(ended, outcome.Outcome):
             return ended
         if ended.deserted:
@@ -67,19 +90,27 @@ class Command:
         return outcome.error(f"the check {name!r} did not pass: {_complaint(ended, self.timeout)}")
 
     def _run(
-        self, job: Job, guarded: GuardClient, workdir: str | None, result: Any = None, name: str = ""
+        self,
+        job: Job,
+        guarded: GuardClient,
+        workdir: str,
+        result: Any = None,
+        name: str = "",
+        *,
+        timeout: float | None,
     ) -> Ended | Outcome:
-        task = {**job.task.as_dict(), "result": result}
+        task = {**job.claim.task_dict(), "result": result}
         text = draft.compact(task)
         job.is_guarded = True
         try:
             guarded.begin(
                 self._words(job, workdir, text),
-                environment=environment(job, workdir),
+                environment=self._environment(job, workdir, timeout),
+                folder=None if job.worktree is None else job.worktree.folder,
                 stdin=text + "\n",
-                logs=workdir,
+                logs=job.workdir,
                 name=name,
-                timeout=self.timeout,
+                timeout=timeout,
                 grace=self.grace,
                 patience=job.claim.lease / 2,
             )
@@ -92,39 +123,51 @@ class Command:
             job.stopped_by(None)
             job.is_guarded = False
 
-    def _words(self, job: Job, workdir: str | None, task: str) -> list[str]:
+    def _environment(self, job: Job, workdir: str, timeout: float | None) -> dict[str, str | None]:
+        told = environment(job.claim, job.task.worker, workdir, job.check, timeout)
+        return {**told} if job.worktree is None else {**told, **job.worktree.environment()}
+
+    def _words(self, job: Job, workdir: str, task: str) -> list[str]:
         stands_for = {"{id}": job.id, "{kind}": job.kind}
         if any("{file}" in word for word in self.argv):
-            path = os.path.join(workdir or os.curdir, "task.json")
+            path = os.path.join(workdir, "task.json")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(task + "\n")
             stands_for["{file}"] = path
         return [_filled(word, stands_for) for word in self.argv]
 
-    def _meaning(self, ended: Ended, workdir: str | None) -> Outcome:
+    def _meaning(self, ended: Ended, workdir: str, timeout: float | None) -> Outcome:
         if ended.error is None and not ended.timed_out:
             if ended.code == 0:
                 return _with_result(ended, workdir)
             if ended.code == RETRY_LATER:
                 return outcome.later(reason=_tail(ended.stderr) or None)
             if ended.code == NO_RETRY:
-                return outcome.fatal(_complaint(ended, self.timeout))
-        return outcome.error(_complaint(ended, self.timeout))
+                return outcome.fatal(_complaint(ended, timeout))
+        return outcome.error(_complaint(ended, timeout))
 
 
-def environment(job: Job, workdir: str | None) -> dict[str, str]:
+def environment(
+    claim: Claim,
+    worker: str | None,
+    workdir: str | None,
+    check: Sequence[str] | None = None,
+    timeout: float | None = None,
+) -> dict[str, str]:
     """Return the variables about the task that a command gets beside the worker's own environment."""
     told = {
-        "TASKYARD": job.claim.yard.url,
-        "TASKYARD_CLAIM": job.handle,
-        "TASKYARD_TASK": job.id,
-        "TASKYARD_FENCE": str(job.fence),
-        "TASKYARD_WORKER": job.task.worker or "",
+        "TASKYARD": claim.yard.url,
+        "TASKYARD_CLAIM": claim.handle,
+        "TASKYARD_TASK": claim.id,
+        "TASKYARD_FENCE": str(claim.fence),
+        "TASKYARD_WORKER": worker or "",
     }
     if workdir is not None:
         told["TASKYARD_WORKDIR"] = workdir
-    if job.check is not None:
-        told["TASKYARD_CHECK"] = draft.compact(job.check)  # for a `done` that the command calls itself
+    if timeout is not None:
+        told["TASKYARD_TIMEOUT"] = f"{timeout:.10g}"
+    if check is not None:
+        told["TASKYARD_CHECK"] = draft.compact(check)  # for a `done` that the command calls itself
     return told
 
 
@@ -135,10 +178,10 @@ def _filled(word: str, stands_for: Mapping[str, str]) -> str:
     return re.sub("|".join(map(re.escape, stands_for)), lambda match: stands_for[match[0]], word)
 
 
-def _with_result(ended: Ended, workdir: str | None) -> Outcome:
-    path = None if workdir is None else os.path.join(workdir, "result.json")
+def _with_result(ended: Ended, workdir: str) -> Outcome:
+    path = os.path.join(workdir, "result.json")
     try:
-        result = json.loads(_read(path)) if path is not None and os.path.lexists(path) else _from_stdout(ended)
+        result = json.loads(_read(path)) if os.path.lexists(path) else _from_stdout(ended)
         draft.payload(result, "result")
     except (OSError, ValueError, RecursionError) as error:
         return outcome.error(f"result.json cannot be read: {error}")
@@ -199,7 +242,7 @@ def _complaint(ended: Ended, timeout: float | None) -> str:
     if ended.error is not None:
         return f"the command cannot be started: {ended.error}"
     if ended.timed_out:
-        how = f"stopped after {timeout:g} s"
+        how = outcome.timed_out(timeout or 0)
     elif ended.code < 0:
         how = f"killed by {_signal_name(-ended.code)}"
     else:

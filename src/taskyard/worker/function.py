@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from taskyard.core.errors import ClaimLost
+from taskyard.core.errors import ClaimLost, TaskyardError
 from taskyard.worker import outcome
 from taskyard.worker.outcome import Fail, Retry
 
@@ -19,17 +20,29 @@ if TYPE_CHECKING:
     from taskyard.worker.outcome import Outcome
 
 
+GRACE = 10.0  # seconds that a function has to return after its timeout
+
+
 class Function:
     """Calls one function for every task; its return value is the result, its exception the error."""
 
-    def __init__(self, call: Callable[[Job], Any]) -> None:
+    def __init__(self, call: Callable[[Job], Any], timeout: float | None = None) -> None:
         self._call = call
+        self._timeout = timeout
         self._is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
             getattr(call, "__call__", None)  # noqa: B004  an object whose call is async, not whether it can be called
         )
 
     def perform(self, job: Job, guarded: GuardClient) -> Outcome:  # noqa: ARG002  commands need the guard
         """Call the function with this job, and return the outcome."""
+        timeout = self._timeout if job.task.timeout is None else job.task.timeout
+        if timeout is None:
+            return self._called(job)
+        with Timeout(job, timeout):
+            ended = self._called(job)
+        return ended if job.timed_out is None or job.lost else outcome.error(outcome.timed_out(timeout))
+
+    def _called(self, job: Job) -> Outcome:
         try:
             result = asyncio.run(self._awaited(job)) if self._is_async else self._call(job)
             return outcome.RELEASED if job.released and job.noticed else outcome.done(result)
@@ -52,10 +65,41 @@ class Function:
             loop.call_soon_threadsafe(task.cancel)
 
         job.stopped_by(cancel)
+        if job.timed_out is not None:
+            task.cancel()
         try:
             return await task
         finally:
             job.stopped_by(None)
+
+
+class Timeout:
+    """Stops a job after some seconds; a function that then goes on loses its claim `GRACE` seconds later."""
+
+    def __init__(self, job: Job, seconds: float) -> None:
+        self._job = job
+        self._seconds = seconds
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="taskyard-timeout", daemon=True)
+
+    def _watch(self) -> None:
+        if self._over.wait(self._seconds):
+            return
+        self._job.time_out(self._seconds)
+        if self._over.wait(GRACE):
+            return
+        self._job.lost = True  # first: what the function returns from here on is not published
+        try:
+            self._job.claim.fail(outcome.timed_out(self._seconds))
+        except TaskyardError:
+            return  # lost already, or the yard is away: the lease ends by itself
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
 
 
 def _told(error: BaseException) -> str:

@@ -27,6 +27,8 @@ PATIENCE = 1.0  # seconds between TERM and KILL without a given grace: leftovers
 STDOUT_TAIL = (1 << 20) + (1 << 16)  # it may hold the result, and a result may have a mebibyte
 STDERR_TAIL = 1 << 14
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+# Only the worker's end may end a guard, and Ctrl-Z must not stop it: it has to notice a worker that stands still.
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _CHUNK = 1 << 16
 _CHUNKS = 64  # read at a time: a pipe holds no more, and a stream that never pauses must not block the guard
 
@@ -183,15 +185,11 @@ class Guard:
                 self._stop(min(message["stop"], self._running.grace))
 
     def _run(self, what: dict[str, Any]) -> None:
-        outputs = []
-        ends = []
-        for name, tail in (("stdout", STDOUT_TAIL), ("stderr", STDERR_TAIL)):
-            ours, theirs = os.pipe()
-            outputs.append(Output(ours, what[name], what["log_most"], tail))
-            ends.append(theirs)
-        given = _file_of(what["stdin"].encode("utf-8", "surrogateescape"))
+        outputs, streams = ([], []) if what["foreground"] else _piped(what)
         try:
-            pid = _spawn(what["argv"], {**os.environ, **what["environment"]}, [given, *ends])
+            variables = {**os.environ, **what["environment"]}
+            environment = {name: value for name, value in variables.items() if value is not None}
+            pid = _spawn(what["argv"], environment, streams, what["folder"])
         except OSError as error:
             for output in outputs:
                 output.close()
@@ -199,7 +197,7 @@ class Guard:
         else:
             self._running = Running(pid, outputs, what["timeout"], what["grace"], what["patience"])
         finally:
-            for descriptor in (given, *ends):
+            for descriptor in streams:
                 os.close(descriptor)
 
     def _stop(self, grace: float) -> None:
@@ -259,11 +257,17 @@ class Guard:
 
     def _finish(self, running: Running) -> None:
         self._running = None
-        stdout, stderr = (output.close() for output in running.outputs)
         assert running.status is not None  # it is finished because it has a status
         code = os.waitstatus_to_exitcode(running.status)
-        ended = {"code": code, "timed_out": running.timed_out, "stdout": stdout, "stderr": stderr}
-        ended.update(cut=running.outputs[0].is_cut, stopped=running.stopped, deserted=running.deserted)
+        ended: dict[str, Any] = {
+            "code": code,
+            "timed_out": running.timed_out,
+            "stopped": running.stopped,
+            "deserted": running.deserted,
+        }
+        if running.outputs:
+            stdout, stderr = (output.close() for output in running.outputs)
+            ended.update(stdout=stdout, stderr=stderr, cut=running.outputs[0].is_cut)
         self._tell({"ended": ended})
 
     def _tell(self, message: dict[str, Any]) -> None:
@@ -275,6 +279,16 @@ class Guard:
                 rest = rest[os.write(self._control, rest) :]
         except OSError:
             self._alone = True
+
+
+def _piped(what: dict[str, Any]) -> tuple[list[Output], list[int]]:
+    """Return the two outputs of a command, and its own ends: standard input, output and error."""
+    outputs, streams = [], [_file_of(what["stdin"].encode("utf-8", "surrogateescape"))]
+    for name, tail in (("stdout", STDOUT_TAIL), ("stderr", STDERR_TAIL)):
+        ours, theirs = os.pipe()
+        outputs.append(Output(ours, what[name], what["log_most"], tail))
+        streams.append(theirs)
+    return outputs, streams
 
 
 def _file_of(content: bytes) -> int:
@@ -293,21 +307,27 @@ def _file_of(content: bytes) -> int:
     return descriptor
 
 
-def _spawn(argv: list[str], environment: dict[str, str], streams: list[int]) -> int:
-    """Start a command in a session of its own, killed with this process; raise `OSError` if it cannot be started."""
+def _spawn(argv: list[str], environment: dict[str, str], streams: list[int], folder: str | None) -> int:
+    """Start a command, killed with this process; raise `OSError` if it cannot be started.
+
+    With streams it has a session of its own; without, it shares the guard's streams and terminal.
+    """
     told, tell = os.pipe()
     guard = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
-            os.setsid()
+            if streams:
+                os.setsid()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != guard:
                 os._exit(127)  # the guard was killed before the kernel was asked to kill the command with it
             for number, descriptor in enumerate(streams):
                 os.dup2(descriptor, number)
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
+            for number in (*_IGNORED, signal.SIGPIPE, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
+            if folder is not None:
+                os.chdir(folder)
             os.execvpe(argv[0], argv, environment)  # noqa: S606  the command that the worker sent
         except OSError as error:
             os.write(tell, str(error.errno).encode())
@@ -323,14 +343,9 @@ def _spawn(argv: list[str], environment: dict[str, str], streams: list[int]) -> 
 
 
 def _signal_all(session: int, number: int) -> None:
-    """Signal every process below this one; if the system cannot list them, those of the command's session."""
+    """Signal every process below this one; if the system cannot list them, the command and those of its session."""
     below = descendants(os.getpid())
-    try:
-        if below is None:
-            os.killpg(session, number)
-    except (ProcessLookupError, PermissionError):
-        pass
-    for pid in below or ():
+    for pid in (-session, session) if below is None else below:
         try:
             os.kill(pid, number)
             if number == signal.SIGTERM:
@@ -414,8 +429,8 @@ def main(control: int, lock: int | None) -> None:
     for descriptor in (control, lock):
         if descriptor is not None:
             os.set_inheritable(descriptor, False)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # only the worker's end may end a guard
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
     wake, woken = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(woken, False)

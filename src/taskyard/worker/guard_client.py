@@ -46,10 +46,15 @@ class Ended:
 
 
 class GuardClient:
-    """Runs the commands of one slot of a worker, behind one guard that is started with the first."""
+    """Runs the commands of one slot of a worker, behind one guard that is started with the first.
 
-    def __init__(self, lock: int | None) -> None:
+    In the `foreground` a command has this process's own streams and terminal: with `stdout`, that descriptor as its output.
+    """
+
+    def __init__(self, lock: int | None, *, foreground: bool = False, stdout: int | None = None) -> None:
         self._lock = lock
+        self._foreground = foreground
+        self._stdout = stdout
         self._sending = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -65,8 +70,9 @@ class GuardClient:
             self._process = subprocess.Popen(  # noqa: S603  our own code, and arguments that no shell sees
                 [sys.executable, "-I", "-S", guard.__file__, *map(str, handed)],
                 pass_fds=handed,
-                start_new_session=True,  # only the worker handles Ctrl-C
-                stdin=subprocess.DEVNULL,
+                start_new_session=not self._foreground,  # only the worker handles Ctrl-C
+                stdin=None if self._foreground else subprocess.DEVNULL,
+                stdout=self._stdout,
             )
         self._socket = ours
 
@@ -74,22 +80,24 @@ class GuardClient:
         self,
         argv: Sequence[str],
         *,
-        environment: Mapping[str, str],
-        stdin: str,
-        logs: str | None,
+        environment: Mapping[str, str | None],
+        folder: str | None = None,
+        stdin: str = "",
+        logs: str | None = None,
         name: str = "",
-        timeout: float | None,
+        timeout: float | None = None,
         grace: float,
         patience: float | None = None,
     ) -> None:
-        """Start a command; its output is kept in the folder `logs`."""
+        """Start a command, in this folder if one is given; its output is kept in the folder `logs`."""
         self.start()
         streams = {
             stream: None if logs is None else os.path.join(logs, f"{name}{stream}.log")
             for stream in ("stdout", "stderr")
         }
         what = {"argv": list(argv), "environment": dict(environment), "stdin": stdin, **streams}
-        self._send({"run": {**what, "timeout": timeout, "grace": grace, "patience": patience, "log_most": LOG_MOST}})
+        limits = {"timeout": timeout, "grace": grace, "patience": patience, "log_most": LOG_MOST}
+        self._send({"run": {**what, **limits, "foreground": self._foreground, "folder": folder}})
 
     def end(self) -> Ended:
         """Wait until the command and all of its processes have ended."""

@@ -9,8 +9,11 @@ from taskyard.core.errors import ClaimLost, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Unpack
 
+    from taskyard.core.options import TaskOptions
     from taskyard.core.task import Task
+    from taskyard.worker.worktree import Worktree
     from taskyard.yard.claim import Claim
 
 
@@ -26,10 +29,14 @@ class Job:
         """Whether the claim is lost: nothing that the handler returns now is published."""
         self.released = False
         """Whether the worker stops, and has released the task."""
+        self.timed_out: float | None = None
+        """The timeout in seconds, if the handler has taken longer: its attempt is an error then."""
         self.is_guarded = False
         """Whether a command runs for the task now, behind a guard."""
         self.check: list[str] | None = None
         """The command of the check that the task asks for."""
+        self.worktree: Worktree | None = None
+        """The git worktree that a command works in, if it has one of its own."""
         self.noticed = False
         """Whether the handler saw that it should stop: what it returns after that is no result."""
         self.began = 0.0
@@ -37,6 +44,7 @@ class Job:
         self._lock = threading.Lock()
         self._stopper: Callable[[float], None] | None = None
         self._grace: float | None = None
+        self._scratch: str | None = None
 
     @property
     def id(self) -> str:
@@ -63,15 +71,43 @@ class Job:
         """A folder for the files of this attempt, kept with it; None if the yard has no files."""
         return self.claim.workdir
 
+    def folder(self) -> str:
+        """Return the attempt's folder; where the yard has no files, one that lasts until the attempt's end."""
+        workdir = self.workdir
+        if workdir is not None:
+            return workdir
+        if self._scratch is None:
+            import tempfile
+
+            self._scratch = tempfile.mkdtemp(prefix="taskyard-attempt-")
+        return self._scratch
+
+    def close(self) -> None:
+        """Remove what was only for the time of the attempt."""
+        if self._scratch is not None:
+            import shutil
+
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = None
+
     @property
     def history(self) -> list[dict[str, Any]]:
         """How earlier attempts ended, oldest first, with the notes and the folder of each."""
         return self.claim.history
 
     @property
+    def inputs(self) -> dict[str, Any]:
+        """The results of the tasks that this one comes after and that are done, by id; read at the first access."""
+        return self.claim.inputs
+
+    def add(self, kind: str, data: Any = None, **options: Unpack[TaskOptions]) -> Task:
+        """Add a task that came up during the work on this one: a part of it (`parent`), and `discovered_from` it."""
+        return self.claim.add(kind, data, **options)
+
+    @property
     def cancelled(self) -> bool:
-        """Whether to stop: the task was cancelled, another worker holds it now, or this worker stops."""
-        self.noticed = self.noticed or self.lost or self.released
+        """Whether to stop: the task was cancelled, another worker holds it now, its time is up, or this worker stops."""
+        self.noticed = self.noticed or self.lost or self.released or self.timed_out is not None
         return self.noticed
 
     def progress(self, share: float) -> None:
@@ -109,6 +145,13 @@ class Job:
             self._grace = grace
             if self._stopper is not None:
                 self._stopper(grace)
+
+    def time_out(self, seconds: float) -> None:
+        """Stop the work at once, because it has taken `seconds`."""
+        with self._lock:
+            self.timed_out = seconds
+            if self._stopper is not None:
+                self._stopper(0.0)
 
     def __repr__(self) -> str:
         return f"<Job {self.handle} {self.kind}>"

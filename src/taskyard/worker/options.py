@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from taskyard.core import draft, times
+from taskyard.core import draft, times, words
 from taskyard.core.errors import Invalid
 from taskyard.yard import arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from taskyard.core.options import Duration
 
@@ -16,14 +17,15 @@ CONCURRENCY_MOST = 1000
 
 
 class Options:
-    """How many tasks at a time, of which kinds, and when to end."""
+    """How many tasks at a time, of which kinds and mission, and when to end."""
 
-    __slots__ = ("concurrency", "drain", "grace", "idle_exit", "kinds", "max_tasks", "once", "processes")
+    __slots__ = ("concurrency", "drain", "grace", "idle_exit", "kinds", "max_tasks", "mission", "once", "processes")
 
     def __init__(
         self,
         *,
         kinds: Iterable[str] | str | None = None,
+        mission: str | None = None,
         concurrency: int = 1,
         processes: bool = False,
         drain: bool = False,
@@ -33,6 +35,7 @@ class Options:
         grace: Duration = 10.0,
     ) -> None:
         self.kinds = None if kinds is None else arguments.kinds(kinds)
+        self.mission = None if mission is None else words.text(mission, "mission")
         self.concurrency = draft.integer(concurrency, "concurrency", 1, CONCURRENCY_MOST)
         self.processes = processes
         self.drain = drain
@@ -67,6 +70,8 @@ class Tally:
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
+        self.why: dict[str, Any] | None = None
+        """Why a run with `drain` left tasks behind (`yard.why`); None if it left none."""
 
     def add(self, ending: str, number: int = 1) -> None:
         """Count `number` more tasks with this ending."""

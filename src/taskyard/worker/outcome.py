@@ -95,3 +95,8 @@ def _words(reason: object) -> str | None:
     """Return a handler's reason as text, or None: no value of a handler may crash the worker."""
     words = "" if reason is None else str(reason)
     return words if words.strip() else None
+
+
+def timed_out(seconds: float) -> str:
+    """Return the reason of an attempt that took too long."""
+    return f"timed out after {seconds:.10g} s"

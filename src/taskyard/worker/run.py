@@ -63,6 +63,7 @@ class Run:
         self._checks = checks
         self._make_beats = beats
         self._report = report
+        self._tell = tell
         self._trouble = Trouble(tell)
         self._pauses = Pauses(yard, options.kinds, tell)
         self.tally = Tally()
@@ -112,6 +113,11 @@ class Run:
             raise self._failure
         return self.tally
 
+    @property
+    def is_drained(self) -> bool:
+        """Whether the run ended by itself because nothing was left to claim."""
+        return self._options.drain and self._idle_for_good
+
     def stop(self) -> None:
         """Claim nothing more and finish running tasks within the grace; a second call stops at once. Signals call this too."""
         self._stops += 1
@@ -121,6 +127,12 @@ class Run:
         if self._stops and not self._stopping.is_set():
             self._stopping.set()
             self._yard.wake()
+            running = len(self._held)
+            if running and self._failure is None:
+                tasks = "the task that runs" if running == 1 else f"the {running} tasks that run"
+                self._tell(
+                    f"stopping: {tasks} may take {self._options.grace:.10g} s to finish; a second signal stops at once"
+                )
 
     def _wait(self) -> None:
         while self._at_work and not self._stopping.is_set():
@@ -159,7 +171,8 @@ class Run:
     def _take_over(self) -> None:
         """Give back what dead processes of this worker's name held; this run claims those tasks first."""
         try:
-            self._own = self._yard.give_back_dead()
+            own = self._yard.give_back_dead()
+            self._own = own if self._options.mission is None else []  # claims find those of the mission
         except Unavailable as error:
             self._trouble.met(error)
 
@@ -226,11 +239,15 @@ class Run:
 
     def _let_go(self, jobs: list[Job]) -> list[Job]:
         mine = [job for job in jobs if self._held.pop(job.handle, None) is not None]
+        for job in jobs:
+            job.close()
         self._beats.drop(jobs)
         self._busy_until = time.monotonic()
         return mine
 
     def _end(self, job: Job, ended: Outcome, seconds: float) -> None:
+        if job.worktree is not None:
+            job.worktree.close()
         with self._counting:
             self.tally.add(ended.ending)
         self._report(job, ended, seconds)
@@ -291,7 +308,7 @@ class Run:
         number = min(self._options.concurrency - len(self._held), self._yard.batch)
         if self._options.max_tasks is not None:
             number = min(number, self._options.max_tasks - self._claimed)
-        return self._yard.claim_many(max(number, 1), kinds=kinds)
+        return self._yard.claim_many(max(number, 1), kinds=kinds, mission=self._options.mission)
 
     def _is_over(self) -> bool:
         most = self._options.max_tasks
@@ -312,7 +329,7 @@ class Run:
         One look may miss a task that moves against the order of the look, or one that a recent done is about to unblock.
         """
         log = self._yard.log_end()
-        if self._yard.remains(self._options.kinds):
+        if self._yard.remains(self._options.kinds, self._options.mission):
             self._quiet = None
             return False
         before, self._quiet = self._quiet, log

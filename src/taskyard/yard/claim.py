@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from taskyard.core import times
+from taskyard.core.draft import compact
 from taskyard.core.errors import ClaimLost, Conflict, NotFound
 from taskyard.yard.claim_verbs import handle_of, legal_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from os import PathLike
     from threading import Event, Thread
     from types import TracebackType
-    from typing import Any, Protocol, Self
+    from typing import Any, Protocol, Self, Unpack
 
+    from taskyard.core.options import TaskOptions
     from taskyard.core.task import Handle, State, Task
     from taskyard.port import ClaimRef, YardPort
+    from taskyard.yard.arguments import Inputs
 
     class Granted(Protocol):
         """The data that a yard has of a claim that it has just granted."""
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
 
 HISTORY_MOST = 16_384  # characters of earlier attempts' reasons and notes that `history` returns
+RESULT_MOST = 2_000  # characters of a rejected result that `history` returns
 BEATS = 3  # heartbeats in one lease: two may be lost
 _LOOK_EVERY = 2.0  # seconds: how soon after a suspend a holder beats, and how soon it repeats a beat that failed
 
@@ -46,6 +51,7 @@ class Claim:
 
     _handle: Handle | None = None
     _has_workdir = False
+    _inputs: Inputs | None = None
     _beat: Thread | None = None
     _stop: Event | None = None
 
@@ -121,7 +127,31 @@ class Claim:
             if entry["fence"] < self.fence:
                 notes = [note["text"] for note in report.notes if note["claim"] == entry["claim"]]
                 history.append({**entry, "notes": notes})
+                if "result" in entry and len(compact(entry["result"])) > RESULT_MOST:
+                    history[-1]["result"] = "[cut]"  # 'show' has all of it
         return _within(history, HISTORY_MOST)
+
+    @property
+    def inputs(self) -> Inputs:
+        """The results of the tasks that this one comes after and that are done, by id; read at the first access."""
+        if self._inputs is None:
+            self._inputs = self._yard.inputs(self.task)
+        return self._inputs
+
+    def task_dict(self) -> dict[str, Any]:
+        """Return the task's fields, as its worker gets them: with the `inputs` of a task that comes after others."""
+        fields = self.task.as_dict()
+        if fields["after"]:
+            fields["inputs"] = dict(self.inputs)
+            if self.inputs.left_out:
+                fields["inputs_left_out"] = self.inputs.left_out
+        return fields
+
+    def add(self, kind: str, data: Any = None, **options: Unpack[TaskOptions]) -> Task:
+        """Add a task that came up during the work on this one: a part of it (`parent`), and `discovered_from` it."""
+        fields: TaskOptions = {"parent": self.id, "discovered_from": self.id}
+        fields.update(options)
+        return self._yard.add(kind, data, **fields)
 
     def holds(self) -> bool:
         """Whether this claim still holds its task; this only reads: it renews nothing and logs nothing."""
@@ -138,6 +168,17 @@ class Claim:
     def note(self, text: str) -> None:
         """Leave a note for the next worker on this task; this renews the lease too."""
         self._yard.heartbeat(self.ref, None, legal_text(text, "note"))
+
+    def publish(self, source: str | PathLike[str], destination: str | PathLike[str]) -> str:
+        """Put a copy of a file in place, never over one that a later claim of this task has put there.
+
+        Return its real path. Readers see the old content or the new, whole.
+        """
+        import os
+
+        from taskyard.yard import publish
+
+        return publish.publish(self, os.fspath(source), os.fspath(destination))
 
     def done(self, result: Any = None, *, conn: Any = None, verified: bool = False) -> None:
         """End the task with a result; a repeated call changes nothing.

@@ -10,6 +10,7 @@ import os
 
 from taskyard.core import draft, moves, times, words
 from taskyard.core.errors import ClaimLost, Conflict, Invalid, NotFound
+from taskyard.core.store_records import Query
 from taskyard.core.task import Handle, Standing, State
 
 TYPE_CHECKING = False
@@ -33,6 +34,7 @@ class ClaimVerbs:
 
     _store: Store
     worker: str
+    by: str
 
     def tend(self) -> None:
         """Do a share of the janitor's work, if it is due."""
@@ -74,17 +76,17 @@ class ClaimVerbs:
         """
         for _, result in ended:
             draft.payload(result, "result")
-        standings = [self._held_by(claim) for claim, _ in ended]
+        standings = self._without_check([self._held_by(claim) for claim, _ in ended])
         shifts = [
             (standing, moves.done(standing, result))
             for standing, (_, result) in zip(standings, ended, strict=True)
             if standing is not None
         ]
-        made = iter(self._store.shift(shifts, self.worker))
+        made = iter(self._store.shift(shifts, self.by))
         return [standing is not None and next(made) for standing in standings]
 
     def _held_by(self, claim: ClaimRef) -> Standing | None:
-        """Return the standing of the task that this claim holds; None if it no longer does, or the task may name a check."""
+        """Return the standing of the task that this claim holds; None if it no longer does."""
         if isinstance(claim, Standing):
             return claim if claim.verified is False else None
         handle = handle_of(claim)
@@ -92,8 +94,14 @@ class ClaimVerbs:
             standing = self._store.stand(handle.id)
         except NotFound:
             return None
-        held = standing.is_under(handle) and standing.state is State.PROCESSING
-        return standing if held and standing.verified is False else None
+        return standing if standing.is_under(handle) and standing.state is State.PROCESSING else None
+
+    def _without_check(self, standings: list[Standing | None]) -> list[Standing | None]:
+        """Replace by None each standing whose task names a check; those of which it is not known are read together."""
+        unknown = [one.id for one in standings if one is not None and one.verified is None]
+        tasks = self._store.find(Query(ids=unknown, whole=True))[0] if unknown else []
+        free = {task.id for task in tasks if task.verify is None}
+        return [one if one is not None and (one.verified is False or one.id in free) else None for one in standings]
 
     def fail(self, claim: ClaimRef, reason: str = "no reason was given", retry: bool = True) -> State:
         """End the claim with an error; the task is retried later if attempts are left and `retry` is set. Return its state."""
@@ -118,13 +126,19 @@ class ClaimVerbs:
         return self._store.holding([handle_of(claim) for claim in claims])
 
     def settled(self, claim: ClaimRef) -> State | None:
-        """Return the state that the claim's holder put the task into: done, failed for good, or todo; else None. Only reads."""
+        """Return the state that the claim's holder put the task into: done, failed for good, or todo; else None. Only reads.
+
+        Raise `Invalid` for a handle that is mistyped.
+        """
         handle = handle_of(claim)
         standing = self._store.stand(handle.id)
         if standing.is_under(handle):
             return None if standing.state is State.PROCESSING else standing.state
-        history = self._store.get(handle.id).history
-        given_up = (entry["claim"] == str(handle) and entry["outcome"] in _GIVEN_UP.values() for entry in history)
+        report = self._store.get(handle.id)
+        _refuse_mistyped(report, handle, standing)
+        given_up = (
+            entry["claim"] == str(handle) and entry["outcome"] in _GIVEN_UP.values() for entry in report.history
+        )
         return State.TODO if any(given_up) else None
 
     def lease(self, claim: ClaimRef) -> float:
@@ -167,7 +181,9 @@ class ClaimVerbs:
                 return self._repeat(store, handle, standing, verb, decide)
         move = decide(standing)
         checked = verb != "done" or verified or standing.verified is False or self._passes(standing, move.result)
-        if checked and store.shift(((standing, move),), self.worker)[0]:
+        if verb == "done" and standing.verified is not False and self._store.get(standing.id).task.needs_review:
+            move = moves.submitted(standing, move.result)
+        if checked and store.shift(((standing, move),), self.by)[0]:
             if not granted and connection is None:
                 if os.environ.get("TASKYARD_CLAIM") != str(
                     handle
@@ -238,7 +254,7 @@ class ClaimVerbs:
                 store.files.confirm(current)
             return current.state
         if verb in _ENDINGS and current.is_under(handle):
-            self._store.refuse(handle, verb, move, self.worker)
+            self._store.refuse(handle, verb, move, self.by)
             raise self._ended_otherwise(current, verb)
         raise self._refused(handle, verb, move if verb in _ENDINGS else None)
 
@@ -261,7 +277,7 @@ class ClaimVerbs:
         return Conflict(f"this claim has ended task {ended.id} already: it is {ended.state}{how}", hint=hint)
 
     def _refused(self, handle: Handle, verb: str, move: Move | None) -> ClaimLost:
-        self._store.refuse(handle, verb, move, self.worker)
+        self._store.refuse(handle, verb, move, self.by)
         task = self._store.get(handle.id).task
         by = f" by {task.worker} under fence {task.fence}" if task.state is State.PROCESSING else ""
         kept = "; what this claim brought is kept as a stale result" if move is not None else ""
@@ -279,7 +295,10 @@ def _is_said_again(report: Report, handle: Handle, current: Standing, verb: str,
     """Whether this claim ended so before, with the same result or reason: then only a reply was lost."""
     if verb == "done":
         ended = current.is_under(handle) and current.state is State.DONE
-        return ended and draft.kept(move.result) == report.task.result
+        if ended:
+            return bool(draft.kept(move.result) == report.task.result)
+        submitted = [entry for entry in report.history if entry["claim"] == str(handle) and "result" in entry]
+        return any(entry["result"] == draft.kept(move.result) for entry in submitted)
     return any(
         entry["claim"] == str(handle)
         and entry["outcome"] == _GIVEN_UP.get(verb)

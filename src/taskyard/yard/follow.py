@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 from taskyard.core import draft, ids, times, words
-from taskyard.core.errors import TimedOut
-from taskyard.core.store_records import Trail
+from taskyard.core.errors import NotFound, TimedOut
+from taskyard.core.store_records import Query, Trail
 from taskyard.yard import arguments
 from taskyard.yard.waiter import Waiting
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from taskyard.store import Store
 
 PAGE = 1000
+_RECENT = 3_600_000  # milliseconds: the clocks of two machines differ by less
 
 
 def trail(
@@ -40,12 +43,74 @@ def trail(
     )
 
 
-def page(store: Store, wanted: Trail) -> arguments.Events:
-    """Return the events of a query, and the cursor to go on from."""
-    found, after = store.events(wanted)
+def page(store: Store, wanted: Trail, members: Members | None = None) -> arguments.Events:
+    """Return the events of a query, and the cursor to go on from; with `members`, only those about a mission's tasks."""
+    found, after = store.events(wanted) if members is None else _of_mission(store, wanted, members)
     events = arguments.Events(map(_named, found))
     events.cursor = after
     return events
+
+
+class Members:
+    """Knows whether a task belongs to a mission: no event names one, and a task never changes its mission."""
+
+    def __init__(self, store: Store, mission: str) -> None:
+        self._store = store
+        self._mission = mission
+        self._ids: set[str] | None = None
+        self._others: set[str] = set()
+        self._since = 0
+
+    def holds(self, id: object) -> bool:
+        """Whether the task is one of the mission's; each is looked up once."""
+        if not isinstance(id, str) or not ids.is_id(id):
+            return False
+        if self._ids is None:
+            self._since = time.time_ns() // 1_000_000 - _RECENT
+            self._ids = set(self._load())
+        if id in self._ids or id in self._others or ids.created(id) < self._since:
+            return id in self._ids
+        (self._ids if self._is_member(id) else self._others).add(id)
+        return id in self._ids
+
+    def _load(self) -> Iterator[str]:
+        cursor = None
+        while True:
+            tasks, cursor = self._store.find(Query(mission=self._mission, limit=arguments.LIST_MOST, cursor=cursor))
+            yield from (task.id for task in tasks)
+            if cursor is None:
+                return
+
+    def _is_member(self, id: str) -> bool:
+        try:
+            return self._store.get(id).task.mission == self._mission
+        except NotFound:
+            return False  # pruned
+
+
+def members(store: Store, mission: str | None) -> Members | None:
+    """Return the test for the events of a mission; None if all are wanted."""
+    return None if mission is None else Members(store, words.text(mission, "mission"))
+
+
+def _of_mission(store: Store, wanted: Trail, members: Members) -> tuple[list[dict[str, Any]], str]:
+    """Read on until there are enough events of the mission, or the log has no more."""
+    most, kept = wanted.limit, list[dict[str, "Any"]]()
+    while True:
+        wanted.limit = max(PAGE, most)
+        found, after = store.events(wanted)
+        places = [place for place, event in enumerate(found, 1) if members.holds(event["task"])]
+        rest = most - len(kept)
+        if len(places) >= rest:
+            wanted.limit = places[rest - 1]
+            found, after = store.events(wanted)  # once more, for the cursor right behind the last event that fits
+            places = places[:rest]
+        is_end = len(found) < wanted.limit
+        kept += [found[place - 1] for place in places]
+        wanted.limit = most
+        if is_end or len(kept) >= most:
+            return kept, after
+        wanted.cursor = after
 
 
 def _named(event: dict[str, Any]) -> dict[str, Any]:
@@ -61,6 +126,7 @@ def pages(
     timeout: float | None = None,
     left: int | None = None,
     until: Callable[[], bool] | None = None,
+    members: Members | None = None,
 ) -> Iterator[arguments.Events]:
     """Yield events as they come, after the query's cursor or from now on; call `tend` after each pause."""
     if wanted.cursor is None:
@@ -69,7 +135,7 @@ def pages(
     while not waiter.is_stopped():
         last = waiter.is_over()
         wanted.limit = PAGE if left is None else min(left, PAGE)
-        events = page(store, wanted)
+        events = page(store, wanted, members)
         wanted.cursor = events.cursor
         if events:
             if left is not None:
@@ -80,7 +146,7 @@ def pages(
             if timeout is not None:
                 waiter.renew(timeout)
         elif last:
-            raise TimedOut(f"nothing of the kind happened in {timeout:g} s", hint="wait longer, or watch for more")
+            raise TimedOut(f"nothing of the kind happened in {timeout:.10g} s", hint="wait longer, or watch for more")
         if len(events) < wanted.limit:
             waiter.nap(store.policy.sweep_every)
             tend()

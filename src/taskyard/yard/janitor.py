@@ -1,4 +1,4 @@
-"""The janitor's work in bounded shares: take in dropped files, give back tasks of dead workers, wake tasks that are due.
+"""The janitor's work in bounded shares: take in dropped files, give back what the dead left, wake what is due, cancel what is late.
 
 Every command and every worker does a share of it, so no daemon is needed; a separate janitor only makes it prompter.
 """
@@ -20,20 +20,26 @@ INTAKE = 500  # dropped files that one listing, or one unrequested sweep, takes 
 class Swept:
     """What a sweep did."""
 
-    __slots__ = ("mended", "reaped", "taken", "woken")
+    __slots__ = ("expired", "mended", "reaped", "taken", "ticked", "ticks_left", "woken")
 
     def __init__(self) -> None:
         self.mended = 0
         self.taken = 0
         self.reaped = 0
         self.woken = 0
+        self.expired = 0
+        self.ticked = 0
+        """Tasks that were added for schedules."""
+        self.ticks_left = 0
+        """Schedules with a tick due that this process cannot add: it lacks the library that reads cron expressions."""
 
     def __bool__(self) -> bool:
-        return bool(self.taken or self.reaped or self.woken or self.mended)
+        return bool(self.taken or self.reaped or self.woken or self.expired or self.mended or self.ticked)
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name."""
-        return {"taken": self.taken, "reaped": self.reaped, "woken": self.woken, "mended": self.mended}
+        names = ("taken", "reaped", "woken", "expired", "mended", "ticked")
+        return {name: getattr(self, name) for name in names}
 
 
 def sweep(store: Store, by: str, limit: int = SHARE, *, mend: bool = False, intake: int | None = None) -> Swept:
@@ -46,6 +52,7 @@ def sweep(store: Store, by: str, limit: int = SHARE, *, mend: bool = False, inta
         swept.mended = store.upkeep.mend(by)
     if store.dropbox is not None:
         swept.taken = store.dropbox.intake(by, intake)
+    swept.expired = store.upkeep.expire(by, limit)
     overdue = store.upkeep.overdue(limit)
     for standing in overdue:
         if standing.state is State.PROCESSING:

@@ -10,7 +10,6 @@ import os
 import sys
 
 from taskyard.core.errors import Invalid, TaskyardError
-from taskyard.core.signals import INTERRUPTED
 from taskyard.doors.cli import replies
 
 TYPE_CHECKING = False
@@ -28,6 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         if interrupt.args:
             replies.remark(f"taskyard: interrupted: {interrupt}")
+        from taskyard.core.signals import INTERRUPTED
+
         return getattr(interrupt, "code", INTERRUPTED)
     except replies.OutputLost as lost:
         return lost.code
@@ -79,7 +80,7 @@ def _without_verb(before: list[str], as_json: bool) -> int:
 
 
 def _about(version: bool, name: str | None, as_json: bool) -> int:
-    from taskyard.doors.cli import help
+    from taskyard.doors.cli.verbs import help
 
     if version:
         return replies.answer(help.version(), as_json)

@@ -11,6 +11,7 @@ import time
 
 from taskyard import opening
 from taskyard.core.errors import ClaimLost, Invalid, NotFound, Unavailable
+from taskyard.core.processes import Process
 from taskyard.core.times import ticks
 from taskyard.yard.claim import BEATS
 
@@ -23,61 +24,22 @@ _LOOK_EVERY = 3.0  # seconds: a keeper must end soon after its claim, and not on
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from taskyard.doors.cli import keeper; keeper.main()"
 
 
-class Watched:
-    """A process, identified by its pid and its start time, because the system reuses pids."""
-
-    __slots__ = ("pid", "started")
-
-    def __init__(self, pid: int, started: str = "") -> None:
-        self.pid = pid
-        self.started = started
-
-    @classmethod
-    def named(cls, text: str) -> Watched:
-        """Return the running process with this pid."""
-        if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
-            raise Invalid(
-                f"--keep needs the number of a process, not {ascii(text)[:40]}", hint="--keep $$ is this shell"
-            )
-        pid = int(text)
-        if not _exists(pid):
-            raise Invalid(f"there is no process {pid} to keep the claim for", hint="--keep $$ is this shell")
-        return cls(pid, _started(pid))
-
-    def lives(self) -> bool:
-        """Return whether the same process still runs."""
-        return _exists(self.pid) and _started(self.pid) == self.started
+def watched(text: str) -> Process:
+    """Return the running process with this pid."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
+        raise Invalid(f"--keep needs the number of a process, not {ascii(text)[:40]}", hint="--keep $$ is this shell")
+    process = Process.of(int(text))
+    if process is None:
+        raise Invalid(f"there is no process {int(text)} to keep the claim for", hint="--keep $$ is this shell")
+    return process
 
 
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # another user's process, but alive
-    return _stat(pid)[:1] not in (["Z"], ["X"])  # a dead process that its parent has not waited for yet
-
-
-def _started(pid: int) -> str:
-    return "".join(_stat(pid)[19:20])
-
-
-def _stat(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat from the third (its state) on; none if the system has no such file."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].decode().split()
-    except OSError:
-        return []
-
-
-def start(yard: YardPort, claim: Claim, watched: Watched) -> None:
+def start(yard: YardPort, claim: Claim, kept_for: Process) -> None:
     """Start the keeper of this claim; it outlives this process."""
     import subprocess
 
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    words = [root, yard.worker, claim.handle, str(watched.pid), watched.started]
+    words = [root, yard.worker, claim.handle, str(kept_for.pid), kept_for.started]
     keeper = subprocess.Popen(  # noqa: S603  our own code, and arguments that no shell sees
         [sys.executable, "-c", _START, *words],
         stdin=subprocess.DEVNULL,
@@ -96,16 +58,16 @@ def start(yard: YardPort, claim: Claim, watched: Watched) -> None:
 def main() -> None:
     """Keep the claim of the arguments."""
     worker, handle, pid, started = sys.argv[1:]
-    keep(os.environ["TASKYARD"], worker, handle, Watched(int(pid), started))
+    keep(os.environ["TASKYARD"], worker, handle, Process(int(pid), started))
 
 
-def keep(url: str, worker: str, handle: str, watched: Watched) -> None:
+def keep(url: str, worker: str, handle: str, kept_for: Process) -> None:
     """Heartbeat every third of the lease while the process lives and the claim holds."""
     every: float | None = None
     beat_at = 0.0
     with opening.open(url, worker) as yard:
         held = yard.held(handle)
-        while watched.lives():
+        while kept_for.lives():
             try:
                 if not held.holds():  # checked first: a heartbeat on an ended claim would be logged as a late verb
                     return

@@ -18,6 +18,7 @@ _SHOW = "'taskyard show ID' tells all about one task, 'taskyard stats' counts th
 _WHO = "'taskyard list --state processing' tells who works on what"
 _FAILED = "'taskyard list --state failed' shows what failed, and why"
 _LOG = "'taskyard log' tells what happened, 'taskyard log --follow' what happens"
+_WHY = "'taskyard why' says why nothing is ready, 'taskyard why ID' why that task is where it is"
 _NEEDS = (
     "'taskyard add KIND --after ID' adds a task that waits for another; 'taskyard show ID' tells what one waits for"
 )
@@ -34,7 +35,7 @@ _GO_ON = (
 )
 _STOP = "'taskyard release HANDLE' hands back your task, 'taskyard pause' hands out nothing more; Ctrl-C ends a worker"
 _WORK = "'taskyard work -- CMD' runs CMD once for each task, 'taskyard crew FILE' runs several workers"
-_NO_SERVER = "a yard needs no server: 'taskyard work -- CMD' in any shell is a worker"
+_NO_SERVER = "a yard needs no server: 'taskyard work -- CMD' in any shell is a worker; 'taskyard serve' lets other machines use it"
 _SWEEP = "'taskyard janitor' sweeps now; every claim does a share of it"
 _PROVE = "'taskyard fsck' proves the yard, 'taskyard doctor' its place, 'taskyard crew --check FILE' a crew's file"
 _HELP = "'taskyard help' lists the verbs, 'taskyard demo' shows a crew at work"
@@ -42,20 +43,22 @@ _HELP = "'taskyard help' lists the verbs, 'taskyard demo' shows a crew at work"
 VERBS = {
     word: hint
     for words, hint in (
-        ("take grab pull pop fetch dequeue reserve acquire checkout pick accept begin doing lock work-on", _CLAIM),
+        ("take grab pull pop fetch dequeue reserve acquire checkout pick begin doing lock work-on", _CLAIM),
         ("comment annotate annotation message remark reply", "'taskyard note HANDLE TEXT' leaves a note on a task that you hold"),
         ("finish finished ack success succeed resolve resolved end pass mark mark-done completed", _DONE),
-        ("unclaim return requeue yield unlock unassign free drop put-back error abandon giveup give-up reject nack", _LEAVE),
+        ("unclaim return requeue yield unlock unassign free drop put-back error abandon giveup give-up nack", _LEAVE),
         ("renew extend touch ping keepalive keep-alive alive beat progress lease", _BEAT),
-        ("new insert enqueue push submit put post task issue todo send publish append", _ADD),
+        ("new insert enqueue push submit put post task issue todo send append", _ADD),
         ("import load bulk batch", _MANY),
-        ("schedule at later defer snooze delay", "'taskyard add KIND --delay 2h' adds a task for later; 'taskyard edit ID --delay 2h' puts one off"),
+        ("at later defer snooze delay", "'taskyard add KIND --delay 2h' adds a task for later; 'taskyard edit ID --delay 2h' puts one off"),
+        ("cron crontab every repeat recur recurring", "'taskyard schedule add NAME CRON KIND' adds a task again and again, such as \"30 2 * * *\""),
         ("ls tasks issues items queue find search grep query filter dir", _LIST),
         ("get view describe inspect cat details info status summary overview count counts dashboard top", _SHOW),
         ("who ps jobs running workers active agents locks claims", _WHO),
         ("errors failures dead dlq failed", _FAILED),
         ("history events journal tail audit follow monitor activity", _LOG),
-        ("block blocked depend depends deps dep dependencies link needs graph tree why", _NEEDS),
+        ("block blocked depend depends deps dep dependencies link needs tree", _NEEDS),
+        ("explain stuck reason diagnose", _WHY),
         ("delete remove rm del destroy discard purge clear clean cleanup archive trash erase", _GONE),
         ("abort kill revoke terminate withdraw skip wontfix", _CANCEL),
         ("reopen open redo rerun again reset replay undo restart", _AGAIN),
@@ -67,15 +70,16 @@ VERBS = {
         ("thaw enable unfreeze unhold", "'taskyard unpause KIND' hands out a kind again, 'taskyard unpause' the yard"),
         ("run exec worker agent process loop consume listen", _WORK),
         ("drain", "'taskyard work --drain -- CMD' works until nothing is left"),
-        ("up serve server daemon ui web board", _NO_SERVER),
+        ("up server daemon ui web board", _NO_SERVER),
         ("sweep reap gc tidy vacuum", _SWEEP),
         ("check verify validate lint test health", _PROVE),
         ("bench stress chaos", "'taskyard torture' kills and stops workers in a scratch yard, and checks every answer"),
         ("setup make mkdir install", "'taskyard init' makes a yard"),
         ("upgrade update-schema", "'taskyard migrate' brings the schema of a yard in PostgreSQL up to date"),
         ("clone backup cp export dump", "'taskyard copy FROM TO' copies a paused yard; 'taskyard list --json' is for programs"),
-        ("man usage commands quickstart tutorial onboard prime guide", _HELP),
-        ("config settings configure", "the file yard.json holds the settings of a yard in a directory"),
+        ("man usage commands quickstart tutorial", _HELP),
+        ("onboard guide context", "'taskyard prime' prints what an agent must know"),
+        ("config configure", "'taskyard settings' prints the yard's settings, and changes them"),
     )
     for word in words.split()
 }  # fmt: skip

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
+
+from taskyard.core.json_codec import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,8 +183,12 @@ def json_text(value: Any) -> str | None:
     """Return the value as JSON for people: on one line if that is short, else indented; None for null."""
     if value is None:
         return None
-    line = json.dumps(value, ensure_ascii=False)
-    return line if len(line) <= _SHORT else json.dumps(value, ensure_ascii=False, indent=2)
+    line = encode(value)
+    if len(line) <= _SHORT:
+        return line
+    import json
+
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def indented(text: str, by: int) -> str:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class Option:
-    """`--name VALUE`, or `--name` alone where it has no value; `many` may be given several times."""
+    """`--name VALUE`, or `--name` alone where it has no value; `many` may be given several times.
+
+    A value in brackets (`[DIR]`) may be left out, and is given as `--name=DIR`.
+    """
 
     __slots__ = ("about", "many", "name", "value")
 
@@ -63,11 +66,13 @@ class Command:
 class Given:
     """The parsed words and options of a command line."""
 
-    __slots__ = ("values", "wants_help", "wants_version", "words")
+    __slots__ = ("before_dashes", "values", "wants_help", "wants_version", "words")
 
     def __init__(self) -> None:
         self.words: list[str] = []
         self.values: dict[str, list[str]] = {}
+        self.before_dashes: int | None = None
+        """How many of the words came before `--`; None without it."""
         self.wants_help = False
         self.wants_version = False
 
@@ -116,7 +121,7 @@ GLOBAL = (
     Option(
         "--yard",
         "URL",
-        "which yard: a path, file:, memory: or postgresql:// (else $TASKYARD, else the nearest .taskyard upward)",
+        "which yard: a path, file:, memory:, postgresql:// or http:// (else $TASKYARD, else the nearest .taskyard upward)",
     ),
     Option("--worker", "NAME", "who I am (else $TASKYARD_WORKER, else $AGENT_ID, else a name unique to this process)"),
 )
@@ -154,6 +159,7 @@ def parse(name: str, command: Command, words: list[str]) -> Given:
     rest = iter(words)
     for word in rest:
         if word == "--":
+            given.before_dashes = len(given.words)
             given.words.extend(rest)
         elif word in _ABOUT:
             given.wants_version = word == "--version"
@@ -177,6 +183,8 @@ def _take(
     if option.value is None:
         if equals:
             raise Invalid(f"{key} takes no value")
+        value = ""
+    elif not equals and option.value.startswith("["):
         value = ""
     elif not equals:
         following = next(rest, None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
 from taskyard import opening
 from taskyard.core import words
 from taskyard.core.errors import Invalid, TaskyardError
+from taskyard.core.json_codec import encode
 from taskyard.core.task import Handle
 
 TYPE_CHECKING = False
@@ -34,6 +34,7 @@ VERSION = 1  # of the JSON envelope
 BROKEN_PIPE = 141  # as if SIGPIPE had ended this process, as it ends other programs
 EXITS = {
     "invalid": 2,
+    "denied": 2,
     "nothing_ready": 3,
     "claim_lost": 4,
     "timed_out": 5,
@@ -55,7 +56,7 @@ class NothingReady(TaskyardError):
     ) -> None:
         super().__init__(message, hint=hint)
         self.why = why
-        """Why no task can be claimed, if that is known: `paused`, or `unusable` folders."""
+        """Why no task can be claimed: the facts of `yard.why`."""
 
 
 class Unexpected(TaskyardError):
@@ -221,10 +222,12 @@ def remark(text: str) -> None:
 
 def encoded(value: Any) -> str:
     """Return the value as one line of JSON in characters that stdout's encoding has."""
-    text = json.dumps(value, ensure_ascii=False)
+    text = encode(value)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
+        import json
+
         return json.dumps(value)
     return text
 

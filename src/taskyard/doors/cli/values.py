@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 from taskyard.core.draft import PAYLOAD_MOST
 from taskyard.core.errors import Invalid
+from taskyard.core.json_codec import scanner, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +32,30 @@ def json_option(given: Given, name: str) -> Any:
     return parsed(text.encode(), f"--{name}")
 
 
+def text_option(given: Given, name: str) -> str | None:
+    """Return the text of `--name TEXT|@file|-`, without a line end at its end; None if it was not given."""
+    text = given.text(name)
+    if text is None or not (text in ("-", "@-") or text.startswith("@")):
+        return text
+    file = "-" if text in ("-", "@-") else text[1:]
+    try:
+        return _whole(file).removeprefix(_BYTE_ORDER_MARK).decode().rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{file} is not UTF-8: byte {error.start} is wrong", hint="save it in UTF-8") from None
+
+
 def parsed(content: bytes, source: str) -> Any:
     """Parse these bytes as JSON; raise `Invalid` with the cause and its place in `source`."""
+    try:
+        return whole(content.removeprefix(_BYTE_ORDER_MARK).decode(), _scan)
+    except (StopIteration, ValueError, RecursionError):
+        return _explained(content, source)
+
+
+def _explained(content: bytes, source: str) -> Any:
+    """The same by the json package, which knows the place of an error."""
+    import json
+
     try:
         return json.loads(content.removeprefix(_BYTE_ORDER_MARK).decode(), parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -55,7 +77,7 @@ class Lines:
     def __init__(self, file: str) -> None:
         self.source = "stdin" if file == "-" else file
         self.number = 0
-        self.count = 0
+        self.numbers: list[int] = []
         self.at_end = False
         self._file = file
 
@@ -75,15 +97,20 @@ class Lines:
             self.number += 1
             _refuse_endless(line, f"{self.source}, line {self.number}:")
             if line.strip().removeprefix(_BYTE_ORDER_MARK):
-                self.count += 1
+                self.numbers.append(self.number)
                 yield parsed(line, f"{self.source}, line {self.number}:")
 
     def blamed(self, error: TaskyardError) -> TaskyardError:
-        """Return the error of the last task with its line number in place of the yard's count of tasks."""
-        if self.at_end or not self.number or error.message.startswith(f"{self.source}, line"):
+        """Return the error with the number of its line in place of the yard's count of tasks."""
+        if not self.number or error.message.startswith(f"{self.source}, line"):
             return error
-        message = error.message.removeprefix(f"task {self.count}: ")
-        return type(error)(f"{self.source}, line {self.number}: {message}", hint=error.hint)
+        begin, colon, message = error.message.partition(": ")
+        count = begin.removeprefix("task ")
+        if colon and begin != count and count.isdecimal() and 0 < int(count) <= len(self.numbers):
+            return type(error)(f"{self.source}, line {self.numbers[int(count) - 1]}: {message}", hint=error.hint)
+        if self.at_end:
+            return error
+        return type(error)(f"{self.source}, line {self.number}: {error.message}", hint=error.hint)
 
 
 def _whole(file: str) -> bytes:
@@ -122,6 +149,9 @@ def _unreadable(file: str, error: OSError) -> Invalid:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
+
+
+_scan = scanner(parse_constant=_no_constant)
 
 
 def _hint(content: bytes, source: str) -> str | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from taskyard.core import needs, resources
 from taskyard.proof.task_history import ENDINGS, HEARTBEATS, fence_of, task_of
 from taskyard.proof.verdict import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from taskyard.proof.history import Operation
     from taskyard.proof.task_history import ReportedClaim, TaskHistory
@@ -54,7 +55,9 @@ def as_requested(task: TaskHistory, tasks: dict[str, TaskHistory]) -> Iterator[V
         if final.assignee not in (None, op.worker) and not task.edited:
             text = f"task {task.id} is {final.assignee}'s, and {op.worker} got it"
             yield Violation("served_wrongly", task.id, text, [op])
-        for need in final.after:
+        for need in final.after if not task.edited else ():
+            if needs.on_failure(need) == needs.RUN:
+                continue  # a failure lets it go as well, and by a crash that may be no request's
             before = tasks[need].possible("done") if need in tasks else []
             if all(op.precedes(done) for done in before):
                 text = f"task {task.id} was handed out before task {need} could have been done"
@@ -102,20 +105,29 @@ def exclusive(tasks: dict[str, TaskHistory]) -> Iterator[Violation]:
 
     A task is certain to run from the answer to its claim to the last verb that succeeded.
     """
-    runs: dict[tuple[str, str], list[tuple[int, int, ReportedClaim]]] = {}
+    runs: dict[str, list[tuple[int, int, ReportedClaim, tuple[str, ...]]]] = {}
     for task in tasks.values():
-        for name in task.final.uses if task.final is not None else ():
-            for claim in task.claims:
-                begin, end = claim.operation.end, _held_until(task, claim)
-                if begin is not None and end is not None and begin < end:
-                    runs.setdefault((name, claim.operation.clock), []).append((begin, end, claim))
-    for (name, _), spans in runs.items():
-        spans.sort(key=lambda span: span[:2])
-        for before, after in pairwise(spans):
-            if after[0] < before[1]:
-                both = (before[2], after[2])
-                text = f"{name!r} was used by {both[0].handle} and by {both[1].handle} at the same time"
-                yield Violation("used_by_two", task_of(both[1].handle), text, [claim.operation for claim in both])
+        uses = tuple(task.final.uses) if task.final is not None else ()
+        for claim in task.claims if uses else ():
+            begin, end = claim.operation.end, _held_until(task, claim)
+            if begin is not None and end is not None and begin < end:
+                runs.setdefault(claim.operation.clock, []).append((begin, end, claim, uses))
+    for spans in runs.values():
+        for one, other, names in overlaps((begin, end, uses, claim) for begin, end, claim, uses in spans):
+            text = f"{names[0]!r} was used by {one.handle}, and {names[1]!r} by {other.handle}, at the same time"
+            yield Violation("used_by_two", task_of(other.handle), text, [one.operation, other.operation])
+
+
+def overlaps(spans: Iterable[tuple[int, int, tuple[str, ...], Any]]) -> Iterator[tuple[Any, Any, tuple[str, str]]]:
+    """Yield each two spans (begin, end, uses, whose) that overlap although they use what conflicts, with those names."""
+    running: list[tuple[int, int, tuple[str, ...], Any]] = []
+    for span in sorted(spans, key=lambda span: span[:2]):
+        running = [other for other in running if other[1] > span[0]]
+        for other in running:
+            both = next(((a, b) for a in other[2] for b in span[2] if resources.conflict(a, b)), None)
+            if both is not None:
+                yield other[3], span[3], both
+        running.append(span)
 
 
 def _held_until(task: TaskHistory, claim: ReportedClaim) -> int | None:

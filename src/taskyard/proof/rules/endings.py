@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from taskyard.core import needs
+from taskyard.core.task import State
 from taskyard.proof.task_history import ENDINGS, fence_of
 from taskyard.proof.verdict import Violation
 
@@ -162,9 +164,14 @@ def not_stuck(task: TaskHistory, final_state: FinalState) -> Iterator[Violation]
     final = task.final
     if final is None or final.ended:
         return
-    unmet = [need for need in final.after if need not in final_state.tasks or final_state.tasks[need].state != "done"]
+    unmet = [
+        need
+        for need in final.after
+        if need not in final_state.tasks
+        or needs.verdict(needs.on_failure(need), State(final_state.tasks[need].state)) is None
+    ]
     if final.state == "blocked" and not unmet:
-        text = f"task {task.id} is blocked, and all that it waits for is done"
+        text = f"task {task.id} is blocked, and nothing that it waits for holds it"
         yield Violation("left_open", task.id, text, task.adds[:1])
     elif final_state.drained and final.state != "blocked":
         text = f"task {task.id} is {final.state}, and everything else has ended"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from taskyard.proof.verdict import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from typing import Any
 
     from taskyard.proof.task_history import TaskHistory
@@ -25,8 +25,13 @@ def moves_by_task(events: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]
     return found
 
 
-def has_every_move(task: TaskHistory, moves: list[dict[str, Any]]) -> Iterator[Violation]:
-    """Every fence from 0 to the task's own is logged once; a claim's own ending has the fence of its claim."""
+def has_every_move(
+    task: TaskHistory, moves: list[dict[str, Any]], limited: Collection[str] = ()
+) -> Iterator[Violation]:
+    """Every fence from 0 to the task's own is logged once; a claim's own ending has the fence of its claim.
+
+    `limited` are the kinds that have a limit.
+    """
     final = task.final
     if final is None:
         return
@@ -38,9 +43,9 @@ def has_every_move(task: TaskHistory, moves: list[dict[str, Any]]) -> Iterator[V
     ends = Counter((event["event"], event["fence"]) for event in moves if _keeps_fence(event))
     if twice or any(number > 1 for number in ends.values()):
         yield Violation("log_doubled", task.id, f"the log tells a move of task {task.id} twice: {logged}")
-    # A claim that gave way to another, because both use the same thing, raises the fence and is not logged.
+    # A claim that gave way, because of what another uses or of a limit of its kind, raises the fence and is not logged.
     missing = sorted(set(range(final.fence + 1)) - set(raised))
-    if missing and not final.uses:
+    if missing and not final.uses and final.kind not in limited:
         state = f"{final.state} at {final.fence}"
         text = f"the log leaves out the moves {missing} of task {task.id}, which is {state}: {logged}"
         yield Violation("log_gap", task.id, text)

@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
+import time
 
 from taskyard.core import ids
 from taskyard.core.errors import Invalid, Unavailable
+from taskyard.core.json_codec import decode
 from taskyard.core.settings import DURABILITY, GROUP, Settings, parse
 from taskyard.stores.directory.filesystem.disk import Disk
-from taskyard.stores.directory.filesystem.sharing import SharedDisk, give, group_number, place_is_shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 FORMAT = 1
 UNFINISHED = "unfinished-copy"  # a feature that every version and every other client refuses, on purpose
+LIMITS = "limits"  # a kind has a limit that every claim must heed
+FOLDERS_USED = "folders"  # a task uses a folder, or a name that is not compared as it is written
+MISSION_LANES = "missions"  # a task is in a lane of its mission, which a client of an older version does not see
 SETTINGS = "yard.json"
 FOLDERS = (
     "todo", "waiting", "blocked", "processing", "done", "failed", "cancelled",
-    "results", "attempts", "edits", "names", "needs", "followers", "keys", "paused", "segments", "events", "workers", "writers", "turns",
+    "results", "attempts", "edits", "names", "needs", "followers", "children", "keys", "deadlines", "backlog", "missions", "schedules", "paused", "pace", "asked", "segments", "events", "workers",
+    "writers", "turns",
     "archive", "dead", "tmp",
 )  # fmt: skip
+MISSIONS = "missions"
+CHILDREN = "children"
+DEADLINES = "deadlines"
+BACKLOG = "backlog"
+SCHEDULES = "schedules"
+SINCE = "since"  # in missions/: from when on every task of a mission is in a lane of the mission
+LATER = frozenset(
+    ("names", "asked", "pace", CHILDREN, DEADLINES, BACKLOG, MISSIONS, SCHEDULES)
+)  # folders that a yard of a version before lacks, until they are first needed
 BY_HAND = frozenset(("todo", "processing", "done", "failed"))  # a queue's folders, as made with mkdir
 _SETTINGS_MOST = 1 << 20  # bytes
+_LOCKED = 0.002  # seconds before the next look at a settings file that somebody else is changing
 DOCTOR_PREFIX = ".doctor%."  # prefix of a doctor's own files, which belong to no yard
 _FIRST_TURN = "0"
+_KNOWN = (UNFINISHED, LIMITS, FOLDERS_USED, MISSION_LANES)
 _OWN = BY_HAND | {"segments", "turns", "writers", "events"}  # folders that no queue made by hand has together
 BROKEN_HINT = "put it right by hand; nothing else in the yard is touched"
 
@@ -55,6 +70,8 @@ def make(
     It is shared with its group if that is asked for, or if a group shares the place already. `more` are settings that a
     new one begins with.
     """
+    from taskyard.stores.directory.filesystem.sharing import SharedDisk, give, group_number, place_is_shared
+
     settings = os.path.join(path, SETTINGS)
     if os.path.lexists(settings):
         return Made(False, _notes(path, load(path), durability, shared, group))
@@ -74,6 +91,8 @@ def make(
         disk = SharedDisk(path) if together else Disk()
         if not os.listdir(os.path.join(path, "turns")):
             _write_once(disk, os.path.join(path, "turns", _FIRST_TURN), b"", path)
+        if not os.listdir(os.path.join(path, "segments")):
+            _write_once(disk, os.path.join(path, MISSIONS, SINCE), b"0\n", path)
         if others:
             warnings.append(
                 f"{path} has other files in it ({_some(others)}): they stay, and the yard has no use for them"
@@ -82,8 +101,9 @@ def make(
             # Git reads a .gitignore in every folder: the yard hides itself, and the user's files stay as they are.
             _write_once(disk, os.path.join(path, ".gitignore"), b"*\n", path)
         own = {"durability": durability or DURABILITY, **({"shared": GROUP} if together else {}), **(more or {})}
-        content = {"taskyard": FORMAT, "features": [], "settings": own}
-        created = _write_once(disk, settings, json.dumps(content, indent=2).encode() + b"\n", path)
+        # Only its owner can change the settings of a shared one: it is marked before others add the first such task.
+        content = {"taskyard": FORMAT, "features": [MISSION_LANES] if together else [], "settings": own}
+        created = _write_once(disk, settings, _written(content), path)
         if created and together:
             # It may name commands to be run.
             os.chmod(settings, stat.S_IMODE(os.stat(settings).st_mode) & ~stat.S_IWGRP)
@@ -162,12 +182,13 @@ def _is_yard(path: str) -> bool:
 
 def _parsed(file: str) -> Settings:
     try:
-        content = json.loads(_read(file))
+        content = decode(_read(file))
     except (ValueError, RecursionError) as error:
         raise Broken(f"{file} is not JSON: {error}", hint=BROKEN_HINT) from None
     if not isinstance(content, dict) or type(content.get("taskyard")) is not int:
         raise Broken(f"{file} is no yard's settings: it does not tell its format", hint=BROKEN_HINT)
-    if content["taskyard"] != FORMAT or content.get("features") not in (None, [], [UNFINISHED]):
+    features = content.get("features") or []
+    if content["taskyard"] != FORMAT or not isinstance(features, list) or not all(map(_KNOWN.__contains__, features)):
         raise Unavailable(
             f"{file} is of a format or has features that this version does not know",
             hint="use the version of Taskyard that made it, or a newer one",
@@ -177,28 +198,90 @@ def _parsed(file: str) -> Settings:
     except Unavailable as error:
         raise Broken(error.message, hint=BROKEN_HINT) from None
     found.checks = _trusted(file, found.checks, found.shared)
+    found.features = frozenset(features)
     return found
+
+
+def revised(
+    path: str, disk: Disk, changed: Callable[[dict[str, Any]], dict[str, Any]], more: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Replace the settings of a yard that is in use by what `changed` makes of them, and return them.
+
+    Clients that do not know one of `more` features refuse the yard from then on. The lock is on the file that is replaced. Whoever waits for it finds that it has lost its name, and reads the new one.
+    """
+    file = os.path.join(path, SETTINGS)
+    if not os.access(file, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise Unavailable(
+            f"{file} cannot be written by this user",
+            hint="ask its owner to add the first task of this sort: it marks the yard, so that older versions refuse it"
+            if more
+            else "ask its owner to change the settings: it may name commands",
+        )
+    while (lock := disk.lock(file)) is None:
+        time.sleep(_LOCKED)
+    try:
+        content = decode(_read(file))
+        content["settings"] = changed(content.get("settings") or {})
+        features = [*(content.get("features") or []), *more]
+        content["features"] = _features(features, content["settings"])
+        _replace(path, disk, content)
+        return dict(content["settings"])
+    finally:
+        os.close(lock)
 
 
 def settings(path: str) -> tuple[dict[str, Any], bool]:
     """Return the settings as written, and whether untrusted checks were left out."""
     file = os.path.join(path, SETTINGS)
-    given: dict[str, Any] = dict(json.loads(_read(file)).get("settings") or {})
+    given: dict[str, Any] = dict(decode(_read(file)).get("settings") or {})
     untrusted = "checks" in given and not _trusted(file, given["checks"], given.get("shared") is not None)
     if untrusted:
         del given["checks"]
     return given, untrusted
 
 
-def change(path: str, disk: Disk, features: list[str], settings: dict[str, Any]) -> None:
-    """Change the features and settings of a yard that no process uses, by a rename that survives a power cut."""
-    content = {"taskyard": FORMAT, "features": features, "settings": settings}
+def change(path: str, disk: Disk, settings: dict[str, Any], *, unfinished: bool) -> None:
+    """Change the settings of a yard that no process uses, and whether it is an unfinished copy; other features stay."""
+    features = set(decode(_read(os.path.join(path, SETTINGS))).get("features") or []) - {UNFINISHED}
+    features |= {UNFINISHED} if unfinished else set()
+    _replace(path, disk, {"taskyard": FORMAT, "features": _features([*features], settings), "settings": settings})
+
+
+def _features(features: list[str], settings: dict[str, Any]) -> list[str]:
+    """Return the features of a yard with these settings: a client that does not know a limit must not claim."""
+    limits = parse(settings, SETTINGS).kinds.values()
+    limited = any(limit.concurrency is not None or limit.rate is not None for limit in limits)
+    return sorted({*features} - {LIMITS} | ({LIMITS} if limited else set()))
+
+
+def _replace(path: str, disk: Disk, content: dict[str, Any]) -> None:
+    """Put a new settings file in the place of the old one, which keeps its owner and what others may do."""
+    from contextlib import suppress
+
+    file = os.path.join(path, SETTINGS)
     draft = os.path.join(path, "tmp", f"init-{ids.base32(ids.chance(40), 8)}")
-    disk.create(draft, json.dumps(content, indent=2).encode() + b"\n", sync=True)
-    if settings.get("shared"):
-        os.chmod(draft, stat.S_IMODE(os.stat(draft).st_mode) & ~stat.S_IWGRP)
-    disk.rename(draft, os.path.join(path, SETTINGS))
+    disk.create(draft, _written(content), sync=True)
+    before, made = os.stat(file), os.stat(draft)
+    mode = stat.S_IMODE(before.st_mode) & ~(stat.S_IWGRP if content["settings"].get("shared") else 0)
+    if (before.st_uid, before.st_gid) != (made.st_uid, made.st_gid):
+        with suppress(PermissionError):
+            os.chown(draft, before.st_uid, before.st_gid)
+    os.chmod(draft, mode)
+    disk.rename(draft, file)
     disk.sync(path)
+
+
+def stamp(path: str) -> tuple[int, int, int]:
+    """Return what differs whenever the settings file was replaced or changed; raise OSError if it is gone."""
+    status = os.stat(os.path.join(path, SETTINGS))
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _written(content: dict[str, Any]) -> bytes:
+    """Return the content of yard.json, for people to read and to change."""
+    import json
+
+    return json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def _read(file: str) -> bytes:
@@ -275,5 +358,5 @@ def _write_once(disk: Disk, path: str, content: bytes, root: str) -> bool:
 
 def _sync_folders(path: str) -> None:
     disk = Disk()
-    for folder in (os.path.join(path, "turns"), path, os.path.dirname(path)):
+    for folder in (os.path.join(path, "turns"), os.path.join(path, MISSIONS), path, os.path.dirname(path)):
         disk.sync(folder)

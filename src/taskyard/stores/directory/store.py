@@ -9,28 +9,37 @@ import functools
 
 from taskyard.core.errors import Unavailable
 from taskyard.core.settings import refuse_unfinished
-from taskyard.core.store_records import holds
+from taskyard.core.store_records import Counts, holds
 from taskyard.core.task import State
+from taskyard.stores.directory import layout
 from taskyard.stores.directory.context import Context
 from taskyard.stores.directory.filesystem.errors import explains_errors, unavailable
+from taskyard.stores.directory.tasks.asked import Asked
 from taskyard.stores.directory.tasks.claims import Claims
 from taskyard.stores.directory.tasks.shifts import Shifts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
+    from taskyard.core.activity import Activity
     from taskyard.core.draft import Draft
     from taskyard.core.moves import Move
-    from taskyard.core.store_records import Counts, Grant, Query, Report, Trail, Want
+    from taskyard.core.store_records import Grant, Query, Report, Trail, Want
     from taskyard.core.task import Handle, Standing, Task
     from taskyard.stores.directory.dropbox.box import DirectoryDropBox
     from taskyard.stores.directory.filesystem.disk import Disk
+    from taskyard.stores.directory.recovery.liveness import Liveness
     from taskyard.stores.directory.recovery.upkeep import DirectoryUpkeep
     from taskyard.stores.directory.tasks.add import Adder
     from taskyard.stores.directory.tasks.files import DirectoryFiles
     from taskyard.stores.directory.tasks.listing import Listing
+    from taskyard.stores.directory.tasks.locate import Found
+    from taskyard.stores.directory.tasks.missions import DirectoryMissions
+    from taskyard.stores.directory.tasks.new_task import New
+    from taskyard.stores.directory.tasks.reasons import DirectoryReasons
+    from taskyard.stores.directory.tasks.schedules import DirectorySchedules
     from taskyard.stores.directory.tasks.show import Reader
     from taskyard.stores.wakeup import Wakeup
 
@@ -50,12 +59,21 @@ class DirectoryStore:
         self.url = self.label = root
         self.policy = context.policy
         self.durability = context.durability
-        self.checks = context.checks
-        self.liveness = context.liveness
         self._shifts = Shifts(context)
         self._claims = Claims(context, self._shifts)
+        self._asked = Asked(context)
+
+    @property
+    def checks(self) -> dict[str, list[str]]:
+        """The yard's checks, as its settings have them."""
+        return self._context.checks
 
     # A claim does not need these parts. Each is imported at its first use.
+
+    @property
+    def liveness(self) -> Liveness:
+        """The part that knows which workers are dead."""
+        return self._context.liveness
 
     @functools.cached_property
     def upkeep(self) -> DirectoryUpkeep:
@@ -91,6 +109,27 @@ class DirectoryStore:
         return wakeup
 
     @functools.cached_property
+    def reasons(self) -> DirectoryReasons:
+        """What explains why nothing is ready."""
+        from taskyard.stores.directory.tasks.reasons import DirectoryReasons
+
+        return DirectoryReasons(self._context, self._asked, self._claims)
+
+    @functools.cached_property
+    def missions(self) -> DirectoryMissions:
+        """The part for what was said about missions, and their tasks in numbers."""
+        from taskyard.stores.directory.tasks.missions import DirectoryMissions
+
+        return DirectoryMissions(self._context, self.listing)
+
+    @functools.cached_property
+    def schedules(self) -> DirectorySchedules:
+        """The part for tasks that are added again and again."""
+        from taskyard.stores.directory.tasks.schedules import DirectorySchedules
+
+        return DirectorySchedules(self._context, self)
+
+    @functools.cached_property
     def adder(self) -> Adder:
         """Adds tasks."""
         from taskyard.stores.directory.tasks.add import Adder
@@ -109,29 +148,40 @@ class DirectoryStore:
         """Reads tasks."""
         from taskyard.stores.directory.tasks.show import Reader
 
-        return Reader(self._context, self.listing, self._shifts)
+        return Reader(self._context, lambda: self.listing, self._shifts)
 
     @property
     def shifts(self) -> Shifts:
         """Moves tasks between states."""
         return self._shifts
 
-    # The methods of the seam. `claim` and `shift` are the hot path: they convert errors without `explains_errors`.
+    # The methods of the seam. `add`, `claim` and `shift` are the hot path: they convert errors without `explains_errors`.
 
-    @explains_errors
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Add tasks in this order; return when all of them exist."""
-        with self._context.adding:
-            added = self.adder.add(drafts, by)
-        return [self.reader.known(new) if isinstance(new, str) else new.task(self.policy) for new in added]
+        try:
+            with self._context.adding:
+                added = self.adder.add(drafts, by)
+            return [self._added(new) for new in added]
+        except OSError as error:
+            raise unavailable(error, self.url) from error
+
+    def _added(self, new: New | str) -> Task:
+        if isinstance(new, str):
+            return self.reader.known(new)
+        return self.reader.report(new.id).task if new.moved is State.CANCELLED else new.task(self.policy)
 
     def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
         """Claim the oldest of the most urgent tasks that match; or the named task; or take over a held one."""
         grants: list[Grant] = []
+        if want.id is None and want.over is None:
+            self._asked.note(want.kinds)
         try:
             for nonce in nonces:
                 if want.id is None and want.over is None:
                     grant = self._claims.next(want, nonce)
+                    if grant is None and want.mission is not None:
+                        grant = self._claim_from_before(want, nonce)
                 else:
                     grant = self._claims.particular(want, nonce)
                 if grant is None:
@@ -143,10 +193,37 @@ class DirectoryStore:
                 raise (unavailable(error, self.url) if isinstance(error, OSError) else error) from error
         return grants
 
+    def _claim_from_before(self, want: Want, nonce: str) -> Grant | None:
+        """Claim a task of the mission that was added before missions had lanes: only its file knows what it is a part of."""
+        if not self._context.has_tasks_before_missions():
+            return None
+        from taskyard.core.errors import Conflict, NotFound
+        from taskyard.core.store_records import Query, Want
+
+        self._context.know_missions()
+        _, lease, usual, vouched = want.terms
+        cursor = None
+        while True:
+            page, cursor = self.find(
+                Query(frozenset((State.TODO,)), want.kinds, want.mission, taker=want.worker, limit=16, cursor=cursor)
+            )
+            for task in page:
+                try:
+                    grant = self._claims.particular(Want(want.worker, None, lease, task.id, usual, vouched), nonce)
+                except (Conflict, NotFound):
+                    continue  # another worker was first
+                if grant is not None:
+                    return grant
+            if cursor is None:
+                return None
+
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
         """Make each move if its task still has exactly this standing; return which were made."""
         try:
-            return [self._shifts.shift(standing, move, by) for standing, move in shifts]
+            if len(shifts) == 1:
+                standing, move = shifts[0]
+                return [self._shifts.shift(standing, move, by)]
+            return self._shifts.several(shifts, by)
         except OSError as error:
             raise unavailable(error, self.url) from error
 
@@ -168,10 +245,19 @@ class DirectoryStore:
     @explains_errors
     def stand(self, id: str) -> Standing:
         """Return the current standing of the one task that matches this pattern."""
-        found = self._context.locator.find(id)
+        return self._standing(self._context.locator.find(id))
+
+    @explains_errors
+    def stand_all(self, ids: Sequence[str]) -> dict[str, Standing]:
+        """Return the current standings of those of these whole ids that are tasks."""
+        return {id: self._standing(found) for id, found in self._context.locator.several(ids).items()}
+
+    def _standing(self, found: Found) -> Standing:
         standing = found.token.standing(found.state, found.place, self.policy)
         if found.state in (State.BLOCKED, State.CANCELLED, State.FAILED):
             standing.unmet = tuple(self._shifts.edges.needs(standing.id))
+        if found.token.deadline:
+            standing.expires = self._shifts.deadlines.of(found)
         return standing
 
     @explains_errors
@@ -186,25 +272,38 @@ class DirectoryStore:
 
     @explains_errors
     def find(self, query: Query) -> tuple[list[Task], str | None]:
-        """Return one page of tasks and the cursor of the next; with `query.taker`, without paused tasks."""
+        """Return one page of tasks and the cursor of the next; with `query.taker`, in the order of claims."""
         if query.dropped_as is not None:
             return self.reader.dropped_as(query.dropped_as), None
-        everything, some = self.paused() if query.taker is not None else (False, frozenset())
-        if everything:
-            return [], None
-        return self.reader.page(query, some, self._claims.in_use if query.taker is not None else None)
+        if query.ids is not None or query.keys is not None:
+            keyed = (id for key in query.keys or () if (id := self.adder.keys.find(key)) is not None)
+            return self.reader.named({*(query.ids or ()), *keyed}, query), None
+        if query.taker is None:
+            return self.reader.page(query)
+        everything, some = self.paused()
+        return ([], None) if everything else self.reader.ready(query, some | self._claims.closed(), self._claims.uses)
 
     @explains_errors
     def shorten(self, ids: Sequence[str]) -> list[str]:
         """Return the short name of each id."""
+        if len(ids) == 1:
+            return [self._context.locator.shorten(ids[0])]  # as for the answer to a claim, which needs no lists
         return self.listing.shorten(ids)
 
     @explains_errors
-    def counts(self) -> Counts:
-        """Return the number of tasks by kind and state, and of lost races."""
-        from taskyard.core.store_records import Counts
+    def counts(self, *, exact: bool = True) -> Counts:  # noqa: ARG002  the seam's words
+        """Return the number of tasks by kind and state, the oldest of some, and the number of lost races."""
+        from taskyard.stores.directory.tasks.counting import count
 
-        return Counts(self.listing.counts(), self._claims.lost_races())
+        kinds, oldest = count(self._context)
+        return Counts(kinds, self._claims.lost_races(), oldest)
+
+    @explains_errors
+    def activity(self) -> Activity:
+        """Return what was logged in the last hour, as far as the newest pages show."""
+        from taskyard.stores.directory.log.activity import activity
+
+        return activity(self._context.disk, f"{self.url}/events", self._context.clock.now())
 
     @explains_errors
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
@@ -224,13 +323,31 @@ class DirectoryStore:
         """Return whether the whole yard is paused, and which kinds are."""
         return self._claims.paused()
 
+    @explains_errors
+    def settings(self, changed: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any]:
+        """Return the settings in yard.json, or replace it by one with what `changed` makes of them."""
+        if changed is None:
+            return layout.settings(self.url)[0]
+        written = layout.revised(self.url, self._context.disk, changed)
+        self.heed_settings()
+        return written
+
+    def next_slot(self) -> float | None:
+        """Return the seconds until a rate that was reached at the last look allows one more claim."""
+        return self._claims.limits.alarm() if self._context.kinds else None
+
+    def heed_settings(self) -> None:
+        """Work by the settings that somebody has changed since they were read here."""
+        if self._context.heed_settings():
+            self._claims.heed_settings()
+
     def close(self) -> None:
         """Close the log, release the locks, and remove this process's intent file."""
         wakeup: Wakeup | None = self.__dict__.get("wakeup")
         if wakeup is not None:
             wakeup.close()
         context = self._context
-        for let_go in (self._claims.flush, context.liveness.close, context.log.close, context.writer.close):
+        for let_go in (self._claims.flush, context.release, context.log.close, context.writer.close):
             try:
                 let_go()
             except OSError:

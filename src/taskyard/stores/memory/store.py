@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import suppress
 from weakref import WeakValueDictionary
 
-from taskyard.core import draft, moves, times
-from taskyard.core.errors import Conflict, Invalid, Unavailable
-from taskyard.core.ids import short
+from taskyard.core import backlog, draft, moves, needs, order, settings, times
+from taskyard.core.activity import Activity
+from taskyard.core.errors import Conflict, Invalid, NotFound, Unavailable
+from taskyard.core.ids import age_key, short
 from taskyard.core.retry import Policy
 from taskyard.core.store_records import STALE_MOST, Counts, Grant, Report, holds
 from taskyard.core.task import State, Task
+from taskyard.stores.memory import edges
+from taskyard.stores.memory.missions import MemoryMissions
+from taskyard.stores.memory.reasons import MemoryReasons
+from taskyard.stores.memory.schedules import MemorySchedules
 from taskyard.stores.memory.tasks import MemoryTasks, Record
 
 TYPE_CHECKING = False
@@ -50,7 +56,9 @@ class MemoryStore:
         self.url = self.label = f"memory:{name}"
         self.policy = Policy()
         self.checks: dict[str, list[str]] = {}
+        self._read: dict[str, Any] = {}
         self._clock = clock
+        self._bounds: dict[str | None, int] = {}
         self._tasks: MemoryTasks | None = MemoryTasks() if shelf is None else shelf
 
     @classmethod
@@ -60,7 +68,9 @@ class MemoryStore:
             shelf = _shelves.get(name)
             if shelf is None:
                 shelf = _shelves[name] = MemoryTasks()
-        return cls(name, shelf=shelf)
+        store = cls(name, shelf=shelf)
+        store._heed_settings(shelf)
+        return store
 
     def _open(self) -> MemoryTasks:
         if self._tasks is None:
@@ -80,26 +90,53 @@ class MemoryStore:
         """The store itself: waiters wait on the tasks' own lock."""
         return self
 
+    @property
+    def missions(self) -> MemoryMissions:
+        """What was said about missions, and their tasks in numbers."""
+        # Not kept: it would refer to this store, and the yard would outlive its last user until a garbage collection.
+        return MemoryMissions(self._open, self._clock)
+
+    @property
+    def schedules(self) -> MemorySchedules:
+        """Which tasks are added again and again, and when."""
+        return MemorySchedules(self._open, self.add)
+
+    @property
+    def reasons(self) -> MemoryReasons:
+        """What explains why nothing is ready."""
+        return MemoryReasons(self._open(), self._clock, self._bounds)
+
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Add new tasks, in this order; a draft whose key is known returns the task that has it."""
         with self._open() as shelf:
             now = self._clock()
             _check_keys(shelf, drafts)
-            for draft in drafts:
-                if shelf.under_key(draft.key) is None:
-                    draft.after = tuple(dict.fromkeys(shelf.named(id).standing.id for id in draft.after))
+            self._make_sure_of_room(shelf, drafts)
+            ids = _resolved(shelf, drafts, now)
             tasks = []
-            for draft in drafts:
+            for draft, id in zip(drafts, ids, strict=True):
                 known = shelf.under_key(draft.key)
-                record = known or Record(shelf.new_id(now), draft, self.policy, now, shelf.unmet(draft.after))
+                record = known or Record(id, draft, self.policy, now, shelf.unmet(draft.after))
                 if known is None:
                     shelf.keep(record)
                     shelf.tell(now, "added", record.standing, by)
                     if record.needs:
                         shelf.tell(now, "blocked", record.standing, by, after=sorted(record.needs))
+                        edges.settle_blocked(shelf, record, now, by)
                 tasks.append(record.task())
                 tasks[-1].created = known is None
             return tasks
+
+    def _make_sure_of_room(self, shelf: MemoryTasks, drafts: Sequence[Draft]) -> None:
+        """Raise `Full` if the settings do not allow so many more tasks."""
+        self._heed_settings(shelf)
+        if not self._bounds:
+            return
+        new = {draft.key or id(draft): draft for draft in drafts if shelf.under_key(draft.key) is None}
+        counts = {kind: shelf.backlog.get(kind, 0) for kind in self._bounds}
+        full = backlog.refused(self._bounds, counts, backlog.wanted(self._bounds, new.values()))
+        if full is not None:
+            raise full
 
     def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
         """Claim the most urgent, oldest tasks that fit, or the one that `want` names or takes over."""
@@ -118,24 +155,37 @@ class MemoryStore:
 
     def _claim(self, want: Want, nonce: str) -> Grant | None:
         with self._open() as shelf:
-            record = shelf.first(want) if want.id is None else shelf.named(want.id)
+            now = self._clock()
+            if want.id is None:
+                shelf.note(want.kinds, now)
+            record = shelf.named(want.id) if want.id is not None else shelf.first(want, self.policy.ageing, now)
+            while want.id is None and record is not None and record.is_expired(now):
+                self._expire(record, want.worker)
+                record = shelf.first(want, self.policy.ageing, now)
             if record is None:
                 return None
+            if record.is_expired(now):
+                raise moves.too_late(record.standing, record.deadline or 0)
             standing = record.standing.copy()
             standing.unmet = tuple(sorted(record.needs))
             standing.fence = moves.claimed(standing, want.worker)
             if shelf.is_paused(standing.kind):
                 raise moves.paused(standing, whole=shelf.paused)
+            now = self._clock()
+            reached = shelf.reached(standing.kind, now)
+            if reached is not None:
+                raise moves.limited(standing, reached, now)
             taken = shelf.holder(record)
             if taken is not None:
-                raise moves.in_use(standing, taken[0], taken[1].standing)
+                raise moves.in_use(standing, taken[0], taken[1], taken[2].standing)
             standing.state, standing.worker, standing.nonce = State.PROCESSING, want.worker, nonce
             standing.lease = want.terms.lease(record.draft.lease, self.policy.lease)
             record.standing = standing
             record.until = self._lease_end(standing)
             record.progress = None
             shelf.place(record)
-            shelf.tell(self._clock(), "claimed", standing, want.worker)
+            shelf.tell(now, "claimed", standing, want.worker)
+            shelf.pace(standing.kind, now)
             return Grant(standing.copy(), record.task(), record.until)
 
     def stand(self, id: str) -> Standing:
@@ -144,7 +194,16 @@ class MemoryStore:
             record = shelf.named(id)
             standing = record.standing.copy()
             standing.unmet = tuple(sorted(record.needs))
+            standing.expires = record.deadline
             return standing
+
+    def stand_all(self, ids: Sequence[str]) -> dict[str, Standing]:
+        """Return the standings of those of these whole ids that are tasks."""
+        found = {}
+        for id in ids:
+            with suppress(NotFound):
+                found[id] = self.stand(id)
+        return found
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
         """Return for each claim whether it still holds its task."""
@@ -163,34 +222,38 @@ class MemoryStore:
             if not record.stands(standing) or (move.if_lapsed and now <= record.until):
                 return False
             _note_outcome(record, move, now)
+            claim = moves.reviewed(record.standing, move)
             record.cancel_reason = move.reason if move.to is State.CANCELLED else None
             after = record.standing.copy()
             after.state, after.fence, after.errors, after.crashes = move.to, move.fence, move.errors, move.crashes
             after.lease = record.lease
-            if not move.keeps_claim:
-                after.worker = after.nonce = None
+            after.worker, after.nonce = (claim.worker, claim.nonce) if move.keeps_claim else (None, None)
             record.standing = after
+            record.bound = record.bound and moves.keeps_deadline(standing, move)
             record.until = now + round(move.delay * 1000)
             shelf.place(record)
-            shelf.tell(now, move.event, after, by, worker=standing.worker, **_details(move, record.until))
+            shelf.tell(now, move.event, after, by, worker=claim.worker, **_details(move, record.until))
             if move.to is State.BLOCKED:
                 shelf.tell(now, "blocked", after, by, after=sorted(record.needs))
-            if move.to is State.DONE:
-                _unblock(shelf, standing.id, now, by)
+                edges.settle_blocked(shelf, record, now, by)
+            if move.to.ended:
+                edges.settle_followers(shelf, record, now, by)
             return True
 
     def _rewrite(self, standing: Standing, draft: Draft, move: Move, by: str) -> bool:
         """Replace the task's draft, if it still stands exactly there; return whether it did."""
         with self._open() as shelf:
             record = shelf.named(standing.id)
-            if not record.stands(standing):
+            if not record.stands(standing) or (move.unmet and shelf.crosses(standing.id, draft.after)):
                 return False
             now = self._clock()
             after = record.standing.copy()
             after.state, after.fence = move.to, move.fence
             after.priority, after.assignee = draft.priority, draft.assignee
             after.max_attempts = self.policy.max_attempts if draft.max_attempts is None else draft.max_attempts
+            draft.set_deadline(now)
             record.standing, record.draft = after, draft
+            record.bound = draft.expires is not None and (record.bound or move.expires_anew)
             if move.due_anew:
                 due = draft.due(now)
                 record.not_before = due if draft.not_before is None else draft.not_before
@@ -198,6 +261,8 @@ class MemoryStore:
             shelf.place(record)
             later = move.due_anew and move.to is State.WAITING
             shelf.tell(now, move.event, after, by, **({"due": times.rfc3339(record.until)} if later else {}))
+            if move.unmet is not None:
+                edges.follow_others(shelf, record, standing.state, move.unmet, now, by)
             return True
 
     def held(self, worker: str) -> list[Standing]:
@@ -238,6 +303,7 @@ class MemoryStore:
                 shelf.paused_kinds.add(kind)
             else:
                 shelf.paused_kinds.discard(kind)
+            shelf.reconsider()
             shelf.ring()
 
     def paused(self) -> tuple[bool, frozenset[str]]:
@@ -316,42 +382,95 @@ class MemoryStore:
                 {"data": json.loads(record.draft.payload)}
             )  # data that no other caller can change
             history, notes = [dict(entry) for entry in record.history], [dict(note) for note in record.notes]
-            return Report(record.task(), history, notes, stale, lambda: asked)
+            followers = sorted(shelf.followers.get(record.standing.id, ()), key=age_key)
+            children = list(shelf.children.get(record.standing.id, ()))
+            return Report(
+                record.task(),
+                history,
+                notes,
+                stale,
+                lambda: asked,
+                lambda most: followers[:most],
+                lambda most: children[:most],
+            )
 
     def find(self, query: Query) -> tuple[list[Task], str | None]:
-        """Return one page of tasks, oldest first, and the cursor of the next."""
+        """Return one page of tasks, oldest first, or in the order of claims, and the cursor of the next."""
         if query.dropped_as is not None:
             return [], None
+        if query.taker is not None:
+            return self._ready(query)
         with self._open() as shelf:
             page: list[Task] = []
-            for record in shelf.oldest_first(query.cursor):
+            for record in shelf.asked_for(query):
                 if not _answers(record, query):
                     continue
-                if query.taker is not None and (shelf.is_paused(record.standing.kind) or shelf.holder(record)):
-                    continue
-                if len(page) == query.limit:
+                if len(page) == query.limit and query.ids is None and query.keys is None:
                     return page, page[-1].id
-                page.append(record.line())
+                page.append(record.task() if query.whole else record.line())
             return page, None
+
+    def _ready(self, query: Query) -> tuple[list[Task], str | None]:
+        """Return one page of what the taker could claim, in the order of claims, and the cursor of the next."""
+        ageing, last = self.policy.ageing, order.position(query.cursor)
+        passed = None if last is None else order.rank(last[1], last[0], ageing)
+        with self._open() as shelf:
+            now = self._clock()
+            found = []
+            for record in shelf.oldest_first():
+                rank = order.rank(record.standing.priority, record.standing.id, ageing)
+                if not _answers(record, query) or (passed is not None and rank <= passed):
+                    continue
+                if shelf.reached(record.standing.kind, now) is not None:
+                    continue
+                if not shelf.is_paused(record.standing.kind) and shelf.missing(record, ageing, now) is None:
+                    found.append((rank, record))
+            found.sort(key=lambda entry: entry[0])
+            page = [record.line() for _, record in found[: query.limit]]
+        return page, order.cursor(page[-1].id, page[-1].priority) if len(found) > query.limit else None
 
     def shorten(self, ids: Sequence[str]) -> list[str]:
         """Return the short name of each whole id."""
         with self._open() as shelf:
             return shelf.shorten(ids)
 
-    def counts(self) -> Counts:
+    def counts(self, *, exact: bool = True) -> Counts:  # noqa: ARG002  the seam's words
         """Return tasks by kind and state; one lock orders all claims, so none ever loses a race."""
         with self._open() as shelf:
             rows: dict[str, dict[str, int]] = {}
+            oldest: dict[State, str] = {}
             for record in shelf.oldest_first():
-                row = rows.setdefault(record.standing.kind, {})
-                row[record.standing.state] = row.get(record.standing.state, 0) + 1
-            return Counts(rows, 0)
+                at = record.standing
+                row = rows.setdefault(at.kind, {})
+                row[at.state] = row.get(at.state, 0) + 1
+                oldest.setdefault(at.state, at.id)
+            return Counts(rows, 0, oldest)
+
+    def activity(self) -> Activity:
+        """Return what was logged in the last hour."""
+        found = Activity(self._clock())
+        begin = times.rfc3339(found.now - Activity.HOUR)
+        with self._open() as shelf:
+            for event in reversed(shelf.events):
+                if event["at"] < begin:
+                    break
+                found.count(event["event"], event["at"])
+        found.complete = True
+        return found
 
     def overdue(self, limit: int) -> list[Standing]:
         """Return claims whose lease is over and waiting tasks that are due."""
         with self._open() as shelf:
             return [record.standing.copy() for record in shelf.overdue(self._clock(), limit)]
+
+    def expire(self, by: str, limit: int) -> int:
+        """Cancel open tasks whose deadline has passed; return how many."""
+        with self._open() as shelf:
+            return sum(self._expire(record, by) for record in shelf.expired(self._clock(), limit))
+
+    def _expire(self, record: Record, by: str) -> bool:
+        standing = record.standing.copy()
+        return self._shift(standing, moves.expired(standing, record.deadline or 0), by)
 
     def mend(self, by: str) -> int:  # noqa: ARG002  the seam's words
         """Return 0: nothing here outlives its process, so nothing is left to repair."""
@@ -364,10 +483,12 @@ class MemoryStore:
         by: str,  # noqa: ARG002  the seam's words
         *,
         apply: bool,
+        only: Query | None = None,
     ) -> dict[str, Any]:
         """Remove ended tasks that are too old or too many; without `apply`, only return how many."""
         with self._open() as shelf:
-            return shelf.prune(None if age is None else self._clock() - round(age * 1000), count, apply)
+            before = None if age is None else self._clock() - round(age * 1000)
+            return shelf.prune(before, count, apply, lambda record: only is None or _answers(record, only))
 
     def audit(
         self,
@@ -395,9 +516,30 @@ class MemoryStore:
             "findings": [{**entry, "hint": hint, "did": None} for entry in found],
         }
 
+    def settings(self, changed: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any]:
+        """Return the settings that were set, or replace them by what `changed` makes of them."""
+        with self._open() as shelf:
+            if changed is not None:
+                shelf.settings = changed(shelf.settings)
+                self._heed_settings(shelf)
+                shelf.ring()
+            return dict(json.loads(json.dumps(shelf.settings)))
+
+    def _heed_settings(self, shelf: MemoryTasks) -> None:
+        """Work by the settings that somebody has changed since they were read here."""
+        if self._read is shelf.settings:
+            return
+        self._read = shelf.settings
+        given = settings.parse(self._read, self.url)
+        self.policy.become(given.policy)
+        self.checks = given.checks
+        self._bounds = backlog.bounds(given.max_todo, given.kinds)
+        shelf.kinds = given.kinds
+
     def turn(self, every: float) -> bool:
         """Return whether it is the caller's turn to sweep."""
         with self._open() as shelf:
+            self._heed_settings(shelf)
             now = self._clock()
             if shelf.swept is not None and 0 <= now - shelf.swept < every * 1000:
                 return False
@@ -407,8 +549,9 @@ class MemoryStore:
     def alarm(self) -> float | None:
         """Return seconds until the next lease ends or the next task is due."""
         with self._open() as shelf:
-            alarm = shelf.alarm()
-            return None if alarm is None else max(0, alarm - self._clock() + 1) / 1000
+            now = self._clock()
+            due = [at for at in (shelf.alarm(), shelf.next_slot(now)) if at is not None]
+            return max(0, min(due) - now + 1) / 1000 if due else None
 
     def listen(self) -> Heard:
         """Return how many changes there were so far."""
@@ -452,20 +595,22 @@ def _check_keys(shelf: MemoryTasks, drafts: Sequence[Draft]) -> None:
             )
 
 
-def _unblock(shelf: MemoryTasks, done: str, now: int, by: str) -> None:
-    """Unblock the tasks that waited for this task and for no other any more."""
-    for id in sorted(shelf.followers.pop(done, ())):
-        record = shelf.named(id)
-        record.needs.discard(done)
-        if record.needs or record.standing.state is not State.BLOCKED:
-            continue
-        move = moves.unblocked(record.standing, record.until > now)
-        after = record.standing.copy()
-        after.state, after.fence = move.to, move.fence
-        record.standing = after
-        shelf.place(record)
-        due = {"due": times.rfc3339(record.until)} if move.to is State.WAITING else {}
-        shelf.tell(now, move.event, after, by, **due, freed_by=done)
+def _resolved(shelf: MemoryTasks, drafts: Sequence[Draft], now: int) -> list[str]:
+    """Return the id of each draft, known or new, and put ids into its needs; raise before anything is added."""
+    minted: dict[str, str] = {}
+    ids = []
+    for new in drafts:
+        known = shelf.under_key(new.key)
+        id = shelf.new_id(now) if known is None else known.standing.id
+        ids.append(id if new.key is None else minted.setdefault(new.key, id))
+    for new in drafts:
+        if new.after and shelf.under_key(new.key) is None:
+            parsed = [needs.parse(need) for need in new.after]
+            new.after = needs.unique(
+                need.named(shelf.named(need).standing.id if need.position is None else ids[need.position])
+                for need in parsed
+            )
+    return ids
 
 
 def _details(move: Move, until: int) -> dict[str, Any]:
@@ -477,8 +622,10 @@ def _details(move: Move, until: int) -> dict[str, Any]:
 def _note_outcome(record: Record, move: Move, now: int) -> None:
     if move.outcome is None:
         return
-    entry = {**record.claim(), "outcome": move.outcome, "reason": move.reason, "at": times.rfc3339(now)}
+    entry = {**record.claim(move), "outcome": move.outcome, "reason": move.reason, "at": times.rfc3339(now)}
     record.history.append({**entry, "workdir": None})
+    if move.submits:
+        record.history[-1]["result"] = draft.kept(move.result)
     if move.outcome == "done":
         record.result = draft.payload(move.result, "result")
 

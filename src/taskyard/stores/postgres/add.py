@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from copy import copy
 
+from taskyard.core import backlog, ids, needs, task_names
 from taskyard.core import draft as drafts_module
-from taskyard.core import ids, task_names
 from taskyard.core.errors import Conflict
+from taskyard.core.needs import Need
 from taskyard.core.task import State, Task
 from taskyard.stores.postgres import driver, queries
 from taskyard.stores.postgres.context import only, patterns
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.context import Context
     from taskyard.stores.postgres.read import Reader
 
+    Made = tuple[str, str, int | None, int | None]
+    """Of an added task: its id, its state, when it is due, and its deadline."""
+
 COLUMNS = (
     "place", "tick", "chance", "kind", "priority", "assignee", "max_attempts", "own_lease", "uses", "title", "mission",
-    "key", "digest", "after", "unmet", "verify", "not_before", "delay", "data",
+    "key", "digest", "after", "unmet", "verify", "not_before", "delay", "data", "minted", "followed", "policies", "on_failure",
+    "parent", "discovered_from", "expires", "expires_in", "timeout",
 )  # fmt: skip
 _FEW = 50  # up to this many tasks, arrays are faster than a temporary table
 _TICKFUL = 100_000  # tasks per tick: their random parts rise in steps and must not overflow
@@ -56,6 +61,13 @@ class Adder:
                 continue
         raise Conflict("the tasks that are named here keep moving under other hands", hint="try again")
 
+    def add_on(self, connection: Connection[Any], drafts: Sequence[Draft], by: str) -> list[Task]:
+        """The same within a transaction that is open on this connection; raise `Conflict` if others take a key meanwhile."""
+        try:
+            return self._once(connection, Batch(drafts), by)
+        except Raced:
+            raise Conflict("another task is being added under the same key", hint="try again") from None
+
     def _try(self, batch: Batch, by: str) -> list[Task]:
         tasks: list[Task] = self._context.pool.attempt(
             lambda connection: self._once_only(connection, batch, by), lambda connection: self._lost(connection, batch)
@@ -78,14 +90,16 @@ class Adder:
             return found
 
     def _once(self, connection: Connection[Any], batch: Batch, by: str) -> list[Task]:
-        if batch.is_plain:  # one statement is a transaction by itself, and one round trip
+        if batch.is_plain and not self._context.bounds:  # one statement is a transaction by itself, and one round trip
             return self._tasks(connection, batch, self._insert(connection, batch, by))
         with connection.transaction():
             self._know_keys(connection, batch)
-            self._resolve(connection, batch)
-            return self._tasks(connection, batch, self._insert(connection, batch, by))
+            self._take_places(connection, batch)
+            batch.resolve(self._states(connection, batch), self._minted(connection, batch))
+            tasks = self._tasks(connection, batch, self._insert(connection, batch, by))
+            return self._cancelled(connection, batch, tasks, by)
 
-    def _insert(self, connection: Connection[Any], batch: Batch, by: str) -> dict[int, tuple[str, str, int | None]]:
+    def _insert(self, connection: Connection[Any], batch: Batch, by: str) -> dict[int, Made]:
         new = batch.new()
         token = None if driver.is_traceable(connection) else batch.token
         values: dict[str, Any] = {"project": self._context.project, "by": by, "token": token, "kept": batch.kept}
@@ -101,7 +115,7 @@ class Adder:
                     copy.write_row(batch.row(place))
             given = text["given_table"]
         found = driver.execute(connection, f"WITH {given},\n{text['add']}", values)
-        made = {place: (id, state, due) for place, id, state, due in found}
+        made = {place: (id, state, due, deadline) for place, id, state, due, deadline in found}
         if len(new) > _FEW:
             driver.execute(connection, text["drop_incoming"], {})  # the caller's transaction may go on
         if len(made) < len(new):
@@ -120,28 +134,69 @@ class Adder:
                 batch.compare(place, ids.short(id), kind, digest)
                 batch.known[place] = id
 
-    def _resolve(self, connection: Connection[Any], batch: Batch) -> None:
-        """Find the tasks that the new ones come after; lock the unfinished ones until the edges are written."""
-        new = [batch.drafts[place] for place in batch.new() if batch.drafts[place].after]
-        wanted = list(dict.fromkeys(pattern for draft in new for pattern in draft.after))
+    def _take_places(self, connection: Connection[Any], batch: Batch) -> None:
+        """Take places for the new tasks; raise `Full` if a bound of the settings leaves too few."""
+        bounds = self._context.bounds
+        wanted = backlog.wanted(bounds, (batch.drafts[place] for place in batch.new())) if bounds else {}
+        for kind, number in wanted.items():
+            if number > bounds[kind]:
+                raise backlog.full(kind, 0, bounds[kind], number)
         if not wanted:
             return
+        values = {
+            "kinds": [kind or "" for kind in wanted],
+            "numbers": list(wanted.values()),
+            "mosts": [bounds[kind] for kind in wanted],
+            "brief": not self._context.is_within,
+        }
+        for kind, count in self._context.on(connection, "add", "take_places", values):
+            raise backlog.full(kind or None, count, bounds[kind or None], wanted[kind or None])
+
+    def _states(self, connection: Connection[Any], batch: Batch) -> dict[str, tuple[str, State]]:
+        """Return id and state of each task that the new ones come after, by pattern; lock those that are not done."""
+        wanted = batch.patterns()
+        if not wanted:
+            return {}
         found: dict[str, list[str]] = {pattern: [] for pattern in wanted}
-        done: set[str] = set()
+        states: dict[str, State] = {}
         for place, id, is_done in self._context.on(connection, "add", "named", patterns(wanted)):
             found[wanted[place - 1]].append(id)
             if is_done:
-                done.add(id)
+                states[id] = State.DONE
         whole = {pattern: only(pattern, matches) for pattern, matches in found.items()}
-        unmet = sorted(set(whole.values()) - done, key=ids.age_key)
-        if unmet:
-            values = {"ids": unmet, "ages": [ids.age_key(id) for id in unmet]}
-            self._context.on(connection, "moves", "lock_open", values)  # in order, so that two adds cannot deadlock
-            if {row[0] for row in self._context.on(connection, "moves", "mark_followed", values)} != set(unmet):
-                raise Raced
-        for draft in new:
-            draft.after = tuple(dict.fromkeys(whole[pattern] for pattern in draft.after))
-        batch.unmet = set(unmet)
+        open_ids = set(whole.values()) - states.keys()
+        if open_ids:
+            ages = sorted(map(ids.age_key, open_ids))  # locked in order, so that two adds cannot deadlock
+            for id, state in self._context.on(connection, "moves", "follow", {"ages": ages}):
+                states[id] = State(state)
+        if not states.keys() >= open_ids:
+            raise Raced
+        return {pattern: (id, states[id]) for pattern, id in whole.items()}
+
+    def _minted(self, connection: Connection[Any], batch: Batch) -> dict[int, str]:
+        """Return the ids of the new tasks by place, if tasks of the batch come after one another."""
+        if not batch.is_graph:
+            return {}
+        new = batch.new()
+        ticks, numbers = self._context.on(connection, "add", "mint", {"number": len(new)})[0]
+        return {
+            place: ids.base32((number >> 10) & 0xFFFFF, 4)
+            + ids.base32(ticks + place // _TICKFUL, 9)
+            + batch.chances[place]
+            for place, number in zip(new, numbers, strict=True)
+        }
+
+    def _cancelled(self, connection: Connection[Any], batch: Batch, tasks: list[Task], by: str) -> list[Task]:
+        """Cancel new tasks with those that they come after, where the needs say so; return the tasks as they are then."""
+        doomed = [tasks[place].id for place in sorted(batch.doomed)]
+        if not doomed:
+            return tasks
+        self._context.on(connection, "moves", "cancel_doomed", {"ids": doomed, "by": by})
+        there = self._reader.tasks(connection, [task.id for task in tasks])
+        for place, task in enumerate(tasks):
+            created, tasks[place] = task.created, there[task.id]
+            tasks[place].created = created
+        return tasks
 
     def _found(self, connection: Connection[Any], batch: Batch) -> list[Task] | None:
         """Return the tasks of this batch if they were stored and only the answer was lost."""
@@ -162,9 +217,7 @@ class Adder:
             tasks[-1].created = place not in batch.known and batch.first(place) == place
         return tasks
 
-    def _tasks(
-        self, connection: Connection[Any], batch: Batch, made: dict[int, tuple[str, str, int | None]]
-    ) -> list[Task]:
+    def _tasks(self, connection: Connection[Any], batch: Batch, made: dict[int, Made]) -> list[Task]:
         tasks = []
         # Use the add's own connection: the pool may have no other.
         known = self._reader.tasks(connection, sorted(set(batch.known.values())))
@@ -181,7 +234,8 @@ class Adder:
             tasks[-1].created = False
         return tasks
 
-    def _task(self, draft: Draft, id: str, state: str, due: int | None) -> Task:
+    def _task(self, draft: Draft, id: str, state: str, due: int | None, deadline: int | None) -> Task:
+        draft.expires = deadline
         begins = due if state == "waiting" or draft.not_before is None else draft.not_before
         return draft.task(id, State(state), begins, self._context.policy.max_attempts)
 
@@ -193,7 +247,15 @@ class Batch:
         self.drafts = drafts
         self.known: dict[int, str] = {}
         """Drafts whose key is known: place in the batch, and id of the task that has the key."""
-        self.unmet: set[str] = set()
+        self.is_graph = any(
+            isinstance(need, Need) and need.position is not None for new in drafts for need in new.after
+        )
+        """Whether tasks of the batch come after one another."""
+        self.doomed: set[int] = set()
+        """Places of new tasks that are cancelled at once, with one that they come after."""
+        self._minted: dict[int, str] = {}
+        self._followed: set[int] = set()
+        self._unmet: dict[int, list[Need]] = {}
         self.chances = _chances(len(drafts))
         self.token = driver.new_token()
         self.kept = _FIRST_KEPT
@@ -203,6 +265,41 @@ class Batch:
                 self._keyed.setdefault(draft.key, []).append(place)
         self._digests: dict[int, str] = {}
         self.is_plain = len(drafts) == 1 and not drafts[0].key and not drafts[0].after
+
+    def patterns(self) -> list[str]:
+        """Return the patterns of the tasks outside the batch that new ones come after, each once."""
+        wanted: dict[str, None] = {}
+        for place in self.new():
+            for need in self.drafts[place].after:
+                position = need.position if isinstance(need, Need) else None
+                if position is None or position in self.known:
+                    wanted[str(need) if position is None else self.known[position]] = None
+        return list(wanted)
+
+    def resolve(self, states: dict[str, tuple[str, State]], minted: dict[int, str]) -> None:
+        """Put ids into the needs of the new tasks, and note which of these are unmet."""
+        self._minted = minted
+        for place in self.new():
+            draft = self.drafts[place]
+            if draft.after:
+                draft.after = needs.unique(self._need(place, needs.parse(need), states) for need in draft.after)
+                kept = {str(need): need for need in self._unmet.get(place, ())}
+                self._unmet[place] = [kept[id] for id in sorted(kept)]
+
+    def _need(self, place: int, need: Need, states: dict[str, tuple[str, State]]) -> Need:
+        verdict: str | None = None
+        if need.position is not None and need.position not in self.known:
+            first = self.first(need.position)
+            self._followed.add(first)
+            found = need.named(self._minted[first])
+        else:
+            id, state = states[self.known[need.position] if need.position is not None else str(need)]
+            found, verdict = need.named(id), needs.verdict(need.on_failure, state)
+        if verdict == needs.CANCEL:
+            self.doomed.add(place)
+        if verdict != needs.MET:
+            self._unmet.setdefault(place, []).append(found)
+        return found
 
     def new(self) -> list[int]:
         """Return the places of the tasks to create: the first draft of each unknown key, and all drafts without a key."""
@@ -242,13 +339,26 @@ class Batch:
 
     def row(self, place: int) -> tuple[Any, ...]:
         """Return the draft's values, in the order of COLUMNS."""
-        draft = self.drafts[place]
-        unmet = sorted(self.unmet.intersection(draft.after))
+        draft, unmet = self.drafts[place], self._unmet.get(place, [])
+        policies = {
+            str(need): need.on_failure for need in map(needs.parse, draft.after) if need.on_failure != needs.BLOCK
+        }
+        is_related = bool(policies) or any(value is not None for value in related(draft))
+        counted = isinstance(draft.expires, float)  # from now on
         return (
             place, place // _TICKFUL, self.chances[place], draft.kind, draft.priority, draft.assignee, draft.max_attempts, draft.lease,
             _json(draft.uses), draft.title, draft.mission, draft.key, None if draft.key is None else self.digest(place),
-            _json(draft.after), _json(unmet), draft.verify, draft.not_before, round(draft.delay * 1000), draft.payload,
+            "[]" if is_related and not draft.after else _json(draft.after), _json(unmet), draft.verify, draft.not_before,
+            round(draft.delay * 1000), draft.payload, self._minted.get(place), place in self._followed,
+            _json([need.on_failure for need in unmet]) if policies else None, drafts_module.compact(policies) if policies else None,
+            draft.parent, draft.discovered_from, None if counted else draft.expires,
+            round(draft.expires * 1000) if counted and draft.expires is not None else None, draft.timeout,
         )  # fmt: skip
+
+
+def related(draft: Draft) -> tuple[object, ...]:
+    """Return the values for which a task has a row in `relation`, beside policies."""
+    return draft.parent, draft.discovered_from, draft.expires, draft.timeout
 
 
 def _json(values: Sequence[str]) -> str | None:

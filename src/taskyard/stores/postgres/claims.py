@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from taskyard.core import draft, ids, moves
+from taskyard.core import draft, ids, moves, order
 from taskyard.core.errors import Conflict, Unavailable
+from taskyard.core.limits import Reached
 from taskyard.stores.postgres import driver, queries, rows
 from taskyard.stores.postgres.batching import BATCH, Combiner
 from taskyard.stores.postgres.context import place
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from taskyard.core.store_records import Grant, Want
     from taskyard.core.task import Handle, Standing
     from taskyard.stores.postgres.context import Context
+    from taskyard.stores.postgres.missions import PostgresMissions
     from taskyard.stores.postgres.pool import Rows
     from taskyard.stores.postgres.read import Reader
 
@@ -32,9 +34,10 @@ _COMBINERS_MOST = 64  # sorts of claims that have a combiner
 class Claims:
     """Claims of one store."""
 
-    def __init__(self, context: Context, reader: Reader) -> None:
+    def __init__(self, context: Context, reader: Reader, missions: PostgresMissions) -> None:
         self._context = context
         self._reader = reader
+        self._missions = missions
         self._combiners: dict[Any, Combiner] = {}
         self.lost_races = 0
 
@@ -44,6 +47,8 @@ class Claims:
             return self._take_over(want.over, want.move, nonces[0], want.worker)
         if want.id is not None:
             return [self._named(want, nonces[0])]
+        if want.mission is not None:
+            self._missions.gather()
         if len(nonces) > 1:
             return self._many(want, nonces)
         grant = self._one(want, nonces[0])
@@ -51,7 +56,7 @@ class Claims:
 
     def _one(self, want: Want, nonce: str) -> Grant | None:
         """Claim one task, in one statement with the claims of other threads at this moment."""
-        key = (want.terms, want.kinds)
+        key = (want.terms, want.kinds, want.mission)
         combiner = self._combiners.get(key)
         if combiner is None:
             if len(self._combiners) >= _COMBINERS_MOST:
@@ -71,10 +76,13 @@ class Claims:
                 if not grants:
                     raise
                 break  # return what was won; the next call raises if the trouble lasts
-            grants.extend(sorted(found, key=lambda grant: (grant.standing.priority, ids.age_key(grant.standing.id))))
+            grants.extend(sorted(found, key=self._rank))
             if len(found) < len(some):
                 break
         return grants
+
+    def _rank(self, grant: Grant) -> order.Rank:
+        return order.rank(grant.standing.priority, grant.standing.id, self._context.policy.ageing)
 
     def _several(self, want: Want, nonces: list[str]) -> list[Grant | None]:
         """Claim one task for each nonce; None where there are too few."""
@@ -86,7 +94,11 @@ class Claims:
             held = {"worker": values["worker"], "nonces": values["nonces"]}
             return self._context.on(connection, "claims", "mine", held) or None
 
-        claimed = self._context.pool.run(queries.load("claims")["claim"], values, mine)
+        if values["mission"] is not None:
+            statement = "claim_of_mission"
+        else:
+            statement = "claim" if values["ageing"] is None or values["age"] is not None else "claim_aged"
+        claimed = self._context.pool.run(queries.load("claims")[statement], values, mine)
         return [rows.Won(row, self._context.policy) for row in claimed]
 
     def _values(self, want: Want, nonces: Sequence[str]) -> dict[str, Any]:
@@ -94,6 +106,7 @@ class Claims:
         return {
             "project": self._context.project, "worker": worker, "kinds": None if want.kinds is None else driver.array(sorted(want.kinds)),
             "age": None, "fence": None, "nonces": driver.words(nonces), "lease": lease, "usual": usual, "default": self._context.policy.lease,
+            "mission": want.mission, "ageing": self._context.policy.ageing,
         }  # fmt: skip
 
     def _named(self, want: Want, nonce: str) -> Grant:
@@ -110,15 +123,24 @@ class Claims:
             [(everything, kinds)] = self._context.run("upkeep", "paused")
             if everything or standing.kind in kinds:
                 raise moves.paused(standing, whole=everything)
+            self._refuse_limited(standing)
             uses = self._reader.get(standing.id).task.uses
-            for resource, id, _ in self._context.run("claims", "holder", {"uses": uses}) if uses else ():
-                raise moves.in_use(standing, resource, self._reader.stand(id))
+            for resource, id, _, held in self._context.run("claims", "holder", {"uses": uses}) if uses else ():
+                raise moves.in_use(standing, resource, held, self._reader.stand(id))
             self.lost_races += 1
             time.sleep(_PAUSE)  # locked for a moment, or moved: look again
         raise Conflict(
             f"task {standing.short} is locked in a transaction that somebody has open",
             hint="claim it again when that has ended",
         )
+
+    def _refuse_limited(self, standing: Standing) -> None:
+        """Raise `Conflict` if a limit of the task's kind is reached."""
+        for kind, name, number, due in self._context.run("reasons", "reached"):
+            if kind == standing.kind:
+                raise moves.limited(
+                    standing, Reached(kind, name, number, due), self._context.run("reasons", "now")[0][0]
+                )
 
     def _take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> list[Grant]:
         """Return the same claim under the move's fence and a new nonce, if it is not over."""

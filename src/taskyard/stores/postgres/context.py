@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from copy import copy
 
-from taskyard.core import ids, settings, task_names
+from taskyard.core import backlog, ids, settings, task_names
 from taskyard.core.errors import Invalid
+from taskyard.core.retry import Policy
 from taskyard.stores.postgres import driver, queries, schema
 from taskyard.stores.postgres.pool import Bound, Pool
 
@@ -42,10 +43,37 @@ class Context:
         if found.isolation != "read committed":
             pool.isolation = found.isolation
             pool.drain()
-        given = settings.parse(json.loads(found.settings), f"the settings of project {address.project!r}")
-        self.policy = given.policy
-        self.checks = given.checks
-        self.retention = given.retention
+        self.is_within = False
+        """Whether statements are part of the caller's own transaction."""
+        self.policy = Policy()
+        self.heed_settings(found.settings)
+
+    def heed_settings(self, written: str) -> None:
+        """Work by these settings."""
+        self.settings_text = written
+        given = settings.parse(json.loads(written), f"the settings of project {self.address.project!r}")
+        self.policy.become(given.policy)
+        self.checks, self.retention = given.checks, given.retention
+        self.bounds = backlog.bounds(given.max_todo, given.kinds)
+
+    def written_settings(self) -> dict[str, Any]:
+        """Return the project's settings, as they are written."""
+        [(written,)] = self.run("upkeep", "settings")
+        return dict(json.loads(written))
+
+    def change_settings(self, changed: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Replace the settings by what `changed` makes of them, in one transaction."""
+
+        def once(connection: Connection[Any]) -> dict[str, Any]:
+            with connection.transaction():
+                [(before,)] = self.on(connection, "upkeep", "lock_settings")
+                written = changed(json.loads(before))
+                self.on(connection, "upkeep", "change_settings", {"settings": json.dumps(written)})
+            return written
+
+        written: dict[str, Any] = self.pool.attempt(once)
+        self.heed_settings(json.dumps(written))
+        return written
 
     def _extend_leases(self, connection: Connection[Any], away: float) -> None:
         """Extend the leases: for `away` seconds no process could reach the database to renew them."""
@@ -64,6 +92,7 @@ class Context:
     def within(self, connection: Any) -> Context:
         """Return the same project on the caller's connection."""
         twin = copy(self)
+        twin.is_within = True
         twin.pool = Bound(self.address, connection, self.project)
         # Two statements: one that names a missing table would end the caller's transaction.
         there = self.on(connection, "schema", "has_migrations") == [(True,)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from taskyard.core import times
+from taskyard.core import needs, times
 from taskyard.core.store_records import Grant, Report
 from taskyard.core.task import Standing, State, Task
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Row = tuple[Any, ...]
 
 _STATES = {str(state): state for state in State}  # a lookup: calling the enum takes five times as long
-WIDE = 27  # columns of a whole task
+WIDE = 28  # columns of a whole task
 
 
 def standing(row: Row, policy: Policy) -> Standing:
@@ -34,8 +34,9 @@ def task(row: Row, policy: Policy) -> Task:
     """Make a whole task from a wide row."""
     (
         id, kind, priority, assignee, state, fence, errors, crashes, most, _, worker, _, _, lease_ends, progress, due, uses, _,
-        title, mission, key, after, verify, not_before, data, error, result,
+        title, mission, key, after, verify, not_before, data, error, result, relation,
     ) = row[:WIDE]  # fmt: skip
+    parent, discovered_from, policies, expires, timeout = origin(relation)
     begins = due if state == "waiting" else not_before
     return Task(
         id=id,
@@ -45,7 +46,11 @@ def task(row: Row, policy: Policy) -> Task:
         priority=priority,
         data=json.loads(data),
         not_before=None if begins is None else times.rfc3339(begins),
-        after=tuple(after or ()),
+        after=comes_after(after, policies),
+        parent=parent,
+        discovered_from=discovered_from,
+        expires=None if expires is None else times.rfc3339(expires),
+        timeout=timeout,
         key=key,
         verify=verify,
         mission=mission,
@@ -60,6 +65,22 @@ def task(row: Row, policy: Policy) -> Task:
         result=None if result is None else json.loads(result),
         error=None if error is None or state == "done" else json.loads(error),
     )
+
+
+def origin(relation: str | None) -> tuple[Any, Any, Any, Any, Any]:
+    """Return a task's row of `relation`: parent, discovered_from, policies, expires and timeout."""
+    if relation is None:
+        return None, None, None, None, None
+    parent, discovered_from, policies, expires, timeout = json.loads(relation)
+    return parent, discovered_from, policies, expires, None if timeout is None else float(timeout)
+
+
+def comes_after(after: list[str] | None, policies: str | None) -> tuple[str, ...]:
+    """Return what a task comes after; `policies` is JSON, by the ids of those that do not block."""
+    if policies is None:
+        return tuple(after or ())
+    given = json.loads(policies)
+    return tuple(needs.Need(id, given.get(id, needs.BLOCK)) for id in after or ())
 
 
 _VERIFY = 22  # the column of a wide row that names a task's check
@@ -101,6 +122,8 @@ def report(row: Row, policy: Policy) -> Report:
             whole.dropped_as = text
         elif sort == "outcome":
             history.append({**claim, "outcome": outcome, "reason": text, **moment, "workdir": None})
+            if result is not None:
+                history[-1]["result"] = json.loads(result)  # submitted, to be accepted by another one
         elif sort == "note":
             notes.append({**claim, "text": text, **moment})
         else:

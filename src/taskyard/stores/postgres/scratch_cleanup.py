@@ -19,7 +19,23 @@ MARK = "scratch"
 """The setting that marks a scratch project. Its value is the project's own name, so that no copy of it counts as one."""
 _PATIENCE = 5.0  # seconds in which a run that lost its connection takes its lock again
 _LOOK = 0.25
-_PARTS = ("task", "body", "ended", "record", "event", "key", "need", "used", "token", "heartbeat", "the_project")
+_PARTS = (
+    "task",
+    "body",
+    "ended",
+    "record",
+    "event",
+    "key",
+    "need",
+    "used",
+    "pace",
+    "token",
+    "heartbeat",
+    "asked",
+    "mission",
+    "schedule",
+    "the_project",
+)
 
 
 def clear(connection: Connection[Any]) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from taskyard.core import draft as drafts
-from taskyard.core import ids
+from taskyard.core import ids, moves
 from taskyard.core.store_records import STALE_MOST
 from taskyard.core.task import State
-from taskyard.stores.postgres import driver, queries
+from taskyard.stores.postgres import driver, edges, queries
+from taskyard.stores.postgres.add import related
 from taskyard.stores.postgres.batching import BATCH, Combiner
 from taskyard.stores.postgres.context import place
 
@@ -45,7 +46,7 @@ class Shifts:
         if move.draft is not None:
             return self._rewrite(standing, move.draft, move, by)
         if move.event == "done":
-            return self._dones.ask((standing, move, by)) or self._end_followed(standing, move, by)
+            return self._end_one(standing, move, by)
         if move.event == "due":
             return self._wake_several([(standing, move, by)])[0]
         values = self._values(standing, move, by)
@@ -57,27 +58,46 @@ class Shifts:
         name = "end lapsed" if move.if_lapsed else "end"
         return bool(self._run(name, values))
 
+    def _end_one(self, standing: Standing, move: Move, by: str) -> bool:
+        done = (standing, move, by)
+        if move.reviewer is not None:  # no claim holds it, and the other statements end claims
+            return self._end_followed(*done)
+        return self._dones.ask(done) or self._end_several_followed([done])[0] or self._end_followed(*done)
+
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
-        """Return which of these moves were made: dones by one statement, due tasks by another, the rest one by one."""
+        """Return which of these moves were made: dones by two statements, due tasks by another, the rest one by one."""
         if len(shifts) == 1:
             return [self._alone(*shifts[0], by)]
         made = [False] * len(shifts)
-        for event, together in (("done", self._end_several), ("due", self._wake_several)):
-            alike = [number for number, (_, move) in enumerate(shifts) if move.event == event]
+        for event, together in (
+            ("done", self._end_several),
+            ("done", self._end_several_followed),
+            ("due", self._wake_several),
+        ):
+            alike = [number for number, (_, move) in enumerate(shifts) if move.event == event and not made[number]]
             for start in range(0, len(alike), BATCH):
                 some = alike[start : start + BATCH]
                 for number, done in zip(some, together([(*shifts[each], by) for each in some]), strict=True):
-                    made[number] = done or (event == "done" and self._end_followed(*shifts[number], by))
+                    made[number] = done
+        for number, (standing, move) in enumerate(shifts):
+            if move.event == "done" and not made[number]:
+                made[number] = self._end_followed(standing, move, by)
         for number, (standing, move) in enumerate(shifts):
             if move.event not in ("done", "due"):
                 made[number] = self._alone(standing, move, by)
         return made
 
     def _end_several(self, endings: list[tuple[Standing, Move, str]]) -> list[bool]:
-        """Return which of these dones one statement made; the others have to be made one by one."""
-        nonces = driver.words([standing.nonce for standing, _, _ in endings])
-        results = driver.array([_result(move) for _, move, _ in endings])
-        return self._together("done", endings, {"nonces": nonces, "results": results})
+        """Return which of these dones one statement made: those of tasks that no others wait for."""
+        return self._together("done", endings, _results(endings))
+
+    def _end_several_followed(self, endings: list[tuple[Standing, Move, str]]) -> list[bool]:
+        """Return which of these dones one statement made, whose tasks others wait for; the rest is made one by one."""
+        in_order = sorted(endings, key=lambda ending: ids.age_key(ending[0].id))  # so that no two batches deadlock
+        made = dict(
+            zip((e[0].id for e in in_order), self._together("done_followed", in_order, _results(in_order)), strict=True)
+        )
+        return [made[standing.id] for standing, _, _ in endings]
 
     def _wake_several(self, wakings: list[tuple[Standing, Move, str]]) -> list[bool]:
         """Return which of these due tasks are in todo now; a locked one is left to the next sweep."""
@@ -114,13 +134,17 @@ class Shifts:
         return [()] if found[0][0] else None
 
     def _values(self, standing: Standing, move: Move, by: str) -> dict[str, Any]:
+        claim = moves.reviewed(standing, move)
         return {
             **place(standing.id),
             "project": self._context.project,
             "state": standing.state,
             "fence": standing.fence,
             "nonce": standing.nonce,
-            "worker": standing.worker,
+            "worker": claim.worker,
+            "claim_fence": claim.fence,
+            "claim_nonce": claim.nonce,
+            "submitted": drafts.payload(move.result, "result") if move.submits else None,
             "to": move.to,
             "to_fence": move.fence,
             "errors": move.errors,
@@ -134,10 +158,11 @@ class Shifts:
             "by": by,
             "more": _details(move),
             "logs_due": move.event in ("failed", "reaped"),
+            "lifts": not moves.keeps_deadline(standing, move),
         }
 
     def _end_followed(self, standing: Standing, move: Move, by: str) -> bool:
-        """End a task that others wait for; in the same transaction, unblock those that wait for nothing else."""
+        """End a task that uses something and that others may wait for; unblock those in the same transaction."""
         values = self._values(standing, move, by)
 
         def once(connection: Connection[Any]) -> bool:
@@ -164,9 +189,7 @@ class Shifts:
                 if not driver.execute(connection, self._statements["revive"], values).fetchall():
                     return False
                 unmet = list(standing.unmet)
-                marks = {"ids": unmet, "ages": [ids.age_key(id) for id in unmet]}
-                context.on(connection, "moves", "lock_open", marks)
-                context.on(connection, "moves", "mark_followed", marks)
+                context.on(connection, "moves", "follow", {"ages": [ids.age_key(id) for id in unmet]})
                 left = [row[0] for row in context.on(connection, "moves", "needs", {"id": standing.id})]
                 event = {
                     "id": standing.id,
@@ -182,6 +205,7 @@ class Shifts:
                     context.on(
                         connection, "moves", "unblock", {"ids": [standing.id], "by": values["by"], "more": freed}
                     )
+                context.on(connection, "moves", "cancel_doomed", {"ids": [standing.id], "by": values["by"]})
                 return True
 
         made: bool = self._context.pool.attempt(
@@ -191,6 +215,7 @@ class Shifts:
 
     def _rewrite(self, standing: Standing, draft: Draft, move: Move, by: str) -> bool:
         """Make the task what the draft describes, if it still stands exactly there."""
+        counted = isinstance(draft.expires, float)  # from now on
         values = {
             **self._values(standing, move, by),
             "title": draft.title,
@@ -201,8 +226,21 @@ class Shifts:
             "not_before": draft.not_before,
             "delay": round(draft.delay * 1000),
             "anew": move.due_anew,
+            "expires": None if counted else draft.expires,
+            "expires_in": round(draft.expires * 1000) if counted and draft.expires is not None else None,
+            "timeout": draft.timeout,
+            "expires_anew": move.expires_anew,
+            "has_origin": any(value is not None for value in related(draft)),
+            "ordered": move.unmet is not None,
+            "after": _after(draft),
         }
-        return bool(self._run("edit", values))
+        if move.unmet is None:
+            return bool(self._run("edit", values))
+        made: bool = self._context.pool.attempt(
+            lambda connection: edges.edit(self._context, connection, self._statements["edit"], standing, move, values),
+            lambda connection: True if self._was_made(connection, values) is not None else None,
+        )
+        return made
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Log that a verb came too late, and keep its output once, however often it comes."""
@@ -225,6 +263,17 @@ def _details(move: Move) -> str | None:
     """Return an event's further details as JSON."""
     details = move.details()
     return drafts.compact(details) if details else None
+
+
+def _after(draft: Draft) -> list[str] | None:
+    """Return what stands in the body: not null if the task has a row in `relation`, too."""
+    return list(map(str, draft.after)) or ([] if any(value is not None for value in related(draft)) else None)
+
+
+def _results(endings: list[tuple[Standing, Move, str]]) -> dict[str, Any]:
+    """Return the values of several dones beyond where their tasks stand."""
+    nonces = driver.words([standing.nonce for standing, _, _ in endings])
+    return {"nonces": nonces, "results": driver.array([_result(move) for _, move, _ in endings])}
 
 
 def _result(move: Move) -> str | None:

@@ -14,16 +14,20 @@ from taskyard.stores.postgres.claims import Claims
 from taskyard.stores.postgres.context import Context
 from taskyard.stores.postgres.listener import Listener
 from taskyard.stores.postgres.log import LogReader
+from taskyard.stores.postgres.missions import PostgresMissions
 from taskyard.stores.postgres.read import Reader
+from taskyard.stores.postgres.reasons import PostgresReasons
+from taskyard.stores.postgres.schedules import PostgresSchedules
 from taskyard.stores.postgres.shifts import Shifts
 from taskyard.stores.postgres.upkeep import Upkeep
 from taskyard.stores.wakeup import Wakeup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, Self
 
+    from taskyard.core.activity import Activity
     from taskyard.core.draft import Draft
     from taskyard.core.moves import Move
     from taskyard.core.store_records import Grant, Query, Report, Trail, Want
@@ -50,13 +54,20 @@ class PostgresStore:
         self.url = context.address.url
         self.label = context.address.label
         self.policy = context.policy
-        self.checks = context.checks
-        self._reader = Reader(context)
-        self._claims = Claims(context, self._reader)
+        self.missions = PostgresMissions(context)
+        self._reader = Reader(context, self.missions)
+        self._claims = Claims(context, self._reader, self.missions)
         self._shifts = Shifts(context, self._reader)
         self._adder = Adder(context, self._reader)
+        self.schedules = PostgresSchedules(context, self._adder)
         self._log_reader = LogReader(context)
         self.upkeep = Upkeep(context)
+        self.reasons = PostgresReasons(context)
+
+    @property
+    def checks(self) -> dict[str, list[str]]:
+        """The yard's checks, as the settings have them."""
+        return self._context.checks
 
     @property
     def transactions(self) -> Self:
@@ -82,7 +93,10 @@ class PostgresStore:
 
     def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
         """Claim the most urgent, oldest tasks that `want` allows, or the one that it names or takes over."""
-        return self._claims.claim(want, nonces)
+        grants = self._claims.claim(want, nonces)
+        if want.id is None and want.over is None:
+            self.reasons.note(want.kinds)
+        return grants
 
     def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
         """Restart the lease and return its end, or None if the claim is over."""
@@ -103,6 +117,10 @@ class PostgresStore:
         """Return whether the whole yard is paused, and which kinds are."""
         [(everything, kinds)] = self._context.run("upkeep", "paused")
         return everything, frozenset(kinds)
+
+    def settings(self, changed: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any]:
+        """Return the project's settings, or replace them by what `changed` makes of them."""
+        return self._context.written_settings() if changed is None else self._context.change_settings(changed)
 
     # Moving
 
@@ -136,9 +154,14 @@ class PostgresStore:
         """Return each id's short name."""
         return self._reader.shorten(ids)
 
-    def counts(self) -> Counts:
-        """Return the number of tasks by kind and state, and the races for a task that this store has lost."""
-        return Counts(self._reader.counts(), self._claims.lost_races)
+    def counts(self, *, exact: bool = True) -> Counts:
+        """Return the number of tasks by kind and state, the oldest of some, and the races that this store has lost."""
+        kinds, estimated = self._reader.counts(exact=exact)
+        return Counts(kinds, self._claims.lost_races, self._reader.oldest(), estimated)
+
+    def activity(self) -> Activity:
+        """Return what was logged in the last hour, as far as the newest events tell."""
+        return self._reader.activity()
 
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """Return the events that match, in order, and the cursor to continue from."""

@@ -5,13 +5,25 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 
-from taskyard.core import ids
+from taskyard.core import ids, needs
 from taskyard.core.draft import compact
 from taskyard.core.errors import Conflict, TaskyardError, Unavailable
 from taskyard.core.settings import refuse_unfinished
 from taskyard.core.times import rfc3339
-from taskyard.core.transfer import Entry, Facts, TaskCopy, cancel_reason, last_error, moment, ordered, plain, value
-from taskyard.stores.postgres import driver, queries, schema
+from taskyard.core.transfer import (
+    MISSION_FIELDS,
+    SCHEDULE_FIELDS,
+    Entry,
+    Facts,
+    TaskCopy,
+    cancel_reason,
+    last_error,
+    moment,
+    ordered,
+    plain,
+    value,
+)
+from taskyard.stores.postgres import driver, queries, rows, schema
 from taskyard.stores.postgres.address import Address
 
 TYPE_CHECKING = False
@@ -22,8 +34,20 @@ if TYPE_CHECKING:
     Row = tuple[Any, ...]
 
 _AT_ONCE = 100  # rows that a reader holds in memory
-_CLEAR = ("records", "used", "tasks", "bodies", "ended", "needs", "keys")
-_PUT = ("needs", "tasks", "bodies", "ended", "records", "followed", "followed_ended", "keys", "used")
+_CLEAR = ("records", "used", "deadlines", "tasks", "bodies", "ended", "needs", "relations", "keys")
+_PUT = (
+    "needs",
+    "relations",
+    "deadlines",
+    "tasks",
+    "bodies",
+    "ended",
+    "records",
+    "followed",
+    "followed_ended",
+    "keys",
+    "used",
+)
 _EVENT_COLUMNS = ("at", "event", "task", "kind", "fence", "worker", "by")
 
 
@@ -106,6 +130,10 @@ class PostgresEndpoint:
             self._renew()
             paused, kinds, settings, _, highest, holds, _ = self._run("facts")[0]
             facts = Facts(paused, kinds, json.loads(settings))
+            facts.missions = [dict(zip(MISSION_FIELDS, row, strict=True)) for row in self._run("missions")]
+            facts.schedules = [dict(zip(SCHEDULE_FIELDS, row, strict=True)) for row in self._run("schedules")]
+            for schedule in facts.schedules:
+                schedule["said"] = json.loads(schedule["said"])
             facts.held = [row[0] for row in self._run("held")]
             facts.highest, facts.is_empty = highest, not holds
             return facts
@@ -162,6 +190,7 @@ class PostgresEndpoint:
             if known:
                 for name in _CLEAR:
                     self._run(f"clear_{name}", {"segment": segment})
+            self._run("settled")
             self._run("make_task_copies")
             with self._connection.cursor().copy(queries.load("transfer")["copy_task_copies"]) as copy:
                 for task in tasks:
@@ -194,8 +223,9 @@ class PostgresEndpoint:
 
     def finish(self, facts: Facts) -> None:
         """Open the project to all processes, paused as the source is."""
-        own = {name: given for name, given in facts.settings.items() if name != "shared"}
+        own = {name: given for name, given in facts.settings.items() if name not in ("shared", "tokens")}
         with self._translating_errors():
+            own |= {name: given for name, given in json.loads(self._run("facts")[0][2]).items() if name == "tokens"}
             self._connection.execute(queries.load("transfer")["analyze"])
             if facts.highest >= 0:
                 with self._connection.transaction():
@@ -203,6 +233,10 @@ class PostgresEndpoint:
                     self._run("number", {"next": (facts.highest + 1) << 10})
             with self._connection.transaction():
                 self._run("renew")
+                for mission in facts.missions:
+                    self._run("put_mission", mission)
+                for schedule in facts.schedules:
+                    self._run("put_schedule", {**schedule, "said": compact(schedule["said"])})
                 self._run("mark", {"settings": json.dumps(own), "kinds": facts.kinds})
 
     def close(self) -> None:
@@ -213,11 +247,15 @@ class PostgresEndpoint:
 def _task_copy(row: Row) -> TaskCopy:
     (
         id, kind, state, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, due, worker, nonce, lease,
-        progress, ended_at, title, mission, key, after, verify, not_before, data, result, error, digest, needs, records,
+        progress, ended_at, title, mission, key, after, verify, not_before, data, result, error, digest, unmet, records,
+        relation, bound,
     ) = row  # fmt: skip
+    parent, discovered_from, policies, expires, timeout = rows.origin(relation)
     entries: dict[str, list[Entry]] = {"outcome": [], "note": [], "stale": [], "name": []}
     for sort, of, by_nonce, holder, at, outcome, content, brought in records or ():
-        entries[sort].append(Entry(of, by_nonce, holder, at, outcome, value(content), _brought(brought)))
+        # What was submitted is kept also if it is null; a late result is not.
+        kept = _brought(brought) if sort != "outcome" or brought is None else plain(value(brought))
+        entries[sort].append(Entry(of, by_nonce, holder, at, outcome, value(content), kept))
     if state == "done":
         entries["outcome"].append(Entry(fence, nonce, worker, ended_at, "done", None))
     is_held = state == "processing"
@@ -239,11 +277,11 @@ def _task_copy(row: Row) -> TaskCopy:
         mission=mission,
         key=key,
         added=digest,
-        after=after or [],
+        after=needs.encode(rows.comes_after(after, policies)),
         verify=verify,
         not_before=not_before,
         data=plain(value(data)),
-        needs=sorted(needs),
+        needs=sorted(unmet),
         worker=worker,
         nonce=nonce,
         held_for=_milliseconds(lease) if is_held else None,
@@ -251,6 +289,11 @@ def _task_copy(row: Row) -> TaskCopy:
         result=_brought(result) if state == "done" else None,
         dropped_as=entries["name"][0].text if entries["name"] else None,
         cancel_reason=cancel_reason(state, value(error), history),
+        parent=parent,
+        discovered_from=discovered_from,
+        expires=expires,
+        bound=bound and state not in ("done", "failed", "cancelled"),
+        timeout=timeout,
         history=history,
         notes=ordered(entries["note"]),
         stale=ordered(entries["stale"]),
@@ -269,12 +312,18 @@ def _row(task: TaskCopy) -> Row:
             ended_at = task.history[-1].at
     reason = task.cancel_reason or last_error(task.history)
     result = (task.result or "null") if task.state == "done" else None
+    after = [needs.parse(need) for need in task.after]
+    policies = {str(need): need.on_failure for need in after if need.on_failure != needs.BLOCK}
+    others = (task.parent, task.discovered_from, task.expires, task.timeout)
+    is_related = bool(policies) or any(value is not None for value in others)
     return (
         task.id, task.kind, task.state, task.priority, task.assignee, task.fence, task.errors, task.crashes,
         task.max_attempts, _seconds(task.lease), _list(task.uses), task.due, task.worker, task.nonce,
-        _seconds(task.held_for), task.progress, ended_at, task.title, task.mission, task.key, _list(task.after),
+        _seconds(task.held_for), task.progress, ended_at, task.title, task.mission, task.key,
+        "[]" if is_related and not after else _list(after),
         task.verify, task.not_before, task.data, result, None if reason is None else compact(reason), task.added,
-        _list(task.needs), _records(task),
+        _list(task.needs), _records(task), _list([policies.get(id, needs.BLOCK) for id in task.needs]) if policies else None,
+        compact(policies) if policies else None, *others, task.bound,
     )  # fmt: skip
 
 
@@ -288,7 +337,7 @@ def _records(task: TaskCopy) -> str | None:
             if sort == "outcome" and entry.outcome == "done":
                 continue
             text = None if entry.text is None else compact(entry.text)
-            brought = (entry.result or "null") if sort == "stale" else None
+            brought = (entry.result or "null") if sort == "stale" else entry.result
             rows.append([sort, entry.fence, entry.nonce, entry.worker, entry.at, entry.outcome, text, brought])
     return compact(sorted(rows, key=lambda row: row[4])) if rows else None
 

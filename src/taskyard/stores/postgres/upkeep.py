@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from taskyard.core import ids
 from taskyard.core.errors import Unavailable
-from taskyard.stores.postgres import rows
+from taskyard.core.task import State
+from taskyard.stores.postgres import driver, rows
+from taskyard.stores.postgres.pool import OUTAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from psycopg import Connection
 
+    from taskyard.core.store_records import Query
     from taskyard.core.task import Standing
     from taskyard.stores.postgres.context import Context
 
@@ -32,6 +36,8 @@ class Upkeep:
         """Called before each turn: a moment that comes now and then, for what else is to be done so."""
         self._alarm: float | None = None
         self._mend_at = 0.0
+        self._server_ahead: int | None = None
+        """Milliseconds by which the server's time is ahead of this process's monotonic clock, or less; None if not known yet."""
 
     def overdue(self, limit: int) -> list[Standing]:
         """Return claims whose lease is over and waiting tasks that are due."""
@@ -43,6 +49,21 @@ class Upkeep:
         self._alarm = None if left is None else time.monotonic() + max(0, left + 1) / 1000
         return [rows.standing(row[2:], self._context.policy) for row in found if row[2] is not None]
 
+    def expire(self, by: str, limit: int) -> int:
+        """Cancel open tasks whose deadline has passed; return how many."""
+        [(number,)] = self._context.run("upkeep", "expire", {"by": by, "limit": limit})
+        return int(number)
+
+    def stand_all(self, some: Sequence[str]) -> dict[str, Standing]:
+        """Return where those of these whole ids that are tasks stand now."""
+        context = self._context
+        asked = {"ages": driver.words([ids.age_key(id) for id in some]), "ids": driver.words(list(some))}
+        found = {row[0]: rows.standing(row, context.policy) for row in context.run("read", "stand_all", asked)}
+        waiting = [id for id, task in found.items() if task.state in (State.BLOCKED, State.CANCELLED)]
+        for id, other in context.run("read", "needs_all", {"ids": driver.words(waiting)}) if waiting else ():
+            found[id].unmet += (other,)
+        return found
+
     def alarm(self) -> float | None:
         """Return the seconds until the next lease ends or the next task is due, as of the last `overdue`."""
         return None if self._alarm is None else max(0.0, self._alarm - time.monotonic())
@@ -52,7 +73,16 @@ class Upkeep:
         self.before_turn()
         if self._context.pool.is_full:
             return False
-        return bool(self._context.run("upkeep", "turn", {"every": round(every * 1000)}))
+        ahead = self._server_ahead
+        if ahead is None:
+            ahead = self._context.run("outages", "now")[0][0] - _milliseconds()
+        until = ahead + _milliseconds() + round(1000 * OUTAGE)
+        [(granted, now, written)] = self._context.run("upkeep", "turn", {"every": round(every * 1000), "until": until})
+        self._server_ahead = now - _milliseconds()  # the answer grew older on its way, so this is never too much
+        if written is not None and written != self._context.settings_text:
+            with contextlib.suppress(Unavailable):  # broken ones are for the next opening to refuse
+                self._context.heed_settings(written)
+        return bool(granted)
 
     def mend(self, by: str) -> int:  # noqa: ARG002  a transaction leaves nothing half done; there are only partitions
         """Once in `_MENDED_EVERY` seconds, make and drop partitions and prune what the settings no longer keep."""
@@ -103,12 +133,25 @@ class Upkeep:
             sweep()
         return fsck.audit(self._context)
 
-    def prune(self, age: float | None, count: int | None, by: str, *, apply: bool) -> dict[str, Any]:  # noqa: ARG002
+    def prune(
+        self,
+        age: float | None,
+        count: int | None,
+        by: str,  # noqa: ARG002  part of the seam
+        *,
+        apply: bool,
+        only: Query | None = None,
+    ) -> dict[str, Any]:
         """Prune ended tasks that are too old or too many, or with `apply=False` count them."""
         context = self._context
+        kinds, states = (None, None) if only is None else (only.kinds, only.states)
         limits = {
             "age": _NEVER if age is None else round(age * 1000),
+            "log_age": _NEVER if age is None or only is not None else round(age * 1000),
             "count": _NEVER if count is None else count,
+            "kinds": None if kinds is None else sorted(kinds),
+            "states": None if states is None else sorted(map(str, states)),
+            "mission": None if only is None else only.mission,
         }
 
         def once(connection: Connection[Any]) -> dict[str, Any]:
@@ -118,12 +161,16 @@ class Upkeep:
                     pass
                 tasks, oldest, events = context.on(connection, "upkeep", "count_pruned", limits)[0]
                 if apply:
-                    for name in ("prune_ended", "prune_records", "prune_keys", "prune_needs"):
+                    for name in ("prune_ended", "prune_records", "prune_keys", "prune_needs", "prune_relations"):
                         context.on(connection, "upkeep", name)
-                    if age is not None:
+                    if age is not None and only is None:
                         context.on(connection, "upkeep", "prune_events", limits)
                 made = None if oldest is None else ids.created("0000" + oldest)
                 return {"tasks": tasks, "events": events, "oldest": made, "archives": [], "applied": apply}
 
         summary: dict[str, Any] = context.pool.attempt(once)
         return summary
+
+
+def _milliseconds() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -7,7 +7,12 @@ _ty_read_plainly() {
     _ty_durability=durable _ty_set_attempts=3 _ty_set_crashes=3 _ty_set_backoff=5000 _ty_set_cap=600000 _ty_set_lease=1800000
     _ty_checks='' _ty_shared='' _ty_settle=
     for value in '{' '"taskyard": 1,' '"features": [],' '"settings": {'; do
-        read -r line && [ "$line" = "$value" ] || return 1
+        read -r line || return 1
+        if [ "$line" = '"features": [' ]; then # lanes of missions are known here
+            read -r line && [ "$line" = '"missions"' ] && read -r line && [ "$line" = '],' ] || return 1
+            line='"features": [],'
+        fi
+        [ "$line" = "$value" ] || return 1
     done
     while read -r name value; do
         value=${value%,}
@@ -24,7 +29,7 @@ _ty_read_plainly() {
                 ;;
         esac
         case $value in '' | *[!0-9]* | 0?* | ?????????*) return 1 ;; esac
-        case $name$value in '"max_attempts":0' | '"max_crashes":0' | '"lease":0' | '"lease":'???????*) return 1 ;; esac
+        case $name$value in '"max_attempts":0' | '"max_attempts":'????* | '"max_crashes":0' | '"lease":0' | '"lease":'???????*) return 1 ;; esac
         case $name in
             '"max_attempts":') _ty_set_attempts=$value ;;
             '"max_crashes":') _ty_set_crashes=$value ;;
@@ -32,7 +37,7 @@ _ty_read_plainly() {
             '"backoff_cap":') _ty_set_cap=$((value * 1000)) ;;
             '"lease":') _ty_set_lease=$((value * 1000)) ;;
             '"settle":') _ty_settle=$((value * 1000)) ;;
-            '"sweep_every":' | '"retention_age":' | '"retention_count":') ;;
+            '"sweep_every":' | '"ageing":' | '"retention_age":' | '"retention_count":') ;;
             *) return 1 ;;
         esac
     done
@@ -121,13 +126,14 @@ _ty_name_worker() { # -> _ty_worker, _ty_by, and _ty_notes, the file in writers/
 
 _ty_lane_json() { # lane -> _ty_kind and _ty_assignee as JSON; the last one is remembered
     [ "$_ty_lane_known" != "$1" ] || return 0
-    local kind=${1#?-}
+    local plain=${1%%~*} kind='' # ~ and a digest: the lane of a mission
+    kind=${plain#?-}
     _ty_decode "${kind%%@*}" || return
     _ty_kind="\"$_ty_text\""
     _ty_assignee=null
-    case $1 in
+    case $plain in
         *@*)
-            _ty_decode "${1#*@}" && _ty_string "$_ty_text" || return
+            _ty_decode "${plain#*@}" && _ty_string "$_ty_text" || return
             _ty_assignee=$_ty_json
             ;;
     esac

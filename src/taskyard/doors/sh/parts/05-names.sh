@@ -26,13 +26,13 @@ _ty_is_short() { # text, such as 0-kf12 -> _ty_h_seg and _ty_h_end (short names,
 }
 
 # Split a task's name into _ty_id, _ty_seg, _ty_fence, _ty_errors, _ty_crashes, _ty_own, _ty_limit, _ty_own_lease, _ty_body, _ty_uses,
-# _ty_verified, _ty_lane, _ty_due, _ty_lease, _ty_claim (from .l on), _ty_holder and _ty_nonce. 1 if it is no task's name.
+# _ty_verified, _ty_deadline, _ty_lane, _ty_due, _ty_lease, _ty_claim (from .l on), _ty_holder and _ty_nonce. 1 if it is no task's name.
 _ty_split() { # name [lane]
     local IFS=.
     _ty_lane=${2-} && _ty_lane=${_ty_lane%%+*} # + and a digest: a folder of those that wait for something in use
-    _ty_own='' _ty_limit='' _ty_own_lease='' _ty_body='' _ty_uses='' _ty_verified='' _ty_due='' _ty_lease='' _ty_claim='' _ty_holder='' _ty_nonce=''
+    _ty_own='' _ty_limit='' _ty_own_lease='' _ty_body='' _ty_uses='' _ty_verified='' _ty_deadline='' _ty_due='' _ty_lease='' _ty_claim='' _ty_holder='' _ty_nonce=''
     case $1 in *.json) ;; *) return 1 ;; esac
-    case $1 in *[!A-Za-z0-9_%@.-]*) return 1 ;; esac
+    case $1 in *[!A-Za-z0-9_%@~.-]*) return 1 ;; esac
     # shellcheck disable=SC2086  # split at dots
     set -- ${1%.json}
     [ $# -ge 4 ] && _ty_is_id "$1" && _ty_is_number "$2" || return 1
@@ -44,9 +44,10 @@ _ty_split() { # name [lane]
     case ${1-} in b????????) _ty_body=${1#b} _ty_own=$_ty_own.$1 && shift ;; esac
     case ${1-} in m[0-9]*) _ty_limit=${1#m} _ty_own=$_ty_own.$1 && shift ;; esac
     case ${1-} in t[0-9]*) _ty_own_lease=${1#t} _ty_own=$_ty_own.$1 && shift ;; esac
-    case ${1-} in u | w) _ty_uses=u ;; esac
-    case ${1-} in v | w) _ty_verified=v ;; esac
-    case ${1-} in [uvw]) _ty_own=$_ty_own.$1 && shift ;; esac
+    case ${1-} in [uwUW]) _ty_uses=u ;; esac
+    case ${1-} in [vwVW]) _ty_verified=v ;; esac
+    case ${1-} in [UVWY]) _ty_deadline=$1 ;; esac
+    case ${1-} in [uvwUVWY]) _ty_own=$_ty_own.$1 && shift ;; esac
     case ${1-} in [0-9]-?*) _ty_lane=$1 && shift ;; esac
     [ -n "$_ty_lane" ] || return 1
     [ $# -gt 0 ] || return 0

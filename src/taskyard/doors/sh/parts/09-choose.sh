@@ -22,13 +22,14 @@ _ty_kinds() { # kinds -> _ty_wanted, encoded, with spaces around; empty for all
 }
 
 _ty_serves() { # lane: may this worker take from it now?
-    local kind=${1#?-} assignee=''
+    local kind=${1%%~*} assignee=''
+    kind=${kind#?-}
     case $1 in
         [0-9]-?*@?*) assignee=${kind#*@} kind=${kind%%@*} ;;
         [0-9]-?*) ;;
         *) return 1 ;;
     esac
-    case $1 in *[!A-Za-z0-9_%@-]*) return 1 ;; esac
+    case $1 in *[!A-Za-z0-9_%@~-]*) return 1 ;; esac
     case $_ty_wanted in '' | *" $kind "*) ;; *) return 1 ;; esac
     [ -z "$assignee" ] || [ "$assignee" = "$_ty_worker" ] || return 1
     case $_ty_paused in *" $kind "*) return 1 ;; esac
@@ -57,7 +58,7 @@ _ty_head() { # lane
                     [ -e "$path" ] || [ ! -d "$folder" ] || empty="$empty ${folder##*/}"
                     continue
                     ;;
-                *.u.json | *.w.json | *[!A-Za-z0-9.]*) continue ;;
+                *.[uwUVWY].json | *[!A-Za-z0-9.]*) continue ;;
                 *.v.json) case $_ty_known_checks in *" $name "*) ;; *) continue ;; esac ;;
                 "${folder##*/}"*.*.e*.c*.json) ;;
                 *) continue ;;

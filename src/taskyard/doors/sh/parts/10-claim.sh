@@ -21,7 +21,7 @@ _ty_hold() { # file lane lease holder [more of the event]
 
 _ty_take() { # claims _ty_entry -> _ty_handle, _ty_file. 1: another process was first.
     local lane=${_ty_entry%%/*} holder=$_ty_worker
-    _ty_split "${_ty_entry##*/}" "$lane" && [ -z "$_ty_uses$_ty_due$_ty_lease" ] || return 1
+    _ty_split "${_ty_entry##*/}" "$lane" && [ -z "$_ty_uses$_ty_deadline$_ty_due$_ty_lease" ] || return 1
     ! _ty_unread || [ -z "$_ty_body" ] || return 100
     case $lane in *@*) holder=@ ;; esac
     _ty_hold "$_ty_root/todo/$_ty_entry" "$lane" "${_ty_asked_lease:-${_ty_own_lease:-${_ty_usual_lease:-$_ty_set_lease}}}" "$holder" || return
@@ -47,6 +47,7 @@ _ty_take_next() { # of the kinds in _ty_wanted
         elif [ $swept -eq 0 ]; then
             ! _ty_unread || return 100
             swept=1 _ty_moved=
+            _ty_note_asked
             _ty_sweep || return
             [ -n "$_ty_moved" ] || return 3
         else
@@ -80,7 +81,7 @@ _ty_claim_next() { # [id | kind...]
     _ty_kinds "$@" || return
     _ty_take_next || code=$?
     [ $code -ne 3 ] || {
-        _ty_report "nothing is ready"
+        _ty_report "nothing is ready; 'taskyard why' says why"
         _ty_report_left
     }
     [ $code -eq 0 ] || return $code

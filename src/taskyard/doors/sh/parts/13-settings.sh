@@ -54,6 +54,11 @@ _ty_read_yard() {
             whole = int(v)
             return sprintf("%.0f", whole < v ? whole + 1 : whole)
         }
+        function has_unknown_features(   i) {
+            if (val["/features"] != "A") return val["/features"] !~ /^(a|nnull|nfalse)?$/
+            for (i = 0; ("/features/" i) in val; i++) if (val["/features/" i] != "smissions") return 1
+            return 0
+        }
         FILENAME == "/proc/self/mountinfo" {
             root = ENVIRON["_TY_ROOT"]; point = $5
             gsub(/\\040/, " ", point); gsub(/\\011/, "\t", point); gsub(/\\012/, "\n", point); gsub(/\\134/, "\\", point)
@@ -71,7 +76,7 @@ _ty_read_yard() {
             backoff = number("backoff", 5000, 1000, 0, 1e12); cap = number("backoff_cap", 600000, 1000, 0, 1e12)
             lease = number("lease", 1800000, 1000, 1, 2592000000)
             if (!whole) said = "its yard.json is no JSON"
-            else if (val["/taskyard"] != "n1" || val["/features"] !~ /^(a|nnull|nfalse)?$/) said = "its format or features are unknown to this version of taskyard.sh"
+            else if (val["/taskyard"] != "n1" || has_unknown_features()) said = "its format or features are unknown to this version of taskyard.sh"
             else if (val["/settings"] != "" && val["/settings"] != "o") said = "the settings in its yard.json are no object"
             else if (durability !~ /^(fast|durable|strict)$/) said = "the durability in its yard.json is unknown"
             else if (wrong != "") said = wrong " in its yard.json is no number that can be used"

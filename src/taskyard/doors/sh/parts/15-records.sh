@@ -96,9 +96,20 @@ _ty_backoff() { # turn -> _ty_delay in milliseconds, at least 1: doubled each tu
     [ "$_ty_delay" -gt 0 ] || _ty_delay=1
 }
 
+_ty_lift() { # the deadline applies no more -> _ty_own
+    case $_ty_deadline in
+        Y) _ty_own=${_ty_own%.Y} ;;
+        U) _ty_own=${_ty_own%.U}.u ;;
+        V) _ty_own=${_ty_own%.V}.v ;;
+        W) _ty_own=${_ty_own%.W}.w ;;
+    esac
+    _ty_deadline=
+}
+
 # Where the task of the split name goes: its lane, or waiting/ -> _ty_folder, _ty_target, and _ty_more, its event's due time
 _ty_aim() { # errors crashes delay
     local due='' bucket=''
+    [ "$1$2" = 00 ] || _ty_lift # it was started in time
     _ty_target=$_ty_id.$((_ty_fence + 1)).e$1.c$2$_ty_own.json _ty_folder=$_ty_root/todo/$_ty_lane/$_ty_seg _ty_more=
     [ "$3" -gt 0 ] || return 0
     due=$((_ty_now + $3))

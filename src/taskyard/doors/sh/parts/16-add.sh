@@ -66,8 +66,9 @@ _ty_list_next() { # as _ty_next, with the segments of this yard
     _ty_next $_ty_text
 }
 
-_ty_segment() { # lane -> _ty_seg, with a byte of ours in its marker
+_ty_segment() { # lane -> _ty_seg, with a byte of ours in its marker; lanes that differ by the mission alone share segments
     local segment='' many=8 code=''
+    set -- "${1%%~*}"
     _ty_segments "$_ty_root/todo/$1"/????
     for segment in $_ty_text; do
         _ty_room "$segment" "$1" && return
@@ -104,6 +105,10 @@ _ty_name_task() {
     _ty_event added "$_ty_id" 0 null
 }
 
+_ty_is_bounded() { # do the settings bound how many tasks may wait for a worker?
+    grep -q '"max_todo"' "$_ty_root/yard.json"
+}
+
 _ty_add() { # [-p priority] kind [file]
     local priority=5 data=null code=0
     if [ "${1-}" = -p ]; then
@@ -112,6 +117,7 @@ _ty_add() { # [-p priority] kind [file]
     fi
     [ $# -ge 1 ] && [ $# -le 2 ] || _ty_refuse 2 "usage: add_task [-p 0..9] KIND [FILE]" || return
     _ty_open && _ty_kind_name "$1" || return
+    ! _ty_is_bounded || _ty_refuse 7 "the settings of $_ty_root have a max_todo, which the shell client cannot count: add with 'taskyard add'" || return
     _ty_lane=$priority-$_ty_text
     if [ $# -eq 2 ]; then
         _ty_value "$2" || return

@@ -15,11 +15,12 @@ _ty_take_named() { # id
                 _ty_split_path "$_ty_found" || break
                 why=
                 [ -z "$_ty_uses" ] || why="it uses something, and only Python workers can see whether that is free"
+                [ -z "$_ty_deadline" ] || why="it has a deadline, which only Python workers keep"
                 if [ -n "$_ty_verified" ]; then
                     [ -z "$_ty_checks" ] || _ty_learn_checks "$_ty_found"
                     case $_ty_known_checks in *" ${path##*/} "*) ;; *) why="it asks for a check that is not in yard.json" ;; esac
                 fi
-                case $lane in *@*) [ "${lane#*@}" = "$_ty_worker" ] || why="it is assigned to another worker" ;; esac
+                case ${lane%%~*} in *@"$_ty_worker") ;; *@*) why="it is assigned to another worker" ;; esac
                 if ! _ty_list_paused; then
                     why="the yard is paused"
                 else
@@ -46,7 +47,7 @@ _ty_take_named() { # id
 
 _ty_is_held_by_me() { # the name that was split last
     case $_ty_holder in
-        @) [ "${_ty_lane#*@}" = "$_ty_worker" ] ;;
+        @) case ${_ty_lane%%~*} in *@"$_ty_worker") ;; *) return 1 ;; esac ;;
         *) [ "$_ty_holder" = "$_ty_worker" ] ;;
     esac
 }

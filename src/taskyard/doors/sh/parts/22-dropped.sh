@@ -1,7 +1,7 @@
 # ---- what a dropped file says ------------------------------------------------------------------------------------------
 
 # Read a dropped file, and print lines: take, wait (it is no object yet) or leave; then the reason why it is left, or its kind,
-# priority, assignee, the parts of its name, its key, and with a key the rest of the task's file. A file that Python might
+# priority, assignee, mission, the parts of its name, its key, and with a key the rest of the task's file. A file that Python might
 # read in another way is left to Python, which knows all letters and may set files aside.
 _ty_read_dropped() { # size, the file at standard input
     _TY_SIZE=$1 LC_ALL=C awk "$_ty_awk"'
@@ -43,7 +43,7 @@ _ty_read_dropped() { # size, the file at standard input
             if (!odd && (!whole || val[""] != "o" || bytes != ENVIRON["_TY_SIZE"])) { print "wait"; exit }
             if (odd || size > (floats ? 131072 : 1048576)) leave("its data may be more than a task can hold")
             if ("/taskyard" in val) leave("it is a file of a yard")
-            n = split("after uses notBefore not_before", names, " ")
+            n = split("after uses notBefore not_before expires timeout", names, " ")
             for (i = 1; i <= n; i++) if (given(names[i]) && val["/" names[i]] != (i < 3 ? "a" : "")) leave("it has " names[i])
             kind = text(given("kind") ? "/kind" : "/operation")
             if (!given("kind") && (kind == "" || kind !~ "[\200-\377]" && (!is_kind(kind) || length(kind) > 60))) kind = "default"
@@ -53,9 +53,9 @@ _ty_read_dropped() { # size, the file at standard input
             key = either("taskId", "task_id")
             if (val["/" key] !~ /^n-?[0-9]/) key_text = line(key, 256)
             else if ((key_text = substr(val["/" key], 2)) !~ /^(0|-?[1-9][0-9]*)$/ || length(key_text) > 256) leave("its " key " may not be allowed")
-            lease = milliseconds(); assignee = line("assignee", 60); line("title", 500); line("mission", 256); line("verify", 256)
+            lease = milliseconds(); assignee = line("assignee", 60); line("title", 500); mission = line("mission", 256); line("verify", 256)
             if (why != "") { print "leave\n" why; exit }
-            printf "take\n%s\n%s\n%s\n%s%s%s\n%s\n", kind, priority, assignee, (attempts == "" ? "" : ".m" attempts), (lease == "" ? "" : ".t" lease), (given("verify") ? ".v" : ""), key_text
+            printf "take\n%s\n%s\n%s\n%s\n%s%s%s\n%s\n", kind, priority, assignee, mission, (attempts == "" ? "" : ".m" attempts), (lease == "" ? "" : ".t" lease), (given("verify") ? ".v" : ""), key_text
             if (key_text == "") exit
             n = split("title assignee mission key max_attempts lease verify", names, " ")
             for (i = 1; i <= n; i++) {
@@ -74,13 +74,14 @@ _ty_read_dropped() { # size, the file at standard input
 # -> _ty_d_kind, _ty_d_priority, _ty_d_own, _ty_d_key, _ty_d_rest, and _ty_lane. 1: it is left, for the reason in _ty_why. 3: it may
 # still be arriving.
 _ty_judge_dropped() { # file size
-    local said='' verdict='' assignee=''
+    local said='' verdict='' assignee='' mission=''
     said=$( { _ty_read_dropped "$2" <"$1"; } 2>/dev/null) || said="wait"
     {
         read -r verdict
         IFS= read -r _ty_d_kind
         read -r _ty_d_priority
         IFS= read -r assignee
+        IFS= read -r mission
         read -r _ty_d_own
         IFS= read -r _ty_d_key
         IFS= read -r _ty_d_rest
@@ -96,8 +97,16 @@ END
     _ty_why="its kind is too long"
     _ty_encode "$_ty_d_kind" || return 1
     _ty_lane=$_ty_d_priority-$_ty_text
-    [ -n "$assignee" ] || return 0
-    _ty_why="its assignee may not be allowed"
-    _ty_encode "$assignee" || return 1
-    _ty_lane=$_ty_lane@$_ty_text
+    if [ -n "$assignee" ]; then
+        _ty_why="its assignee may not be allowed"
+        _ty_encode "$assignee" || return 1
+        _ty_lane=$_ty_lane@$_ty_text
+    fi
+    [ -n "$mission" ] || return 0
+    _ty_why="its kind or assignee is too long for a task with a mission"
+    said=${_ty_lane#?-} && said=${said%%@*}
+    [ ${#said} -le 49 ] && [ $((${#_ty_lane} - ${#said})) -le 61 ] || return 1
+    _ty_why="its mission needs sha256sum, which is not here"
+    mission=$(printf '%s' "$mission" | sha256sum) || return 1
+    _ty_lane=$_ty_lane~${mission%"${mission#????????????}"}
 }

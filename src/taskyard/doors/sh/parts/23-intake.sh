@@ -22,6 +22,8 @@ _ty_name_dropped() { # file's name
 # A file without a key becomes the task's file, unchanged. 0: taken in, or another process was first. 1: left, and _ty_why
 # gives the reason. 3: it may still be arriving. 8: the yard cannot be written.
 _ty_take_in() { # file size mode-and-group
+    _ty_why="the yard has a max_todo, which the shell client cannot count"
+    ! _ty_is_bounded || return 1
     _ty_judge_dropped "$1" "$2" || return
     if [ -n "$_ty_d_key" ]; then
         _ty_take_in_keyed "$1" "$2"

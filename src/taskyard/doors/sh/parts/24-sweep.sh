@@ -29,7 +29,8 @@ _ty_reap() { # file in processing/, split; _ty_asked is the yard's time
     _ty_holder_json
     holder=$_ty_json
     _ty_decode "$_ty_holder"
-    [ "$_ty_holder" != @ ] || _ty_decode "${_ty_lane#*@}"
+    rest=${_ty_lane%%~*}
+    [ "$_ty_holder" != @ ] || _ty_decode "${rest#*@}"
     seconds=$((_ty_lease / 1000))
     if [ $((_ty_lease % 1000)) -ne 0 ]; then
         rest=$((1000 + _ty_lease % 1000))
@@ -62,6 +63,17 @@ _ty_wake() { # file in waiting/, split
     _ty_aim "$_ty_errors" "$_ty_crashes" 0
     _ty_event due "$_ty_id" $((_ty_fence + 1)) null
     _ty_sweep_move woken "$1" "$_ty_target"
+}
+
+# Note which kinds are asked for, so that 'taskyard why' knows. A claim that finds a task does not: it would cost a process.
+_ty_note_asked() {
+    local name=''
+    for name in ${_ty_wanted:-@}; do
+        name=$_ty_root/asked/$name
+        [ -e "$name" ] || (set -C && : >"$name") 2>/dev/null
+        touch -c -h -- "$name" 2>/dev/null
+    done
+    return 0
 }
 
 _ty_sweep() { # -> _ty_moved, a line for each task that was moved. It takes no turn of turns/, which stands for a whole sweep

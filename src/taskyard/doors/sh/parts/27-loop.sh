@@ -32,7 +32,7 @@ _ty_next_of_mine() { # takes a claim again that a loop of this name held; 1: the
     [ -n "${TASKYARD_WORKER:-${AGENT_ID-}}" ] || return 1
     for path in "$_ty_root"/processing/*.json; do
         _ty_split "${path##*/}" && [ -n "$_ty_nonce" ] && _ty_is_mine || continue
-        _ty_text=${_ty_lane#?-}
+        _ty_text=${_ty_lane%%~*} && _ty_text=${_ty_text#?-}
         case $_ty_wanted in '' | *" ${_ty_text%%@*} "*) ;; *) continue ;; esac
         _ty_resume_one "$path" && return
     done
@@ -46,12 +46,12 @@ _ty_is_left() {
         _ty_split_path "$path" && _ty_serves "$_ty_lane" && [ -e "$path" ] || continue
         [ -z "$_ty_nonce" ] || return 0
         [ -z "$_ty_verified" ] || [ -z "$_ty_checks" ] || _ty_learn_checks "$path" # a task in waiting/ was not read yet
-        case "$_ty_uses $_ty_verified $_ty_known_checks" in
+        case "$_ty_uses$_ty_deadline $_ty_verified $_ty_known_checks" in
             ' v '*" ${path##*/} "* | '  '*) return 0 ;;
         esac
         others=$((others + 1))
     done
-    [ $others -eq 0 ] || _ty_report "$others tasks that use something, or ask for a check that is not in yard.json, are left to Python workers"
+    [ $others -eq 0 ] || _ty_report "$others tasks that use something, have a deadline, or ask for a check that is not in yard.json, are left to Python workers"
     return 1
 }
 

@@ -105,7 +105,8 @@ def folders(directory: ExaminedDirectory) -> Finding:
         try:
             mode = os.lstat(directory.path(folder)).st_mode
         except FileNotFoundError:
-            missing.append(folder)
+            if folder not in layout.LATER:
+                missing.append(folder)
         except PermissionError:
             continue  # the check of permissions reports it
         else:

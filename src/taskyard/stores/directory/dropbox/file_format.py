@@ -23,9 +23,12 @@ _STEERING = {
     "maxAttempts": "max_attempts",
     "max_attempts": "max_attempts",
     "lease": "lease",
+    "expires": "expires",
+    "timeout": "timeout",
     "assignee": "assignee",
     "mission": "mission",
     "verify": "verify",
+    "review": "review",
     "after": "after",
     "uses": "uses",
 }

@@ -115,7 +115,7 @@ class Guests:
                     draft = task_file.draft(self._context.edits.read(f"{folder}/{segment}", name))
                 except (Invalid, OSError):
                     continue
-                yield Lane.of(draft.priority, draft.kind, draft.assignee)
+                yield Lane.of(draft.priority, draft.kind, draft.assignee, draft.mission)
 
     def _segments(self, folder: str) -> list[str]:
         return list(filter(ids.is_segment, self._context.locator.names(folder)))
@@ -226,8 +226,7 @@ class Guests:
         if context.durable:
             context.sync_move(folder, target)
         context.log.append(claimed + line)
-        if not failed:
-            self._shifts.free_followers(token.id, by)
+        self._shifts.follow_up(token.id, found.state, by)
         return True
 
 

@@ -6,7 +6,7 @@ import errno
 import json
 
 from taskyard.core import ids
-from taskyard.core.errors import Conflict, Invalid, NotFound
+from taskyard.core.errors import Conflict, Full, Invalid, NotFound
 from taskyard.stores.directory.dropbox import dropped_names, file_format
 from taskyard.stores.directory.dropbox.guest_names import carried
 from taskyard.stores.directory.dropbox.rejected import shown
@@ -59,6 +59,7 @@ class Intake:
         )
         names = sorted(arrived, key=lambda name: (self._age(name), name), reverse=True)
         added: list[New] = []
+        full: set[str | None] = set()
         left = len(names) if limit is None else limit
         while names and left > 0:
             whole, refused = self._whole(names, min(left, _TOGETHER), now, by)
@@ -67,12 +68,25 @@ class Intake:
             if together:
                 self._disk.sync_all(self._root)  # sync what was read, before it becomes a task
             for path, draft in whole:
+                if not self._has_room(draft, full):
+                    continue
                 new = self._taken(path, draft, by, sync=self._context.durable and not together)
                 if new is not None:
                     added.append(new)
         if self._context.durable:
             self._adder.sync({new.folder for new in added})
         return len(added)
+
+    def _has_room(self, draft: Draft, full: set[str | None]) -> bool:
+        """Take a place for this task; False if its kind or the yard is full: then its file stays, and later ones of the same kind."""
+        if draft.kind in full or None in full:
+            return False
+        try:
+            self._adder.reserve([draft])
+        except Full as error:
+            full.add(error.kind)
+            return False
+        return True
 
     def _whole(self, names: list[str], most: int, now: int, by: str) -> tuple[list[tuple[str, Draft]], int]:
         """Pop the next files that can be taken in off the end of `names`; also return how many were rejected instead."""
@@ -110,8 +124,11 @@ class Intake:
 
     def _take_plain(self, path: str, draft: Draft, by: str, *, sync: bool) -> New | None:
         """Make the file the task's own, as it is; its `after` is stored separately with whole ids, as an edit is."""
+        counted = isinstance(draft.expires, float)  # from now on, which the file as it is does not say
+        self._context.mark_features([draft])
         new = self._adder.place(draft, f".{DROPPED}")
-        if draft.after:
+        self._adder.index([new], self._context.durable)
+        if draft.after or counted:
             self._adder.connect([new], self._context.durable)
             content = task_file.encode(new.id, draft, new.due)
             token = self._context.edits.write(new.id, content, self._context.durable)
@@ -163,7 +180,8 @@ class Intake:
         it for a second file of the same taskId. It stays in tmp/, where a later sweep finds that its task is there.
         """
         try:
-            added = self._adder.add([draft], by)[0]
+            self._adder.look_up(draft)
+            added = self._adder.add([draft], by, reserved=True)[0]
             if isinstance(added, str):
                 return f"its taskId {draft.key!r} belongs to task {ids.short(added)} already"
             dropped_names.note(self._context, added.id, name[: -len(SUFFIX)])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from math import isfinite
+from taskyard.core.json_codec import encode, scanner, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 
@@ -18,25 +16,28 @@ def no_constant(name: str) -> Any:
 
 def _finite(text: str) -> float:
     number = float(text)
-    if not isfinite(number):  # 1e999 is JSON, but Python makes Infinity of it
+    if number in _INFINITE:  # 1e999 is JSON, but Python makes Infinity of it
         raise ValueError(f"{text[:40]} is larger than any number here")
     return number
 
 
-# The scanner alone, without the search for white space around the text, which takes as long again.
-scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(
-    parse_constant=no_constant, parse_float=_finite
-).scan_once  # type: ignore[attr-defined]
+_INFINITE = frozenset((float("inf"), float("-inf")))  # `math` would be a shared library to load, for one function
+scan = scanner(_finite, no_constant)
 
 
 def refuse_halves(content: bytes, value: Any) -> None:
     """Raise `ValueError` for half a surrogate pair, which UTF-8 cannot encode; only an escape can bring one in."""
     if b"\\ud" in content or b"\\uD" in content:
-        json.dumps(value, ensure_ascii=False).encode()
+        encode(value).encode()
 
 
 def read(content: bytes) -> Any:
     """Parse the content; raise `ValueError` or `RecursionError`."""
-    value = json.loads(content.decode(), parse_constant=no_constant, parse_float=_finite)
+    try:
+        value = whole(content.decode(), scan)
+    except (StopIteration, ValueError):
+        import json
+
+        value = json.loads(content.decode(), parse_constant=no_constant, parse_float=_finite)  # raises with the place
     refuse_halves(content, value)
     return value

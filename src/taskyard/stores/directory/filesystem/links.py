@@ -58,6 +58,10 @@ class Links:
         self._remember(folder, now)
         return True
 
+    def trust(self, folder: str) -> None:
+        """Trust a folder that this process has just made."""
+        self._remember(folder, time.monotonic())
+
     def remove(self, path: str) -> None:
         """Remove this name, if it exists and is in the yard."""
         if self.holds(path.rpartition("/")[0]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from taskyard.core import ids
+from taskyard.stores.directory.fsck.children import ChildAudit
 from taskyard.stores.directory.fsck.context import AuditContext
 from taskyard.stores.directory.fsck.edges import EdgeAudit
 from taskyard.stores.directory.fsck.folders import FolderAudit
@@ -45,6 +46,7 @@ class Audit:
         self._record_audit = RecordAudit(self.context, self.log_audit)
         self._task_audit = TaskAudit(self.context, self._record_audit, self.log_audit, keys)
         self._edge_audit = EdgeAudit(self.context, edges)
+        self._child_audit = ChildAudit(self.context)
         self._key_audit = KeyAudit(self.context, keys)
         self._leftover_audit = LeftoverAudit(self.context)
         self._running: dict[str, list[str]] = {}
@@ -86,6 +88,7 @@ class Audit:
                 logged.seen = True
         self._record_audit.compare(segment, seen)
         self._edge_audit.check(segment, seen)
+        self._child_audit.check(segment, seen)
         self._leftover_audit.marker(segment, seen, self._task_audit.in_wrong_lane)
 
     def _held(self, segment: str) -> list[str]:

@@ -13,7 +13,7 @@ class Code:
 
     __slots__ = ("by_hand", "means", "repair", "severity")
 
-    def __init__(self, severity: str, means: str, repair: str, by_hand: str) -> None:
+    def __init__(self, severity: str, means: str, repair: str = ALONE, by_hand: str = BY_HAND) -> None:
         self.severity = severity
         self.means = means
         self.repair = repair
@@ -28,30 +28,30 @@ CODES: dict[str, Code] = {
         "left alone; nothing else is healed either",
         "put a copy of it back; or move it out of the yard, and 'taskyard init' for this path writes one with the default settings and leaves all tasks as they are",
     ),
-    "folder_missing": Code(DAMAGE, "one of the yard's own folders is not there", "made, empty", BY_HAND),
+    "folder_missing": Code(DAMAGE, "one of the yard's own folders is not there", "made, empty"),
     "folder_odd": Code(
         DAMAGE,
         "a folder is a symbolic link, a file, or a mount of its own: renames cannot cross it, and links lead out of the yard",
-        "left alone",
+        ALONE,
         "while nobody works, put a real folder in its place and move what belongs into it back",
     ),
     "unreadable": Code(
         DAMAGE,
         "a file or folder cannot be read, so nothing is proven of what is in it",
-        "left alone",
+        ALONE,
         "give whoever uses the yard permission, or look at the system's log for errors of the disk; then run fsck again",
     ),
     "folder_closed": Code(
         DAMAGE,
         "a lane or segment of todo/ that its mode or owner closes to those who use the yard: claims pass it over, or adds are refused",
-        "left alone",
+        ALONE,
         "give it back to the yard's owner (chown, chmod u+rwx), or in a shared yard to the group (chmod g+rwx)",
     ),
     "stray": Code(
         DAMAGE, "a name that PROTOCOL.md does not know, where only known ones may be", ASIDE, "look at it in failed/"
     ),
     "root_stray": Code(
-        NOTICE, "something beside the yard's own folders; it harms nobody", "left alone", "move it out of the yard"
+        NOTICE, "something beside the yard's own folders; it harms nobody", ALONE, "move it out of the yard"
     ),
     "symlink": Code(DAMAGE, "a symbolic link; the yard follows none", ASIDE, "put the file itself into the drop box"),
     "not_a_file": Code(DAMAGE, "a folder, pipe or device under the name of a file", ASIDE, "look at it in failed/"),
@@ -61,14 +61,11 @@ CODES: dict[str, Code] = {
         "left alone; a .json file is set aside by a sweep when nobody has written to it for a while",
         "move it out of todo/, or put one JSON object into a file whose name ends in .json",
     ),
-    "lane_astray": Code(
-        PENDING, "another program has taken a lane of todo/ for a task, and moved it", "a sweep", BY_HAND
-    ),
+    "lane_astray": Code(PENDING, "another program has taken a lane of todo/ for a task, and moved it", "a sweep"),
     "task_astray": Code(
         PENDING,
         "another program has moved a claimed task's file back to todo/, or has ended the task",
         "a sweep: back to todo with a raised fence, or ended as it was",
-        BY_HAND,
     ),
     # Tasks
     "name_illegal": Code(
@@ -81,11 +78,10 @@ CODES: dict[str, Code] = {
         DAMAGE,
         "the task lies in the folder of another segment, where nobody finds it by its id",
         "moved to its own segment",
-        BY_HAND,
     ),
     "lane_differs": Code(
         DAMAGE,
-        "the task lies in a lane (priority, kind, assignee) that is not the one its content names",
+        "the task lies in a lane (priority, kind, assignee, mission) that is not the one its content names",
         "open: moved to the lane of its content, with a raised fence; held: left alone",
         "run fsck again when it was given back, if it is",
     ),
@@ -96,7 +92,7 @@ CODES: dict[str, Code] = {
         "compare the two, and throw the copy away",
     ),
     "two_names": Code(
-        PENDING, "one file has two names, as after a power cut", "the name that a move led away from goes", BY_HAND
+        PENDING, "one file has two names, as after a power cut", "the name that a move led away from goes"
     ),
     "broken": Code(
         DAMAGE,
@@ -150,14 +146,11 @@ CODES: dict[str, Code] = {
     "record_unknown": Code(
         NOTICE,
         "a record tells of a claim that the log does not know",
-        "left alone",
+        ALONE,
         "nothing: events can be lost, records count",
     ),
     "fence_twice": Code(
-        NOTICE,
-        "two claims of one task have the same fence, as after a power cut; their nonces tell them apart",
-        "left alone",
-        BY_HAND,
+        NOTICE, "two claims of one task have the same fence, as after a power cut; their nonces tell them apart"
     ),
     # Log and states
     "state_behind": Code(
@@ -173,12 +166,12 @@ CODES: dict[str, Code] = {
         "decide whether it is to run again ('taskyard retry') or not",
     ),
     "unlogged_ending": Code(
-        DAMAGE, "the task has ended by a claim of which the log knows nothing", "the ending is logged", BY_HAND
+        DAMAGE, "the task has ended by a claim of which the log knows nothing", "the ending is logged"
     ),
     "unlogged": Code(
         NOTICE,
         "one move of the task is not in the log, as where a disk was full",
-        "left alone",
+        ALONE,
         "nothing: no decision is made from the log",
     ),
     "task_lost": Code(
@@ -190,7 +183,7 @@ CODES: dict[str, Code] = {
     "ending_lost": Code(
         DAMAGE,
         "the log tells of an ended task that is neither in the yard nor in its archive",
-        "left alone",
+        ALONE,
         "if archives were moved away, it is in one of them; else restore it from a backup",
     ),
     "event_garbage": Code(
@@ -199,29 +192,21 @@ CODES: dict[str, Code] = {
         "left alone; readers pass it over",
         "an hour after its hour is over the page may be moved away",
     ),
-    "event_torn": Code(
-        NOTICE, "a line of the log was cut off, as by a full disk", "left alone; readers pass it over", BY_HAND
-    ),
-    "page_missing": Code(
-        NOTICE, "between two pages of the log one is missing that is not in the archive either", "left alone", BY_HAND
-    ),
+    "event_torn": Code(NOTICE, "a line of the log was cut off, as by a full disk", "left alone; readers pass it over"),
+    "page_missing": Code(NOTICE, "between two pages of the log one is missing that is not in the archive either"),
     # Keys
     "key_missing": Code(
         DAMAGE,
         "the task has a key, and nothing stands for it in keys/: an add under it would make a second task",
         "linked",
-        BY_HAND,
     ),
     "key_copied": Code(
-        DAMAGE,
-        "the key's file is a copy of its task's and not the same file",
-        "the copy is " + ASIDE + "; linked anew",
-        BY_HAND,
+        DAMAGE, "the key's file is a copy of its task's and not the same file", "the copy is " + ASIDE + "; linked anew"
     ),
     "key_taken": Code(
         DAMAGE,
         "two tasks have the same key",
-        "left alone",
+        ALONE,
         "cancel the one that is not meant; the key stands for the task that 'where' does not name",
     ),
     "key_without_task": Code(
@@ -245,30 +230,23 @@ CODES: dict[str, Code] = {
         DAMAGE,
         "the task is blocked, and would be let go before something that it comes after is done",
         "the need is noted again",
-        BY_HAND,
     ),
     "edge_half": Code(
-        DAMAGE,
-        "a task waits for another one whose end would not tell it",
-        "the other half of the edge is made",
-        BY_HAND,
+        DAMAGE, "a task waits for another one whose end would not tell it", "the other half of the edge is made"
     ),
-    "need_met": Code(PENDING, "the task is blocked, and nothing that it comes after is open", "let go", BY_HAND),
+    "need_met": Code(PENDING, "the task is blocked, and nothing that it comes after is open", "let go"),
+    "need_failed": Code(
+        PENDING,
+        "the task is blocked, and is to be cancelled with a task that it comes after",
+        "cancelled, with all that is to be cancelled with it",
+    ),
     "bucket_late": Code(
-        DAMAGE,
-        "the task waits in a bucket that begins after it is due",
-        "moved to its bucket, with a raised fence",
-        BY_HAND,
+        DAMAGE, "the task waits in a bucket that begins after it is due", "moved to its bucket, with a raised fence"
     ),
-    "bucket_early": Code(
-        PENDING, "the task waits in a bucket that begins before the one it belongs to", "a sweep", BY_HAND
-    ),
+    "bucket_early": Code(PENDING, "the task waits in a bucket that begins before the one it belongs to", "a sweep"),
     # Segments and archive
     "marker_missing": Code(
-        DAMAGE,
-        "a segment has tasks and no marker: its number could be opened again",
-        "made, as a full segment",
-        BY_HAND,
+        DAMAGE, "a segment has tasks and no marker: its number could be opened again", "made, as a full segment"
     ),
     "marker_broken": Code(
         DAMAGE,
@@ -280,29 +258,34 @@ CODES: dict[str, Code] = {
         DAMAGE,
         "a segment's marker names a lane that none of its tasks came in by",
         ASIDE + "; made anew, as a full segment",
-        BY_HAND,
     ),
     "archive_broken": Code(
-        DAMAGE, "an archive cannot be unpacked", "left alone", "restore it from a backup; nothing in the yard needs it"
+        DAMAGE, "an archive cannot be unpacked", ALONE, "restore it from a backup; nothing in the yard needs it"
+    ),
+    "mission_broken": Code(
+        DAMAGE,
+        "what was said about a mission cannot be read; its tasks are not touched by that",
+        "left alone",
+        "put the file right by hand, or throw it away and say 'taskyard mission new' again",
+    ),
+    "schedule_broken": Code(
+        DAMAGE,
+        "what was said about a schedule, or where it stands, cannot be read: no task of it is added any more",
+        "left alone",
+        "put said.json right by hand, or move the folder out of the yard and say 'taskyard schedule add' again",
     ),
     # What the next sweep does, and what is legal but worth knowing
-    "lapsed": Code(PENDING, "a claim's lease has been over for long, and nobody has taken it back", "a sweep", BY_HAND),
-    "overdue": Code(PENDING, "a task has been due for long, and nobody has woken it", "a sweep", BY_HAND),
+    "lapsed": Code(PENDING, "a claim's lease has been over for long, and nobody has taken it back", "a sweep"),
+    "overdue": Code(PENDING, "a task has been due for long, and nobody has woken it", "a sweep"),
     "orphan": Code(
         PENDING,
-        "a record, edit, folder or edge of a task that is gone or has moved on",
+        "a record, edit, folder, edge or entry of a task that is gone or has moved on",
         "left to the sweeps that come by",
-        BY_HAND,
     ),
-    "leftover": Code(PENDING, "something in tmp/ or dead/ that a dead process has left", "a sweep", BY_HAND),
-    "dead_writer": Code(PENDING, "the note of a dead process, with what it may not have logged", "a sweep", BY_HAND),
+    "leftover": Code(PENDING, "something in tmp/ or dead/ that a dead process has left", "a sweep"),
+    "dead_writer": Code(PENDING, "the note of a dead process, with what it may not have logged", "a sweep"),
     "unlocked_claim": Code(
-        NOTICE,
-        "a claim is marked as vouched for, and its worker's file is gone: its lease alone counts",
-        "left alone",
-        BY_HAND,
+        NOTICE, "a claim is marked as vouched for, and its worker's file is gone: its lease alone counts"
     ),
-    "worker_broken": Code(
-        NOTICE, "a worker's file does not tell whose it is: the leases of its claims alone count", "left alone", BY_HAND
-    ),
+    "worker_broken": Code(NOTICE, "a worker's file does not tell whose it is: the leases of its claims alone count"),
 }

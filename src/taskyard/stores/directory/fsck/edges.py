@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.core import ids
+from taskyard.core import ids, needs
 from taskyard.core.task import State
 from taskyard.stores.directory.recovery.segments import PATIENCE
 
@@ -30,18 +30,19 @@ class EdgeAudit:
 
     def check(self, segment: str, seen: Seen) -> None:
         """Compare needs with tasks, needs with followers, and followers with needs."""
-        needs = self._read("needs", segment)
-        for id, others in needs.items():
+        noted = self._read("needs", segment)
+        for id, others in noted.items():
             if id not in seen:
                 self._orphan("needs", segment, id)
                 continue
             found = seen[id][-1]
-            self._must_be_blocked(found, others)
-            for other in others:
+            noted[id] = self._named(found, others)
+            self._must_be_blocked(found, noted[id])
+            for other in noted[id]:
                 self._half(found, other)
         for id, several in seen.items():
             if several[-1].state is State.BLOCKED:
-                self._blocked(several[-1], needs.get(id, []))
+                self._blocked(several[-1], noted.get(id, []))
         for id, followers in self._read("followers", segment).items():
             self._followers(segment, id, followers)
 
@@ -69,6 +70,26 @@ class EdgeAudit:
 
         what = f"in {found.state}, and it needs {others[0]}"
         self._audit.suspect("need_open", found.place, what, still_holds, found.token.id, found.token)
+
+    def _named(self, found: Found, others: list[str]) -> list[str]:
+        """Return those of these needs that the task's content names; one that it does not name was left by an edit."""
+        try:
+            after = self._edges.comes_after(found.place)
+        except OSError:
+            return []  # it has moved, or is reported as unreadable
+        folder = f"{self._root}/needs/{found.token.id[: ids.SEGMENT]}/{found.token.id}"
+        for other in others:
+            path = f"{folder}/{other}"
+            if other not in after and self._audit.age(path) > PATIENCE:
+                what = f"the content of {found.token.id} does not name it"
+                still_holds = self._unnamed(found, path, other)
+                self._audit.suspect("orphan", (folder, other), what, still_holds, found.token.id)
+        return [needs.Need(other, after[other]) for other in others if other in after]
+
+    def _unnamed(self, found: Found, path: str, other: str) -> Callable[[], bool]:
+        return lambda: (
+            self._audit.has(found.path) and other not in self._edges.comes_after(found.place) and self._audit.has(path)
+        )
 
     def _half(self, found: Found, other: str) -> None:
         """Check that a need of a blocked task has its follower: both exist before it is blocked, and the need is removed first."""
@@ -98,13 +119,23 @@ class EdgeAudit:
         if owed:
             return
 
+        doomed = self._edges.states((other for other in others if _cancels(other)), *_MARKS)
+
         def still_holds() -> bool:
             if self._audit.age(found.path) < _SETTLED:
                 return False
-            needs = self._edges.needs(found.token.id)
-            return not self._edges.open(needs) and self._audit.has(found.path)
+            waits = [needs.Need(other, policies.get(other, needs.BLOCK)) for other in self._edges.needs(found.token.id)]
+            return not self._edges.open(waits) and self._audit.has(found.path)
 
-        if not others or not self._edges.unmet(others) or not self._edges.open(others):
+        def still_doomed() -> bool:
+            there = self._audit.age(found.path) >= _SETTLED and self._audit.has(found.path)
+            return there and bool(self._edges.states(doomed, *_MARKS)) and self._audit.has(found.path)
+
+        policies = {str(other): needs.on_failure(other) for other in others}
+        if doomed:
+            what = f"{min(doomed)}, which it comes after and is cancelled with, is {doomed[min(doomed)]}"
+            self._audit.suspect("need_failed", found.place, what, still_doomed, found.token.id, found.token)
+        elif not others or not self._edges.unmet(others) or not self._edges.open(others):
             what = "nothing that it comes after is open" if others else "it needs nothing"
             self._audit.suspect("need_met", found.place, what, still_holds, found.token.id, found.token)
 
@@ -148,3 +179,7 @@ class EdgeAudit:
 def _is_follower(name: str) -> bool:
     """Return whether this is a task's id, or the mark of a pruned task that was not done."""
     return ids.is_id(name) or name in _MARKS
+
+
+def _cancels(need: str) -> bool:
+    return needs.on_failure(need) == needs.CANCEL

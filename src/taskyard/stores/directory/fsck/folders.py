@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.fsck.context import AuditContext
 
 _BY_SEGMENT = (State.BLOCKED, State.CANCELLED, State.FAILED, State.DONE)
-_OTHER_FOLDERS = ("results", "edits", "attempts", "needs", "followers")
+_OTHER_FOLDERS = ("results", "edits", "attempts", "needs", "followers", layout.CHILDREN)
 _REASON = ".reason"
 _KNOWN = frozenset((*layout.FOLDERS, layout.SETTINGS, ".gitignore"))
 
@@ -74,7 +74,7 @@ class FolderAudit:
             )
         for name in layout.FOLDERS:
             path = f"{self._root}/{name}"
-            if not self._audit.has(path):
+            if name not in layout.LATER and not self._audit.has(path):
                 gone = (self._root, name)
                 self._audit.suspect("folder_missing", gone, "not there", self._audit.lacks(path))
         for name in self._audit.names(self._root):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from taskyard.core.errors import Invalid
+from taskyard.stores.directory import layout
 from taskyard.stores.directory.dropbox.intake import FILE_MOST
 from taskyard.stores.directory.fsck import legal_names
+from taskyard.stores.directory.names import SUFFIX
 from taskyard.stores.directory.tasks import task_file
 
 TYPE_CHECKING = False
@@ -94,11 +96,16 @@ class KeyAudit:
         except OSError:
             return True
 
+    def _is_ticks(self, id: str) -> bool:
+        """Return whether a schedule is about to add this task."""
+        top = f"{self._root}/{layout.SCHEDULES}"
+        return any(self._audit.has(f"{top}/{name}/{id}{SUFFIX}") for name in self._audit.context.locator.names(top))
+
     def _unowned(self, path: str, id: str) -> tuple[str, str, str | None] | None:
         """Return the problem of a key whose task is nowhere; None if the task is being added or pruned."""
         if id in self._misplaced or self._audit.incomplete or self._audit.has(f"{self._root}/tmp/{id}.json"):
             return None
         dead = self._audit.context.locator.names(f"{self._root}/dead")
-        if any(name.startswith(id) for name in dead) or not self._audit.has(path):
+        if any(name.startswith(id) for name in dead) or self._is_ticks(id) or not self._audit.has(path):
             return None
         return "key_without_task", f"task {id} is nowhere", id

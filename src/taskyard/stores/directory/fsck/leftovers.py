@@ -1,19 +1,21 @@
-"""Check what belongs to no single task: markers, workers, writers, turns, pauses, archives, tmp/ and dead/."""
+"""Check what belongs to no single task: markers, workers, writers, turns, pauses, slots, missions, schedules, archives, tmp/ and dead/."""
 
 from __future__ import annotations
 
 import json
 import re
 import zlib
+from functools import partial
 
 from taskyard.core import ids
-from taskyard.stores.directory import names
+from taskyard.stores.directory import layout, names
 from taskyard.stores.directory.fsck import legal_names, log
 from taskyard.stores.directory.log.intents import LOOK, SHELL
 from taskyard.stores.directory.names import SUFFIX, Lane
 from taskyard.stores.directory.recovery.crashes import DRAFT
 from taskyard.stores.directory.recovery.missing import NOTE
 from taskyard.stores.directory.recovery.segments import PATIENCE
+from taskyard.stores.directory.tasks import missions, schedules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,14 +43,18 @@ class LeftoverAudit:
         self._workers()
         for name in self._audit.folders(f"{self._root}/turns", names.is_turn):
             self._audit.count("turns", self._audit.is_plain(f"{self._root}/turns", name))
-        self._paused()
+        self._kinds("paused", "pauses")
+        self._kinds("asked", "asked")
+        self._pace()
+        self._missions()
+        self._schedules()
         self._archives()
 
     def marker(self, segment: str, seen: dict[str, list[Found]], in_wrong_lane: set[str]) -> None:
         """Check a segment's marker, which has the time and the lane of its opening."""
         folder, path = f"{self._root}/segments", f"{self._root}/segments/{segment}"
         tokens = (several[-1].token for id, several in seen.items() if id not in in_wrong_lane)
-        lanes = {token.lane.text for token in tokens if token.body is None}
+        lanes = {token.lane.plain for token in tokens if token.body is None}
         if self._audit.has(path):
             self._audit.count("segments")
             problem = self._marker_problem(segment, lanes)
@@ -136,11 +142,73 @@ class LeftoverAudit:
         except (OSError, ValueError, AttributeError):
             return False
 
-    def _paused(self) -> None:
-        folder = f"{self._root}/paused"
-        for name in self._audit.folders(folder, lambda name: name == names.PAUSED_ALL or legal_names.is_word(name)):
-            self._audit.count("pauses")
-            self._audit.inspected(folder, name, 1)
+    def _kinds(self, name: str, counted: str) -> None:
+        """Check a folder of empty files that are named for kinds."""
+        folder = f"{self._root}/{name}"
+        for kind in self._audit.folders(folder, lambda kind: kind == names.PAUSED_ALL or legal_names.is_word(kind)):
+            self._audit.count(counted)
+            self._audit.inspected(folder, kind, 1)
+
+    def _pace(self) -> None:
+        """Check the slots of kinds that have a rate."""
+        top = f"{self._root}/pace"
+        for kind in self._audit.folders(top, legal_names.is_word):
+            if not self._audit.is_plain(top, kind, is_folder=True):
+                continue
+            for block in self._audit.folders(f"{top}/{kind}", legal_names.BLOCK.fullmatch):
+                folder = f"{top}/{kind}/{block}"
+                if self._audit.is_plain(f"{top}/{kind}", block, is_folder=True):
+                    for name in self._audit.folders(folder, legal_names.SLOT.fullmatch):
+                        self._audit.count("slots", self._audit.is_plain(folder, name))
+
+    def _missions(self) -> None:
+        folder = f"{self._root}/{layout.MISSIONS}"
+        for name in self._audit.folders(folder, legal_names.MISSION.fullmatch):
+            self._audit.count("missions", name.endswith(missions.SAID))
+            if self._is_mission(folder, name) or self._audit.inspected(folder, name, 1) is None:
+                continue
+            broken = partial(self._is_broken_mission, folder, name)
+            self._audit.suspect("mission_broken", (folder, name), "it is not what Taskyard writes there", broken)
+
+    def _is_broken_mission(self, folder: str, name: str) -> bool:
+        return not self._is_mission(folder, name)
+
+    def _is_mission(self, folder: str, name: str) -> bool:
+        try:
+            content = self._disk.inspect(f"{folder}/{name}", 1 << 20)[1]
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return content.strip().isdigit() if name == layout.SINCE else missions.parsed(content, name) is not None
+
+    def _schedules(self) -> None:
+        top = f"{self._root}/{layout.SCHEDULES}"
+        for name in self._audit.folders(top, legal_names.is_word):
+            folder = f"{top}/{name}"
+            self._audit.count("schedules")
+            if not self._audit.is_plain(top, name, is_folder=True):
+                continue
+            for file in self._audit.folders(folder, schedules.is_legal):
+                if ids.is_id(file.removesuffix(SUFFIX)) and self._audit.age(f"{folder}/{file}") > PATIENCE:
+                    left = self._audit.stays(f"{folder}/{file}")
+                    self._audit.suspect("leftover", (folder, file), "a task that no tick has selected", left)
+            if self._is_broken_schedule(folder, name):
+                broken = partial(self._is_broken_schedule, folder, name)
+                self._audit.suspect("schedule_broken", (top, name), "it is not what Taskyard writes there", broken)
+
+    def _is_broken_schedule(self, folder: str, name: str) -> bool:
+        """Return whether the folder has no schedule in it; a listing may miss its token while that is renamed."""
+        for _ in range(schedules.LOOKS):
+            try:
+                said = self._disk.inspect(f"{folder}/{schedules.SAID}", schedules.SAID_MOST)[1]
+                if schedules.parsed(said, self._disk.listdir(folder), name) is not None:
+                    return False
+            except FileNotFoundError:
+                return self._audit.has(folder)
+            except OSError:
+                return True
+        return True
 
     def _archives(self) -> None:
         folder = f"{self._root}/archive"

@@ -9,7 +9,7 @@ from taskyard.core import words
 from taskyard.core.draft import LEASE_MOST
 from taskyard.core.errors import Invalid
 from taskyard.core.task import State
-from taskyard.stores.directory.names import ASSIGNED, Lane, Token
+from taskyard.stores.directory.names import ASSIGNED, MISSION_DIGEST, Lane, Token
 
 _B32 = "[0-9a-hjkmnp-tv-z]"
 _NUMBER = "(?:0|[1-9][0-9]{0,8})"
@@ -17,9 +17,9 @@ _MILLISECONDS = "(?:0|[1-9][0-9]{0,9})"
 _WORD = "(?:[A-Za-z0-9_-]|%[0-9A-F]{2})+"
 _ID = f"{_B32}{{21}}"
 _HANDLE = rf"{_ID}\.[1-9][0-9]{{0,8}}\.{_B32}{{8}}[0-9]*"
-_OWN = rf"(?:\.x|\.b{_B32}{{8}})?(?:\.m[1-9][0-9]{{0,2}})?(?:\.t{_MILLISECONDS})?(?:\.[uvw])?"
+_OWN = rf"(?:\.x|\.b{_B32}{{8}})?(?:\.m[1-9][0-9]{{0,2}})?(?:\.t{_MILLISECONDS})?(?:\.[uvwUVWY])?"
 _HEAD = rf"{_ID}\.{_NUMBER}\.e{_NUMBER}\.c{_NUMBER}{_OWN}"
-_LANED = rf"{_HEAD}\.[0-9]-{_WORD}(?:@{_WORD})?"
+_LANED = rf"{_HEAD}\.[0-9]-{_WORD}(?:@{_WORD})?(?:~[0-9a-f]{{{MISSION_DIGEST}}})?"
 _CLAIM = rf"\.l{_MILLISECONDS}(?:\.L)?\.(?:{_WORD}|@)-{_B32}{{8}}[0-9]+"
 _NAMES = {
     State.TODO: re.compile(rf"{_HEAD}\.json"),
@@ -32,10 +32,14 @@ _NAMES = {
 }
 _OUTCOMES = "done|error|released|crash|cancelled|resumed"
 RECORD = re.compile(rf"({_ID})\.([0-9]+)\.({_B32}+)\.({_OUTCOMES}|stale-[0-9a-f]{{12}})\.json")
-CANCEL = re.compile(rf"({_ID})\.({_NUMBER})\.cancelled\.json")
+NO_CLAIM = re.compile(rf"({_ID})\.({_NUMBER})\.(?:cancelled|retried)\.json")
+"""Records that belong to a task, and to none of its claims."""
 EDIT = re.compile(rf"({_ID})\.({_B32}{{8}})\.json")
 CLAIM = re.compile(_HANDLE)
 BUCKET = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}(?:-[0-9]{2})?)?")
+BLOCK = re.compile("0|[1-9][0-9]{0,2}")
+SLOT = re.compile(rf"{_NUMBER}\.{_NUMBER}\.[0-9]{{1,15}}\.(?:0|{_B32}{{8}})")
+MISSION = re.compile(rf"since|[0-9a-f]{{{MISSION_DIGEST}}}\.(?:json|cancelled)")
 KEY = re.compile(r"[0-9a-f]{40}\.json")
 WRITER = re.compile(rf"[0-9]+-{_B32}{{8}}(?:\.new)?")
 SHELL = re.compile(rf"{_WORD}\.sh|[0-9A-Za-z]+-[0-9]+\.look")

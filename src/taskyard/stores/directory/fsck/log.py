@@ -13,12 +13,11 @@ import zlib
 from itertools import pairwise
 
 from taskyard.core import ids
-from taskyard.core.task import State
+from taskyard.core.task import SUBMITTED, State
 from taskyard.stores.directory.fsck import legal_names
 from taskyard.stores.directory.log import lines
 from taskyard.stores.directory.log.pages import PAGE_NAME
 from taskyard.stores.directory.log.writer import page_name, page_number
-from taskyard.stores.directory.tasks.add import TAKEN_BACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,27 +60,38 @@ _WHOLE = rb'^\{"task": \{"id": "([0-9a-hjkmnp-tv-z]{21})"'
 class LoggedTask:
     """One task by the log: its last move, and its claims."""
 
-    __slots__ = ("claims", "event", "fence", "seen")
+    __slots__ = ("_edits", "_reviews", "claims", "event", "fence", "seen")
 
     def __init__(self) -> None:
         self.fence = -1
         self.event = ""
         self.claims = 0
         """A bit for the fence of each claim."""
+        self._reviews = 0
+        """A bit for each fence with which the task began to wait for review."""
+        self._edits = 0
         self.seen = False
         """Whether the audit found the task in a state."""
 
-    def append(self, event: str, fence: int) -> None:
-        """Add an event; events may come in any order."""
+    def append(self, event: str, fence: int, submits: bool = False) -> None:
+        """Add an event, which may bring a result for review; events may come in any order."""
         if event == "claimed":
-            self.claims |= 1 << min(fence, 100_000)
-        # Only a claim and its own ending have the same fence, and the ending is later.
-        if fence > self.fence or (fence == self.fence and self.event == "claimed"):
+            self.claims |= _bit(fence)
+        elif submits:
+            self._reviews |= _bit(fence)
+        elif event == "edited":
+            self._edits |= _bit(fence)
+        # Only a claim and its own ending have the same fence, or what was submitted and its acceptance: the ending is later.
+        if fence > self.fence or (fence == self.fence and (self.event == "claimed" or event == "done")):
             self.fence, self.event = fence, event
 
     def knows(self, fence: int) -> bool:
-        """Return whether the log has the claim of this fence."""
-        return bool(self.claims >> min(fence, 100_000) & 1)
+        """Return whether the log has the claim of this fence; a review is one, under the fence that the task waits with."""
+        if self.claims & _bit(fence):
+            return True
+        while self._edits & _bit(fence) and fence > 0:  # edited while it waited
+            fence -= 1
+        return bool(self._reviews & _bit(fence))
 
     @property
     def ended(self) -> bool:
@@ -197,7 +207,7 @@ class LogAudit:
             logged = self.logged_tasks.get(task)
             if logged is None:
                 logged = self.logged_tasks[task] = LoggedTask()
-            logged.append(_move(name, event), fence)
+            logged.append(_move(name, event), fence, name == "released" and event.get("reason") == SUBMITTED)
         return True
 
     def _bad(self, name: str, offset: int, line: bytes, number: int) -> None:
@@ -269,6 +279,10 @@ class LogAudit:
         return found
 
 
+def _bit(fence: int) -> int:
+    return 1 << min(fence, 100_000)
+
+
 def unpacked(audit: AuditContext, path: str) -> Iterator[bytes]:
     """Yield whole lines of an archive, several at a time; raise `zlib.error` or `EOFError` if it is broken."""
     unpacker = zlib.decompressobj(wbits=31)
@@ -287,6 +301,6 @@ def _move(name: str, event: dict[str, Any]) -> str:
     """Return the event's name as a key of `LEADS`."""
     if name in ("failed", "reaped") and event.get("final"):
         return f"{name} for good"
-    if name == "cancelled" and event.get("reason") == TAKEN_BACK:
+    if name == "cancelled" and event.get("taken_back") is True:
         return "taken back"
     return str(name)

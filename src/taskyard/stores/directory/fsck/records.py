@@ -33,14 +33,14 @@ class RecordAudit:
         self._log_audit = log_audit
         self._sound: set[str] = set()
         self._claims: dict[str, list[tuple[int, str, str]]] = {}
-        self._cancels: list[str] = []
-        """Records of why tasks that nobody held were cancelled."""
+        self._claimless: list[str] = []
+        """Records that belong to a task, and to none of its claims."""
         self._edits: list[str] = []
         self._attempts: list[str] = []
 
     def read(self, segment: str) -> None:
         """Read every record, and list the rest."""
-        self._sound, self._claims, self._cancels = set(), {}, []
+        self._sound, self._claims, self._claimless = set(), {}, []
         folder = f"{self._root}/results/{segment}"
         for name in self._audit.folders(folder, lambda name: _is_record(name, segment)):
             self._audit.count("records")
@@ -62,8 +62,8 @@ class RecordAudit:
         id = name[: ids.LENGTH]
         if self._is_sound(folder, name):
             self._sound.add(name)
-            if legal_names.CANCEL.fullmatch(name):
-                self._cancels.append(name)
+            if legal_names.NO_CLAIM.fullmatch(name):
+                self._claimless.append(name)
             else:
                 _, fence, nonce, kind, _ = name.split(".")
                 self._claims.setdefault(id, []).append((int(fence), nonce, kind))
@@ -80,8 +80,9 @@ class RecordAudit:
         claim, _, kind = name.removesuffix(".json").rpartition(".")
         try:
             record = json.loads(self._audit.disk.inspect(f"{folder}/{name}", _MOST)[1])
-            if legal_names.CANCEL.fullmatch(name):
-                return f"{record['task']}.{record['fence']}" == claim and isinstance(record["reason"], str)
+            if legal_names.NO_CLAIM.fullmatch(name):
+                told = record["reason"] if kind == "cancelled" else record["state"]
+                return f"{record['task']}.{record['fence']}" == claim and isinstance(told, str)
             return bool(record["claim"] == claim and (record["outcome"] == kind or kind.startswith(_STALE)))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return False
@@ -118,7 +119,7 @@ class RecordAudit:
                 self._fences(segment, id, claims, seen[id])
             else:
                 self._orphan("results", segment, id, ".".join(map(str, (id, *claims[0]))) + ".json")
-        for name in self._cancels:
+        for name in self._claimless:
             if name[: ids.LENGTH] not in seen:
                 self._orphan("results", segment, name[: ids.LENGTH], name)
         for name in self._edits:
@@ -181,7 +182,7 @@ class RecordAudit:
 
 
 def _is_record(name: str, segment: str) -> bool:
-    return _is_of(legal_names.RECORD, name, segment) or _is_of(legal_names.CANCEL, name, segment)
+    return _is_of(legal_names.RECORD, name, segment) or _is_of(legal_names.NO_CLAIM, name, segment)
 
 
 def _is_of(shape: Pattern[str], name: str, segment: str) -> bool:

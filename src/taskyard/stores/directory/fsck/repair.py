@@ -79,6 +79,7 @@ class Repair:
             "need_missing": self._note_need,
             "edge_half": self._complete_edge,
             "need_met": self._unblock,
+            "need_failed": self._unblock,
             "bucket_late": self._rebucket,
             "marker_missing": self._mark,
             "marker_broken": self._mark,
@@ -163,7 +164,7 @@ class Repair:
         if found.state not in _OPEN:
             raise NotRepairable(_HELD)
         draft = task_file.draft(self._context.edits.read(*found.place))
-        lane = Lane.of(draft.priority, draft.kind, draft.assignee)
+        lane = Lane.of(draft.priority, draft.kind, draft.assignee, draft.mission)
         return self._moves.shift(found, found.state, suspect.logged_fence, "edited", suspect.what, lane)
 
     def _fail_broken(self, suspect: Suspect) -> str | None:
@@ -282,7 +283,8 @@ class Repair:
         return "made"
 
     def _unblock(self, suspect: Suspect) -> str | None:
-        return "let go" if self._edges.look_again(suspect.task or "", self._by) else None
+        state = self._edges.look_again(suspect.task or "", self._by).get(suspect.task or "")
+        return None if state is None else "cancelled" if state is State.CANCELLED else "let go"
 
     def _mark(self, suspect: Suspect) -> str | None:
         did = ""

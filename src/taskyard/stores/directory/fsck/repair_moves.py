@@ -75,7 +75,7 @@ class RepairMoves:
         if lane is not None:
             standing.priority, standing.kind, standing.assignee = lane.priority, lane.kind, lane.assignee
         move = Move(event, to, fence, found.token.errors, found.token.crashes, reason=f"fsck: {reason}")
-        if not self._shifts.shift(standing, move, self._by):
+        if not self._shifts.shift(standing, move, self._by, lane=lane):
             return None
         return f"moved to {to} with fence {fence}"
 
@@ -114,7 +114,7 @@ class RepairMoves:
             draft = task_file.draft(content)
         except Invalid:
             return own, found.token.lane
-        return own, Lane.of(draft.priority, draft.kind, draft.assignee)
+        return own, Lane.of(draft.priority, draft.kind, draft.assignee, draft.mission)
 
     def back_to_the_box(self, found: Found, reason: str) -> str:
         """Move a broken dropped file back to the drop box, where a sweep reads it again."""
@@ -134,7 +134,7 @@ class RepairMoves:
     def bring_back(self, path: str, id: str, logged_fence: int) -> str | None:
         """Restore a task from the file of its key, with a new fence."""
         draft = task_file.draft(self._disk.read(path))
-        lane = Lane.of(draft.priority, draft.kind, draft.assignee)
+        lane = Lane.of(draft.priority, draft.kind, draft.assignee, draft.mission)
         now = self._context.clock.now()
         needs = self._shifts.edges.open(draft.after) if draft.after else set()
         due = draft.due(now)
@@ -143,7 +143,7 @@ class RepairMoves:
         fence = self.highest(Found(State.TODO, (folder, name), token), logged_fence) + 1
         name = name.replace(f"{id}.0.", f"{id}.{fence}.", 1)
         if needs:
-            self._shifts.edges.register(id, needs, self._context.durable)
+            self._shifts.edges.register({id: needs}, self._context.durable)
         self._context.mover.ensure(folder)
         more = {"reason": "fsck: its file was gone; brought back from its key"}
         line = self._context.log.line(now, "retried", id, lane.kind, fence, None, self._by, more)
@@ -160,8 +160,8 @@ class RepairMoves:
         tasks = self._context.locator.matching(segment)
         if not tasks:
             return None
-        lanes = [found.token.lane.text for found in tasks.values() if found.token.body is None]
-        lane = max(set(lanes), key=lanes.count) if lanes else next(iter(tasks.values())).token.lane.text
+        lanes = [found.token.lane.plain for found in tasks.values() if found.token.body is None]
+        lane = max(set(lanes), key=lanes.count) if lanes else next(iter(tasks.values())).token.lane.plain
         draft = self._context.draft()
         opened = min(map(ids.created, tasks))
         self._disk.create(draft, f"{opened} {lane}\n".encode() + b"." * SIZE, self._context.durable)

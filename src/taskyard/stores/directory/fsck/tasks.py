@@ -9,7 +9,7 @@ from taskyard.stores.directory.dropbox import file_format
 from taskyard.stores.directory.dropbox.intake import FILE_MOST
 from taskyard.stores.directory.fsck import legal_names, times
 from taskyard.stores.directory.log.intents import UNSEEN
-from taskyard.stores.directory.names import Token
+from taskyard.stores.directory.names import Lane, Token
 from taskyard.stores.directory.tasks import task_file
 from taskyard.stores.directory.tasks.locate import Found
 
@@ -174,7 +174,7 @@ class TaskAudit:
                 if fields["id"] != token.id:
                     yield "id_differs", f"its file is that of task {fields['id']!a}"
                 elif token.body is None:
-                    yield from _lane(found, fields)
+                    yield from self._lane(found, fields)
                 yield from self._key(fields, inode)
         if token.body is not None:
             yield from self._edited(found)
@@ -202,7 +202,7 @@ class TaskAudit:
             if fields["id"] != token.id:
                 yield "body_broken", f"its edit is one of task {fields['id']!a}"
             else:
-                yield from _lane(found, fields)
+                yield from self._lane(found, fields)
 
     def _key(self, fields: dict[str, Any], inode: int) -> Iterator[Problem]:
         key = fields.get("key")
@@ -260,6 +260,17 @@ class TaskAudit:
         elif token.nonce is not None and not claimed:
             yield "unlogged", f"the claim of fence {token.fence} is not in the log"
 
+    def _lane(self, found: Found, fields: dict[str, Any]) -> Iterator[Problem]:
+        """Compare the lane with the content, unless the task has ended: then no claim chooses it by its lane."""
+        lane, mission = found.token.lane, fields.get("mission")
+        if found.state.ended:
+            return
+        if lane.mission is None and self._audit.context.is_before_missions(found.token.id):
+            mission = None
+        said = Lane.of(fields["priority"], fields["kind"], fields.get("assignee"), mission)
+        if said.text != lane.text:
+            yield "lane_differs", f"in lane {lane.text}, and its content says {said.text}"
+
     def _is_unseen(self, moved_at: int) -> bool:
         """Return whether the move's event may still be in the cache of another machine."""
         return not self._audit.context.local and self._audit.now - moved_at < 2 * UNSEEN
@@ -269,17 +280,6 @@ def _broken(found: Found, why: str) -> Iterator[Problem]:
     """Report a broken file, unless the task has failed already: a claim fails a task whose file is broken."""
     if found.state is not State.FAILED:
         yield "broken", why
-
-
-def _lane(found: Found, fields: dict[str, Any]) -> Iterator[Problem]:
-    """Compare the lane with the content, unless the task has ended: then no claim chooses it by its lane."""
-    lane = found.token.lane
-    if found.state.ended:
-        return
-    said = (fields["priority"], fields["kind"], fields.get("assignee"))
-    if said != (lane.priority, lane.kind, lane.assignee):
-        own = f"{said[0]}-{said[1]}" + (f"@{said[2]}" if said[2] is not None else "")
-        yield "lane_differs", f"in lane {lane.text}, and its content says {own}"
 
 
 def _whole(content: bytes) -> dict[str, Any]:

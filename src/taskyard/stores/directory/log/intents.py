@@ -12,8 +12,7 @@ shell leaves what it has found out about the yard's filesystem and clock for the
 from __future__ import annotations
 
 import os
-import threading
-from threading import get_ident
+from _thread import allocate_lock, get_ident
 
 from taskyard.core import forks, ids
 from taskyard.core.times import is_moment, rfc3339
@@ -82,6 +81,13 @@ def _intent(content: bytes, slot: int, noted: str | None) -> dict[str, Any] | No
     return event if is_event(event) or _is_batch(event) else None
 
 
+def _living() -> set[int | None]:
+    """Return the numbers of all threads; only a process with several comes here, and pays for the import."""
+    import threading
+
+    return {thread.ident for thread in threading.enumerate()}
+
+
 class Writer:
     """The file of this process."""
 
@@ -96,13 +102,13 @@ class Writer:
         """Where the slot of each thread begins, by the thread's number."""
         self.forks = -1
         self.tag = ""
-        self._opening = threading.Lock()
+        self._opening = allocate_lock()
         forks.renew_in_child(self)
 
     def renew(self) -> None:
         """Close the parent's file in a forked child: with the child's copy open, a dead parent would seem to live."""
         shared, self._shared, self.memory = self._shared, None, None
-        self._opening = threading.Lock()
+        self._opening = allocate_lock()
         self.slots = {}
         if shared is not None:
             shared.close_copy()
@@ -122,7 +128,7 @@ class Writer:
     def _slot(self, shared: Shared) -> int:
         """Return a slot for this thread: that of a thread that has ended, or a new one."""
         with self._opening:
-            living = {thread.ident for thread in threading.enumerate()}
+            living = _living() if self.slots else set()
             taken = {slot for thread, slot in self.slots.items() if thread in living}
             slot = next((slot for slot in range(0, SIZE * _SLOTS, SIZE) if slot not in taken), SIZE * (_SLOTS - 1))
             shared.grow(slot + SIZE)

@@ -11,13 +11,11 @@ leaves noted pages alone.
 
 from __future__ import annotations
 
-import json
-import threading
 import time
-from threading import get_ident
+from _thread import allocate_lock, get_ident
 
-from taskyard.core import forks
 from taskyard.core.ids import created
+from taskyard.core.json_codec import compact, encode
 from taskyard.core.times import rfc3339
 from taskyard.stores.directory.log.intents import ROOM
 from taskyard.stores.directory.names import NO_FILE
@@ -73,7 +71,7 @@ class LogWriter:
 
     def renew(self) -> None:
         """Choose a page before the next line; a forked child holds none yet."""
-        self._page_lock = threading.Lock()
+        self._page_lock = allocate_lock()
         self._page = ""
         self._period = -1
         self._left = 0  # bytes that may be written before the next look at how full the page is
@@ -95,16 +93,16 @@ class LogWriter:
         if stamp[0] != at:
             stamp = self._advance(at)
         words = self._encoded.get((kind, worker, by)) or self._encode(kind, worker, by)
-        rest = "," + json.dumps(more, ensure_ascii=False)[1:-1] if more else ""
-        line = f'{{"at":"{stamp[1]}","event":"{event}","task":"{task}","fence":{fence},{words}{rest}}}\n'.encode()
-        # `Writer.intend` without the call: this is the hottest line of the store.
+        if more:
+            words = f"{words},{encode(more)[1:-1]}"
+        line = f'{stamp[1]}{event}","task":"{task}","fence":{fence},{words}}}\n'.encode()
+        # `Writer.intend` without the call: this is the hottest line of the store. A forked child has no slot and no memory.
         writer = self._writer
-        memory = writer.memory
-        slot = None if memory is None or writer.forks != forks.count else writer.slots.get(get_ident())
-        if memory is None or slot is None or len(line) > ROOM:
+        memory, slot, size = writer.memory, writer.slots.get(get_ident()), len(line)
+        if memory is None or slot is None or size > ROOM:
             writer.intend(line)
         else:
-            memory[slot : slot + len(line)] = line
+            memory[slot : slot + size] = line
         return line
 
     def forget(self) -> None:
@@ -116,8 +114,9 @@ class LogWriter:
         try:
             if self._torn:
                 line = b"\n" + line
-            self._torn = self._disk.write(self._descriptor, line) != len(line)
-            self._left -= len(line)
+            size = len(line)
+            self._torn = self._disk.write(self._descriptor, line) != size
+            self._left -= size
         except OSError:
             self._torn = True
 
@@ -144,34 +143,38 @@ class LogWriter:
         self._advance(now)
         ordered = {name: text[name] for name in ("at", "event", "task", "fence", "kind", "worker", "by")}
         rest = {name: value for name, value in text.items() if name not in ordered}
-        self.append(json.dumps({**ordered, **rest}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        self.append(compact({**ordered, **rest}).encode() + b"\n")
 
     def lines_added(self, tasks: list[tuple[str, str]], by: str, blocked: dict[str, set[str]] | None = None) -> bytes:
         """Return the events of new tasks, each an id and a kind; the note has their ids alone, so that it fits."""
-        lines = []
+        lines: list[str] = []
+        first_at = created(tasks[0][0]) if tasks else 0
         for task, kind in tasks:
             words = self._encoded.get((kind, None, by)) or self._encode(kind, None, by)
-            at = rfc3339(created(task))
+            at = rfc3339(created(task) if lines else first_at)
             lines.append(f'{{"at":"{at}","event":"added","task":"{task}","fence":0,{words}}}\n')
             if blocked and blocked.get(task):
-                after = json.dumps(sorted(blocked[task]), separators=(",", ":"))
+                after = compact(sorted(blocked[task]))
                 lines.append(f'{{"at":"{at}","event":"blocked","task":"{task}","fence":0,{words},"after":{after}}}\n')
         if tasks:
-            self._advance(created(tasks[0][0]))
-            note = {"event": "added", "task": tasks[0][0], "tasks": [task for task, _ in tasks], "by": by}
-            self._writer.intend(json.dumps(note, separators=(",", ":")).encode() + b"\n")
+            first = tasks[0][0]
+            if self._moment[0] != first_at or self._left < 0:
+                self._advance(first_at)
+            added = '","'.join([task for task, _ in tasks])
+            note = f'{{"event":"added","task":"{first}","tasks":["{added}"],"by":{compact(by)}}}\n'
+            self._writer.intend(note.encode())
         return "".join(lines).encode()
 
     def _encode(self, kind: str, worker: str | None, by: str) -> str:
         """Return these three fields as JSON; cached, because the same few come in every line."""
         if len(self._encoded) > 1000:
             self._encoded.clear()
-        words = json.dumps({"kind": kind, "worker": worker, "by": by}, ensure_ascii=False, separators=(",", ":"))[1:-1]
+        words = compact({"kind": kind, "worker": worker, "by": by})[1:-1]
         self._encoded[kind, worker, by] = words
         return words
 
     def _advance(self, at: int) -> tuple[int, str]:
-        """Return the time as text, once a millisecond; now and then, check whether a new page is due."""
+        """Return the begin of a line of this time, made once a millisecond; now and then, check whether a new page is due."""
         if at // _PERIOD != self._period or self._left < 0:
             with self._page_lock:
                 try:
@@ -179,7 +182,7 @@ class LogWriter:
                     self._find_page(at)
                 except OSError:
                     self._left = _LEAST  # the current page will do
-        self._moment = (at, rfc3339(at))
+        self._moment = (at, f'{{"at":"{rfc3339(at)}","event":"')
         return self._moment
 
     def _find_page(self, at: int) -> None:

@@ -18,10 +18,13 @@ from taskyard.stores.directory.dropbox.rejected import BOX, stem_of
 from taskyard.stores.directory.log.intents import is_ending, moves
 from taskyard.stores.directory.log.lines import pieces
 from taskyard.stores.directory.names import SUFFIX, UNREADABLE, Token
+from taskyard.stores.directory.recovery.batches import BatchRecovery
+from taskyard.stores.directory.recovery.children import ChildRecovery
 from taskyard.stores.directory.recovery.edges import EdgeRecovery
 from taskyard.stores.directory.recovery.liveness import INCARNATION
 from taskyard.stores.directory.recovery.missing import Missing
 from taskyard.stores.directory.recovery.segments import PATIENCE, SegmentRecovery
+from taskyard.stores.directory.tasks.schedules import empty_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +64,8 @@ class CrashRecovery:
         self._segment_recovery = SegmentRecovery(context, self._missed)
         self._edges = edges
         self._edge_recovery = EdgeRecovery(context, edges, self._missed)
+        self._child_recovery = ChildRecovery(context, self._missed)
+        self._batches = BatchRecovery(context, adder, edges)
         self._writers = context.writers()
 
     def mend(self, by: str) -> int:
@@ -71,6 +76,7 @@ class CrashRecovery:
         mended += self._log_for_dead_writers(now, by)
         mended += self._log_for_shells(now, by)
         mended += self._edge_recovery.walk(now, by)
+        mended += self._child_recovery.walk(now)
         mended += self._segment_recovery.walk(now)
         self._forget_dead_workers()
         self._pruner.by_retention(by)
@@ -112,6 +118,7 @@ class CrashRecovery:
         return logged
 
     def _log_for(self, tag: str, intents: list[dict[str, Any]], now: int, by: str) -> int:
+        self._batches.finish_of(tag, by)
         missing = self._missing(intents)
         if missing:
             # Another process may have made the same move, and be about to log it. One that has no such note is dead or
@@ -227,8 +234,8 @@ class CrashRecovery:
     # Files that are being added
 
     def _finish_adds(self, now: int, by: str) -> int:
-        finished = 0
         listed = self._disk.listdir(f"{self._root}/tmp")
+        finished = self._batches.finish_left(listed, now, by)
         self._missed.look_again(listed, now)
         for name in listed[: 20 * _SHARE]:
             if finished >= _SHARE:
@@ -289,6 +296,7 @@ class CrashRecovery:
         if not self._is_left(path, owner, now):
             return 0
         if self._disk.is_folder(path):
+            empty_out(self._disk, path)
             self._context.mover.drop(path)
         else:
             self._disk.unlink(path)

@@ -6,9 +6,12 @@ import itertools
 
 from taskyard.core import ids
 from taskyard.core.errors import NotFound
+from taskyard.core.needs import Need
 from taskyard.core.task import State
 from taskyard.stores.directory.names import UNREADABLE
 from taskyard.stores.directory.recovery.segments import PATIENCE
+from taskyard.stores.directory.tasks.cascade import causes
+from taskyard.stores.directory.tasks.edges import FAILURES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,10 +47,14 @@ class EdgeRecovery:
                 state = self._context.locator.find(id).state
             except NotFound:
                 continue
-            if state is State.DONE and self._disk.exists(f"{self._root}/followers/{id[: ids.SEGMENT]}/{id}"):
+            if intent.get("event") == "edited":
+                self._edges.tidy(id, by)
+            if state is State.DONE and self._disk.exists(self._edges.folder_of_followers(id)):
                 self._edges.settle(id, by)
             elif state is State.BLOCKED:
                 self._edges.look_again(id, by)
+            elif state in FAILURES:
+                self._edges.judge(causes(self._edges, id), by, thorough=True)
 
     def walk(self, now: int, by: str) -> int:
         """Repair the edges of one segment that has any, chosen by the clock; return how many tasks were unblocked."""
@@ -77,6 +84,7 @@ class EdgeRecovery:
         blocked = {name[: ids.LENGTH]: name for name in self._names(folder)}
         listed = set(filter(ids.is_id, self._names(f"{self._root}/needs/{segment}")))
         needs = {id: set(self._edges.needs(id)) for id in filter(ids.is_id, blocked.keys() | listed)}
+        moved = self._judge(needs, by) | self._tidied(needs, now, by)
         gone = self._gone(self._edges.unmet({other for some in needs.values() for other in some}), now)
         empty = itertools.count()
         for id, some in needs.items():
@@ -85,19 +93,41 @@ class EdgeRecovery:
                 if not some and next(empty) < _EMPTY:
                     self._context.mover.drop(f"{self._root}/needs/{segment}/{id}")
             for other in some & gone:
-                # A needed task is never pruned unless it is done.
+                # A needed task is never pruned unless it is done, or its failure has been applied.
                 self._context.links.remove(f"{self._root}/needs/{segment}/{id}/{other}")
         free = {
-            id: some - gone
+            id: {Need(other) for other in some - gone}
             for id, some in needs.items()
-            if id in blocked and (some or self._is_free((folder, blocked[id]), now))
+            if id in blocked and id not in moved and (some or self._is_free((folder, blocked[id]), now))
         }
-        return len(self._edges.look(free, by))
+        return len(moved) + len(self._edges.look(free, by))
+
+    def _tidied(self, needs: dict[str, set[str]], now: int, by: str) -> dict[str, State]:
+        """Remove needs that an edit has left, of some tasks whose needs have not changed for long; return those moved."""
+        some = sorted((id for id, others in needs.items() if others), key=lambda _: ids.chance(16))[:_LOOKUPS]
+        moved: dict[str, State] = {}
+        for id in some:
+            try:
+                if self._is_left(f"{self._root}/needs/{id[: ids.SEGMENT]}/{id}", now):
+                    moved |= self._edges.tidy(id, by)
+            except NotFound:
+                continue  # it was never published, or is gone
+        return moved
+
+    def _judge(self, needs: dict[str, set[str]], by: str) -> dict[str, State]:
+        """Apply the failures of needed tasks to these followers, whose content says what they mean; return those moved."""
+        followers: dict[str, list[str]] = {}
+        for id, some in needs.items():
+            for other in some:
+                followers.setdefault(other, []).append(id)
+        failed = self._edges.states(followers, *FAILURES)
+        return self._edges.judge([(other, state, followers[other]) for other, state in failed.items()], by)
 
     def _is_free(self, place: tuple[str, str], now: int) -> bool:
         """Whether a task without needs had them met: if they were lost, it must not run before its `after` tasks."""
         try:
-            unmet = self._edges.unmet(self._edges.comes_after(place))
+            after = self._edges.comes_after(place)
+            unmet = self._edges.unmet(Need(other, policy) for other, policy in after.items())
         except OSError as error:
             if error.errno not in UNREADABLE:
                 raise

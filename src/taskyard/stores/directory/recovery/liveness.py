@@ -7,10 +7,10 @@ lock that is held does not extend a lease.
 
 from __future__ import annotations
 
-import json
 import os
 
 from taskyard.core import forks
+from taskyard.core.json_codec import decode, encode
 from taskyard.core.words import encoded
 from taskyard.stores.directory.filesystem import safety
 
@@ -55,7 +55,7 @@ class Liveness:
 
             def content(status: os.stat_result) -> bytes:
                 note = {"kernel": kernel, "device": status.st_dev, "inode": status.st_ino, "pid": os.getpid()}
-                return json.dumps(note).encode() + b"\n"
+                return encode(note).encode() + b"\n"
 
             self._ensure(self._folder)
             self._own = (path, self._disk.hold(self._draft(), path, content))
@@ -68,7 +68,7 @@ class Liveness:
         path = f"{self._folder}/{encoded(worker)}-{nonce[:INCARNATION]}"
         try:
             held, status, content = self._disk.held(path)
-            note = {} if held else json.loads(content)
+            note = {} if held else decode(content)
             same = (note.get("device"), note.get("inode")) == (status.st_dev, status.st_ino)
         except (OSError, ValueError, AttributeError, RecursionError):
             return False  # no file, or none that can be read: the lease decides

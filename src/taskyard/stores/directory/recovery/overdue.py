@@ -1,4 +1,4 @@
-"""Finds what is overdue, and decides which process sweeps next."""
+"""Finds what is overdue."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 
 from taskyard.core.task import State
 from taskyard.stores.directory import names
+from taskyard.stores.directory.layout import DEADLINES
 from taskyard.stores.directory.names import Token
 from taskyard.stores.directory.tasks.waiting import Waiting
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from taskyard.core.task import Standing
     from taskyard.stores.directory.context import Context
     from taskyard.stores.directory.tasks.locate import Found
+    from taskyard.stores.directory.tasks.shifts import Shifts
 
 # seconds without reaping after this machine was suspended: its workers need a heartbeat to wake up too
 _AFTER_SLEEP = 20.0
@@ -33,6 +35,17 @@ class Overdue:
         self._ends: dict[str, int] = {}
         self._ends_since = 0.0
         self._alarm: float | None = None
+        self._deadlines = f"{context.root}/{DEADLINES}"
+        self._expiring: list[int] = []
+
+    def expire(self, shifts: Shifts, by: str, limit: int) -> int:
+        """Cancel tasks whose deadline has passed; a yard without any pays for one look."""
+        if not self._context.locator.names(self._deadlines):
+            self._expiring = []
+            return 0
+        number = shifts.deadlines.expire(by, limit)
+        self._expiring = shifts.deadlines.ahead
+        return number
 
     def overdue(self, limit: int) -> list[Standing]:
         """Return claims whose lease is over or whose worker is dead, and waiting tasks that are due."""
@@ -43,7 +56,9 @@ class Overdue:
             if len(late) >= limit:
                 break
             late.append(found.token.standing(found.state, found.place, context.policy))
-        self._set_alarm(now, min((*self._ends.values(), *self._waiting.ahead), default=None), bool(late))
+        self._set_alarm(
+            now, min((*self._ends.values(), *self._waiting.ahead, *self._expiring), default=None), bool(late)
+        )
         return late
 
     def _abandoned(self, now: int, limit: int) -> list[Standing]:
@@ -146,17 +161,3 @@ class Overdue:
                 self._no_reaping_before = ticks + _AFTER_SLEEP
         self._swept = (now, ticks)
         return ticks >= self._no_reaping_before
-
-    def turn(self, every: float) -> bool:
-        """Whether it is the caller's turn to sweep; it is taken by a rename, so only one caller gets it."""
-        folder = f"{self._context.root}/turns"
-        last = max(map(int, filter(names.is_turn, self._context.locator.names(folder))), default=None)
-        if last is None:
-            self._disk.append(f"{folder}/0", b"")  # the file was deleted: make the first one again
-            return False
-        try:
-            if self._context.clock.exact() - self._disk.stamp(f"{folder}/{last}") < every * 1000:
-                return False
-        except FileNotFoundError:
-            return False
-        return self._context.mover.move(f"{folder}/{last}", folder, str(last + 1))

@@ -10,21 +10,26 @@ import json
 import time
 
 from taskyard.core import ids
-from taskyard.core.errors import Invalid
+from taskyard.core.errors import Invalid, TaskyardError
+from taskyard.stores.directory.layout import CHILDREN
 from taskyard.stores.directory.log.pages import Pages
 from taskyard.stores.directory.names import UNREADABLE
 from taskyard.stores.directory.recovery.segments import retire
 from taskyard.stores.directory.retention.archive import files, write_archive
 from taskyard.stores.directory.retention.ended import ENDED, EndedTasks
+from taskyard.stores.directory.tasks.children import Children
 from taskyard.stores.directory.tasks.segment_index import PLACES, SegmentIndex
+from taskyard.stores.directory.tasks.task_file import decode
+from taskyard.stores.directory.tasks.task_file import draft as read_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from taskyard.core.store_records import Query
     from taskyard.stores.directory.context import Context
+    from taskyard.stores.directory.retention.needed import Needed
     from taskyard.stores.directory.tasks.add import Adder
-    from taskyard.stores.directory.tasks.edges import Edges
     from taskyard.stores.directory.tasks.locate import Found
     from taskyard.stores.directory.tasks.show import Reader
 
@@ -40,13 +45,14 @@ _LATE = 3600.0  # seconds, or a tenth of the age: a task waits no longer for oth
 class Pruner:
     """Finds the tasks that may leave, archives them and removes them."""
 
-    def __init__(self, context: Context, reader: Reader, adder: Adder, edges: Edges) -> None:
+    def __init__(self, context: Context, reader: Reader, adder: Adder, needed: Needed) -> None:
         self._context = context
         self._disk = context.disk
         self._root = context.root
         self._reader = reader
         self._adder = adder
-        self._edges = edges
+        self._needed = needed
+        self._children = Children(context)
         self._ended = EndedTasks(context, adder.segments)
         self._pages = Pages(context)
 
@@ -73,16 +79,19 @@ class Pruner:
             self._horizon(tasks[:gone], age, now), apply=True, end=time.monotonic() + LONG / 2
         )
 
-    def plan(self, age: float | None, count: int | None, apply: bool, by: str) -> dict[str, Any]:
-        """Return what a prune would remove, or with `apply` has removed."""
+    def plan(self, age: float | None, count: int | None, apply: bool, by: str, only: Query | None) -> dict[str, Any]:
+        """Return what a prune would remove, or with `apply` has removed; `only` says of which tasks, and then spares the log."""
         now = self._context.clock.exact()
-        surplus = 0 if count is None else self._ended.count(count) - count
-        tasks = self._chosen(None if age is None else now - age * 1000, surplus, None)
+        limit = None if age is None else now - age * 1000
+        if only is None:
+            tasks = self._chosen(limit, 0 if count is None else self._ended.count(count) - count, None)
+        else:
+            tasks = self._matching(only, limit, count)
         oldest = min((ids.created(found.token.id) for _, found in tasks), default=None)
         archives = self.apply(tasks, by) if apply else []
         return {
             "tasks": len(archives) if apply else len(tasks),
-            "events": self._pages.prune(self._horizon(tasks, age, now), apply),
+            "events": self._pages.prune(self._horizon(tasks, age, now), apply) if only is None else 0,
             "oldest": oldest,
             "archives": sorted(set(archives)),
             "applied": apply,
@@ -98,7 +107,25 @@ class Pruner:
 
         for pair in self._ended.oldest_first(wanted):
             chosen.append(pair)  # noqa: PERF402  one by one, because `wanted` reads the length
-        return self._edges.leaving(chosen)
+        return self._needed.leaving(chosen)
+
+    def _matching(self, only: Query, limit: float | None, count: int | None) -> list[tuple[int, Found]]:
+        """Return of the tasks that match those that ended before `limit`, and those beyond the newest `count`."""
+        ended = [pair for pair in self._ended.oldest_first(lambda _: True) if self._matches(only, pair[1])]
+        surplus = 0 if count is None else len(ended) - count
+        return self._needed.leaving(
+            [pair for at, pair in enumerate(ended) if at < surplus or (limit is not None and pair[0] < limit)]
+        )
+
+    def _matches(self, only: Query, found: Found) -> bool:
+        if only.states is not None and found.state not in only.states:
+            return False
+        if not only.wants(found.token.lane.kind, None):
+            return False
+        try:
+            return only.mission is None or only.mission == read_task(self._context.edits.read(*found.place)).mission
+        except (OSError, TaskyardError):
+            return False  # gone, or broken, so that its mission is not known
 
     def _horizon(self, tasks: list[tuple[int, Found]], age: float | None, now: int) -> float:
         """Return the time before which events leave: the ending of the last pruned task, or the age if that is later."""
@@ -175,7 +202,7 @@ class Pruner:
 
     def _remove(self, found: Found, index: SegmentIndex) -> bool:
         folder, name = found.place
-        self._edges.mark(found.token.id, found.state)
+        self._needed.mark(found.token.id, found.state)
         if not self._context.mover.move(f"{folder}/{name}", f"{self._root}/dead", name):
             return False
         return self._clear(name, index)
@@ -190,11 +217,14 @@ class Pruner:
         """Remove the task and all its files; return False if a new task needs it."""
         id = name.split(".", 1)[0]
         path = f"{self._root}/dead/{name}"
-        if not self._edges.bury(name, "taskyard"):
+        if not self._needed.bury(name, "taskyard"):
             return False  # a task that needs it was added just now
         try:
-            if not self._adder.keys.release(path):
+            fields = decode(self._disk.read(path))
+            if not self._adder.keys.release(fields.get("key"), path):
                 return False  # an add lets go of its key at this moment; a sweep goes on here
+            if ids.is_id(str(fields.get("parent"))):
+                self._children.forget(fields["parent"], id)
         except FileNotFoundError:
             return True
         except Invalid:
@@ -204,6 +234,7 @@ class Pruner:
                 self._context.links.remove(f"{index.folders[place]}/{entry}")
         if index.of("attempts", id):
             self._disk.remove_tree(f"{index.folders['attempts']}/{id}")
+        self._children.forget_all(id)
         self._disk.remove(path)
         return True
 
@@ -218,5 +249,5 @@ class Pruner:
             retire(self._context, segment, marked)
 
     def _drop(self, segment: str) -> None:
-        for place in PLACES:
+        for place in (*PLACES, CHILDREN):
             self._context.mover.drop(f"{self._root}/{place}/{segment}")

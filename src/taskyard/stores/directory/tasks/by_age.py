@@ -8,7 +8,7 @@ from binascii import crc32
 from operator import itemgetter
 
 from taskyard.core import ids
-from taskyard.stores.directory.names import Lane, Token
+from taskyard.stores.directory.names import Lane, Token, mission_digest
 from taskyard.stores.directory.tasks.locate import Found
 
 TYPE_CHECKING = False
@@ -36,17 +36,22 @@ class Walk:
         by_segment: dict[str, list[Place]],
         query: Query,
         hidden: frozenset[str],
+        is_before_missions: Callable[[str], bool],
+        cursor: str | None = None,
     ) -> None:
+        """`cursor` is one that an earlier walk returned, or any id."""
         self._names = names
         self._segments = segments
         self._by_segment = by_segment
         self._query = query
         self._hidden = hidden
+        self._is_before_missions = is_before_missions
+        self._mission = None if query.mission is None else mission_digest(query.mission)
         self._after, passed = "", ids.base32(0, ids.SEGMENT)
         self._digest = _digest(query)
         left: set[str] = set()
-        if query.cursor is not None:
-            id, *rest = query.cursor.split(".")
+        if cursor is not None:
+            id, *rest = cursor.split(".")
             self._after = ids.age_key(id)
             if len(rest) == 2 and rest[0] == self._digest:
                 passed, *named = (rest[1][at : at + ids.SEGMENT] for at in range(0, len(rest[1]), ids.SEGMENT))
@@ -68,6 +73,10 @@ class Walk:
     def _is_asked_for(self, found: Found) -> bool:
         token, query = found.token, self._query
         if query.worker is not None and token.worker != query.worker:
+            return False
+        if self._mission not in (None, token.lane.mission) and (
+            token.lane.mission is not None or not self._is_before_missions(token.id)
+        ):
             return False
         return query.wants(token.lane.kind, token.lane.assignee) and token.lane.kind not in self._hidden
 
@@ -129,5 +138,5 @@ def _digest(query: Query) -> str:
     """Return a short digest of the query: a cursor is valid for the same query only."""
     states = sorted(query.states) if query.states is not None else None
     kinds = sorted(query.kinds) if query.kinds is not None else None
-    asked = repr((states, kinds, query.worker, query.taker)).encode("utf-8", "surrogatepass")
+    asked = repr((states, kinds, query.mission, query.worker, query.taker)).encode("utf-8", "surrogatepass")
     return ids.base32(crc32(asked) % 32**_DIGEST, _DIGEST)

@@ -13,21 +13,25 @@ from taskyard.core.task import Handle, Standing, State, Task
 from taskyard.stores.directory import names
 from taskyard.stores.directory.names import CLOSED, NO_FILE, Lane, Token
 from taskyard.stores.directory.tasks import task_file
+from taskyard.stores.directory.tasks.locate import Found
 from taskyard.stores.directory.tasks.ready_cache import Busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from taskyard.core.resources import InUse
     from taskyard.core.store_records import Want
     from taskyard.stores.directory.context import Context
+    from taskyard.stores.directory.tasks.limits import Limits
     from taskyard.stores.directory.tasks.ready_cache import Head
     from taskyard.stores.directory.tasks.shifts import Shifts
     from taskyard.stores.directory.tasks.uses import Uses
 
 _LOST_AT_ONCE = 64
 _PROCESSING = State.PROCESSING  # looked up once: an enum's member costs a tenth of a microsecond each time
-_USES, _BOTH = f".{names.USES}.", f".{names.BOTH}."  # `names.uses_something`, without the call for every claim
+_USES, _DEADLINES = frozenset("uwUW"), frozenset("UVWY")  # marks, which end a name in todo/
 _APART = 0.004  # seconds, and ten times that on a network: two claims that clashed try again at different moments
 
+_NONE: frozenset[str] = frozenset()
 _WAITED = 60_000  # milliseconds in todo/ after which a claimed file is touched: no janitor is that quick
 _AGED_EVERY = 1000  # milliseconds for which the age key of that border is cached
 _COUNTS = 1 << 24  # bytes that are read of the file of lost races
@@ -47,6 +51,8 @@ class Claims:
         self._lost = 0
         self._lost_file = f"{context.root}/writers/lost_races"
         self._plans: dict[tuple[str, Lane, Terms], names.Plan] = {}
+        # The plan of the last claim, with what it is for: the next one mostly needs the same, and no hash of three parts.
+        self._last_plan: tuple[str, Lane | None, Terms | None, names.Plan | None] = ("", None, None, None)
         self._aged_at, self._aged = -_AGED_EVERY, ""
 
     @functools.cached_property
@@ -56,41 +62,55 @@ class Claims:
 
         return Uses(self._context)
 
+    @functools.cached_property
+    def limits(self) -> Limits:
+        """The limits of kinds; loaded when a kind has some."""
+        from taskyard.stores.directory.tasks.limits import Limits
+
+        return Limits(self._context)
+
+    def closed(self, wanted: frozenset[str] | None = None) -> frozenset[str]:
+        """Return those of these kinds, or of all, whose limits are reached."""
+        return self.limits.closed(wanted) if self._context.kinds else _NONE
+
     def next(self, want: Want, nonce: str) -> Grant | None:
         """Claim the most urgent, oldest task that fits, or return None."""
-        lost, fresh = 0, False
+        lost, fresh, number = 0, False, 0
         heads, lock = self._context.ready_cache, self._context.claiming
-        taken: dict[str, str] | None = None
+        taken: InUse | None = None
+        kept: dict[str, str] | None = None
         busy: frozenset[str] | None = None
-        asked: float | None = None
+        closed = self.closed(want.kinds)
         began = time.monotonic()
-        with lock:
-            number = heads.begin()
         while True:
             try:
                 with lock:
-                    picked = heads.pick(want, lost, asked, busy)
+                    number = number or heads.begin()
+                    picked = heads.pick(want, lost, began, busy, closed)
                     if picked is not None:
                         head, name = picked
                         folder = head.folder
-                    elif fresh or heads.is_fresh(want, number, busy):
+                    elif fresh or heads.is_fresh(want, number, busy, closed):
                         return None
                     else:
                         # The cached lists are empty, and a list from before this claim proves nothing: list the disk anew.
                         fresh = True
-                        taken, busy, asked = None, None, began
+                        taken, kept, busy = None, None, None
                         heads.outdate(number)
                         continue
             except Busy:
                 taken = self.uses.taken()
                 busy = frozenset(map(names.resource_digest, taken))
                 continue
-            if _USES in name or _BOTH in name:
-                taken = self.uses.taken() if taken is None else taken
-                missing = self._pass_over(head, folder, name, taken)
+            mark = name[-6] if name[-7] == "." else ""
+            if mark in _DEADLINES and self._expired(folder, name, head.lane, want.worker):
+                continue
+            if mark in _USES:
+                taken = self.uses.glance(self.uses.of(folder, name)) if taken is None else taken
+                kept = self.uses.kept() if kept is None else kept
+                missing = self._pass_over(head, folder, name, taken, kept)
                 if missing is not None:
                     busy = None if busy is None else busy | {missing}
-                    asked = asked or time.monotonic()
                     continue
                 taken = None
             grant = self._take_from(head, want, nonce, folder, name)
@@ -99,11 +119,27 @@ class Claims:
                     self._count_lost(lost)
                 return grant
             lost += folder not in heads.closed
+            closed = self._closed_after(head, want, closed)
+
+    def _closed_after(self, head: Head, want: Want, closed: frozenset[str]) -> frozenset[str]:
+        """Return the kinds whose limits are reached, after a claim from this lane was in vain."""
+        if head.lane.kind not in self._context.kinds:
+            return closed
+        with self._context.claiming:
+            self._context.ready_cache.forget(head.name)  # the task may still be there, or under another name
+        return self.closed(want.kinds)
+
+    def _expired(self, folder: str, name: str, lane: Lane, by: str) -> bool:
+        """Cancel the task if its deadline has passed, and return whether it had."""
+        token = Token.parse(name, lane)
+        deadlines = self._shifts.deadlines
+        now = self._context.clock.exact()
+        return token is not None and deadlines.cancel(Found(State.TODO, (folder, name), token), now, by) is not False
 
     def _take_from(self, head: Head, want: Want, nonce: str, folder: str, name: str) -> Grant | None:
         """Claim by rename; return None if another worker was first, or the system refuses: then the folder is skipped."""
         try:
-            return self._take(want, nonce, folder, name, head.lane)
+            return self._take_within_limits(want, nonce, folder, name, head.lane)
         except OSError as error:
             if not self._is_closed(error, f"{folder}/{name}"):
                 raise
@@ -117,34 +153,42 @@ class Claims:
         moves = error.filename == path and error.filename2 is not None and error.errno in CLOSED
         return moves and self._disk.may_change(self._processing)
 
-    def in_use(self) -> frozenset[str]:
-        """Return the resources that running tasks use now."""
-        return frozenset(self.uses.taken())
+    def _pass_over(self, head: Head, folder: str, name: str, taken: InUse, kept: dict[str, str]) -> str | None:
+        """Return what to skip because this task needs a resource in use, or kept for an older one; None if it can have all.
 
-    def _pass_over(self, head: Head, folder: str, name: str, taken: dict[str, str]) -> str | None:
-        """Return the digest of a resource in use that this task needs, or None; move the task where it waits for that.
-
-        No claim lists that place before the resource is free: so a backlog is walked once, and not by every claim.
+        The task is moved where it waits for that resource. No claim lists that place before the resource is free: so a
+        backlog is walked once, and not by every claim.
         """
-        resource = next(filter(taken.__contains__, self.uses.of(folder, name)), None)
+        own = self.uses.of(folder, name)
+        id, fence, rest = name.split(".", 2)
+        found = taken.first(own)
+        resource, in_use = (None, False) if found is None else (found[1], True)
+        if resource is None and kept:
+            resource = self.uses.first_kept(kept, own, id)
         if resource is None:
             return None
+        self.uses.beware()
+        self.uses.keep(kept, name, own)
         lane, segment = folder.rsplit("/", 2)[1:]
         waiting = names.busy_folder(head.lane, resource)
-        if lane == waiting:
-            with self._context.claiming:
-                self._context.ready_cache.forget(lane)  # it stays where it is, and is listed with the others
-        else:
-            id, fence, rest = name.split(".", 2)
-            target = f"{self._context.root}/todo/{waiting}/{segment}"
-            try:
-                self._context.mover.move(f"{folder}/{name}", target, f"{id}.{int(fence) + 1}.{rest}")
-            except OSError:
-                pass  # another user's folder, or a full disk: the task is skipped all the same
-        return names.resource_digest(resource)
+        if lane != waiting:
+            self._move_aside(f"{folder}/{name}", waiting, segment, f"{id}.{int(fence) + 1}.{rest}")
+        with self._context.claiming:
+            if lane == waiting and not in_use:
+                head.put_back(folder, name)
+            elif lane == waiting or kept:
+                self._context.ready_cache.forget(waiting)  # it is listed with the others
+        return names.resource_digest(resource) if in_use else waiting
+
+    def _move_aside(self, path: str, lane: str, segment: str, name: str) -> None:
+        """Move a task to the lane where it waits for a resource."""
+        try:
+            self._context.mover.move(path, f"{self._context.root}/todo/{lane}/{segment}", name)
+        except OSError:
+            return  # another user's folder, or a full disk: the task is skipped all the same
 
     def _stand_back(self, folder: str, rest: str, target: str) -> None:
-        """Give back a task that was claimed while another one uses the same resource: no claim, no event, nothing counted."""
+        """Give back a task that was claimed while another one uses the same resource, or beyond a limit: no claim, no event, nothing counted."""
         id, fence, _ = target.split(".", 2)
         self._log.forget()
         self._context.mover.move(f"{self._processing}/{target}", folder, f"{id}.{int(fence) + 1}.{rest}")
@@ -182,26 +226,49 @@ class Claims:
         if found.state is State.BLOCKED:
             standing.unmet = tuple(self._shifts.edges.needs(standing.id))
         moves.claimed(standing, want.worker)
+        deadline = self._shifts.deadlines.of(found) if found.token.deadline else None
+        if deadline is not None and deadline <= self._context.clock.exact():
+            raise moves.too_late(standing, deadline)
         everything, some = self.paused()
         if everything or standing.kind in some:
             raise moves.paused(standing, everything)
+        for reached in self.limits.reached(frozenset((standing.kind,))) if self._context.kinds else ():
+            raise moves.limited(standing, reached, self._context.clock.now())
         taken = self.uses.first_taken(self.uses.of(*found.place)) if found.token.uses else None
         if taken is not None:
-            holder = taken[1].standing(_PROCESSING, found.place, self._context.policy)
-            raise moves.in_use(standing, taken[0], holder)
-        return self._take(want, nonce, *found.place, found.token.lane)
+            holder = taken[2].standing(_PROCESSING, found.place, self._context.policy)
+            raise moves.in_use(standing, taken[0], taken[1], holder)
+        return self._take_within_limits(want, nonce, *found.place, found.token.lane)
 
-    def _take(self, want: Want, nonce: str, folder: str, name: str, lane: Lane) -> Grant | None:
+    def _take_within_limits(self, want: Want, nonce: str, folder: str, name: str, lane: Lane) -> Grant | None:
+        """The same for a kind that may have limits; None also if a limit is reached."""
+        if lane.kind not in self._context.kinds:
+            return self._take(want, nonce, folder, name, lane)
+        now, grant = self._now(), None
+        slot = self.limits.enter(lane.kind, now)
+        if slot is None:
+            return None
+        try:
+            grant = self._take(want, nonce, folder, name, lane, now)
+        finally:
+            if grant is None:
+                self.limits.leave(slot)
+        return grant
+
+    def _take(self, want: Want, nonce: str, folder: str, name: str, lane: Lane, now: int = 0) -> Grant | None:
         """Claim by rename; return None if another worker was first."""
         id, fence, rest = name.split(".", 2)
         number = int(fence) + 1
-        plan = self._plans.get((rest, lane, want.terms)) or self._plan(rest, lane, want)
+        last_rest, last_lane, last_terms, plan = self._last_plan
+        if last_rest != rest or last_lane is not lane or last_terms is not want.terms:
+            plan = self._plans.get((rest, lane, want.terms)) or self._plan(rest, lane, want)
+            self._last_plan = (rest, lane, want.terms, plan)
         if plan is None:
             return None
         counters, context = plan.counters, self._context
         target = f"{id}.{number}.{plan.middle}{nonce}.json"
         path = f"{self._processing}/{target}"
-        now = self._now()
+        now = now or self._now()
         line = self._log.line(now, "claimed", id, lane.kind, number, want.worker, want.worker)
         try:
             self._disk.rename(f"{folder}/{name}", path)
@@ -212,7 +279,7 @@ class Claims:
         except OSError:
             self._log.forget()
             raise
-        if counters.uses and self.uses.clash(target):
+        if (counters.uses or context.kinds) and self._is_in_the_way(counters, lane.kind, target):
             self._stand_back(folder, rest, target)
             return None
         try:
@@ -220,7 +287,10 @@ class Claims:
                 context.sync_move(self._processing, target)
         finally:
             self._log.append(line)
-        if counters.dropped or id[ids.SEGMENT :] < self._long_ago(now):
+        if now - self._aged_at > _AGED_EVERY:
+            # Ids of tasks that have waited for long sort before this age key, without their segment.
+            self._aged_at, self._aged = now, ids.age_at(now - _WAITED)
+        if counters.dropped or id[ids.SEGMENT :] < self._aged:
             self._touch(path)
         standing = Standing(
             id, lane.kind, lane.priority, lane.assignee, _PROCESSING, number, counters.errors, counters.crashes,
@@ -229,11 +299,11 @@ class Claims:
         standing.verified = counters.verified
         return self._grant(standing, counters, path, now + plan.lease_ms)
 
-    def _long_ago(self, now: int) -> str:
-        """Return an age key; ids of tasks that have waited for long sort before it, without their segment."""
-        if now - self._aged_at > _AGED_EVERY:
-            self._aged_at, self._aged = now, ids.age_at(now - _WAITED)
-        return self._aged
+    def _is_in_the_way(self, counters: names.Counters, kind: str, target: str) -> bool:
+        """Whether the claim of this name conflicts with another one, or is beyond a limit of its kind."""
+        return (counters.uses and self.uses.clash(target)) or (
+            kind in self._context.kinds and self.limits.exceeded(kind, target)
+        )
 
     def _touch(self, path: str) -> None:
         """Set the file's mtime, which a rename keeps: another program's janitor would judge the new claim by the old time."""
@@ -245,14 +315,10 @@ class Claims:
     def _grant(self, standing: Standing, counters: names.Counters, path: str, until: int) -> Grant | None:
         """Return the claim with its task; None if the task has no usable content."""
         try:
-            if counters.body is None:
-                content = self._disk.read(path)
-            else:
-                content = self._context.edits.edited(standing.id, counters.body)
-            if not counters.dropped and not content.startswith(task_file.MARK):
-                raise Invalid("the task's file was not written by Taskyard")
             # The fields of its file are the task's own; the rest is its standing.
-            fields = task_file.decode(content)
+            fields = self.uses.read(standing.id) if counters.uses else None
+            if fields is None:
+                fields = task_file.decode(self._content(standing, counters, path), counters.dropped)
             # If file and name differ, the name counts; a dropped file does not know where it was put.
             fields["id"], fields["kind"] = standing.id, standing.kind
             fields["priority"], fields["assignee"] = standing.priority, standing.assignee
@@ -281,6 +347,12 @@ class Claims:
             else:
                 self._fail(standing, f"its file is broken: {error.message}")
         return None
+
+    def _content(self, standing: Standing, counters: names.Counters, path: str) -> bytes:
+        """Read the claimed task's own file, or the edit that has replaced it."""
+        if counters.body is None:
+            return self._disk.read(path)
+        return self._context.edits.edited(standing.id, counters.body)
 
     def _plan(self, rest: str, lane: Lane, want: Want) -> names.Plan | None:
         """Return the plan for a task in todo/ whose name ends with `rest`, or None if that is no task's name."""
@@ -362,7 +434,7 @@ class Claims:
             return None
         at = context.clock.now()
         context.records.write(Handle(standing.id, standing.fence, standing.nonce or ""), move, standing, by, at, False)
-        lane = Lane.of(standing.priority, standing.kind, standing.assignee)
+        lane = Lane.at(standing)
         plan = names.Plan(
             counters, lane, standing.worker, Terms(standing.worker, standing.lease, None, False), context.policy
         )
@@ -389,6 +461,15 @@ class Claims:
             self._disk.remove(path)
         with self._context.claiming:
             self._context.ready_cache.forget()
+
+    def heed_settings(self) -> None:
+        """Forget what was derived from the settings, which have changed: plans of claims, and the order of lanes."""
+        self._plans.clear()
+        self._last_plan = ("", None, None, None)
+        if self._context.kinds:
+            self.limits.forget()
+        with self._context.claiming:
+            self._context.ready_cache.regroup()
 
     def paused(self) -> tuple[bool, frozenset[str]]:
         """Return whether the whole yard is paused, and which kinds are."""

@@ -7,11 +7,17 @@ All needs of a task are there before the first follower is, and both before the 
 adder checks whether one of the others is done by now. So either the adder or the done sees the edge. Each done removes
 its own need; the process that finds the folder empty unblocks the task. What a killed process left undone is found by the
 intents of the dead, and by a walk through one segment after the other.
+
+What it means if the other one fails stands in the task's own content; `cascade` applies it.
 """
 
 from __future__ import annotations
 
-from taskyard.core import ids, moves, task_names
+import time
+from contextlib import contextmanager
+from errno import EINVAL, ENOLCK, ENOTSUP
+
+from taskyard.core import ids, moves, needs, plan, task_names
 from taskyard.core.errors import NotFound, TaskyardError
 from taskyard.core.task import State
 from taskyard.stores.directory.names import Token
@@ -19,16 +25,22 @@ from taskyard.stores.directory.tasks import task_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from taskyard.core.draft import Draft
     from taskyard.stores.directory.context import Context
-    from taskyard.stores.directory.tasks.locate import Found
+    from taskyard.stores.directory.tasks.cascade import Cause
     from taskyard.stores.directory.tasks.shifts import Shifts
 
 _MANY = (
     200  # followers whose empty folders a done removes itself: ext4 takes 1 ms for each, ten times as long as the rest
 )
+FAILURES = (State.FAILED, State.CANCELLED)
+_LISTED_AGAIN = 32  # names in a folder that are cheap to list again: a list of more is kept
+_LISTS_MOST = 64  # lists that are kept
+_LOCKED = 0.002  # seconds between two tries to lock the order
+_NO_LOCKS = frozenset((ENOLCK, ENOTSUP, EINVAL))  # a filesystem without locks: an edit looks for a cycle after it, too
 _FEW = 4  # ids of one segment that are looked up one by one; more are found in one pass over it
 
 
@@ -41,17 +53,25 @@ class Edges:
         self._root = context.root
         self._names = context.locator.names
         self._shifts = shifts
+        self._blocked: dict[str, dict[str, str]] = {}
 
     # Before a task is added
 
     def resolve(self, drafts: Sequence[Draft]) -> None:
-        """Replace the names in each draft's `after` with whole ids; raise `NotFound` or `Ambiguous` if that fails."""
-        wanted = {id for draft in drafts for id in draft.after}
+        """Replace the names in each draft's `after` with whole ids; raise `NotFound` or `Ambiguous` if that fails.
+
+        A need that has a position in the batch stays as it is.
+        """
+        wanted = {str(need) for draft in drafts for need in draft.after if _is_outside(need)}
         if not wanted:
             return
         known = self._matching(wanted)
+        whole = {name: self._whole(name, known) for name in wanted}
         for draft in drafts:
-            draft.after = tuple(dict.fromkeys(self._whole(id, known) for id in draft.after))
+            draft.after = needs.unique(
+                needs.parse(need).named(whole[str(need)]) if _is_outside(need) else needs.parse(need)
+                for need in draft.after
+            )
 
     def _whole(self, pattern: str, known: set[str]) -> str:
         matches = [pattern] if pattern in known else [id for id in known if ids.fits(pattern, id)]
@@ -62,83 +82,133 @@ class Edges:
     def _matching(self, wanted: Iterable[str]) -> set[str]:
         """Return the ids of tasks that fit these patterns in one pass; others of their segments may be among them."""
         found: set[str] = set()
-        for segment, some in _by_segment(wanted).items():
+        for segment, some in by_segment(wanted).items():
             for pattern in some if len(some) <= _FEW else [segment]:
                 found.update(self._context.locator.matching(pattern))
         return found
 
     def unmet(self, after: Iterable[str]) -> set[str]:
-        """Return those of these tasks that are not done, by a fresh listing."""
-        return set(after) - self.done(after)
+        """Return those of these needs that are not met, by a fresh listing."""
+        wanted = set(after)
+        unmet = wanted - self.done(wanted)
+        mild = {need for need in unmet if needs.on_failure(need) == needs.RUN}
+        return unmet - self.states(mild, *FAILURES).keys()
 
     def done(self, after: Iterable[str]) -> set[str]:
         """Return those of these tasks that are done."""
-        met: set[str] = set()
-        for segment, some in _by_segment(after).items():
-            listed = {name[: ids.LENGTH] for name in self._names(f"{self._root}/done/{segment}")}
-            met.update(some & listed)
-        return met
+        return set(self.states(after, State.DONE))
+
+    def states(self, some: Iterable[str], *states: State) -> dict[str, State]:
+        """Return which of these tasks are in one of these states, each listed by segment; the last state wins."""
+        found: dict[str, State] = {}
+        for segment, wanted in by_segment(some).items():
+            for state in states:
+                listed = {name[: ids.LENGTH] for name in self._names(f"{self._root}/{state}/{segment}")}
+                found.update(dict.fromkeys(wanted & listed, state))
+        return found
 
     def open(self, after: Iterable[str]) -> set[str]:
-        """Return those of these tasks that exist and are not done: a needed task that is missing was done and pruned."""
+        """Return those of these needs that are not met and whose task exists: one that is missing was done and pruned."""
         unmet = self.unmet(after)
         return {id for id in unmet if self._context.locator.knows(id)} if unmet else unmet
 
-    def register(self, id: str, needs: Iterable[str], sync: bool) -> None:
-        """Write the edges of a task that is about to be published; raise `NotFound` if a needed task is gone by then.
+    def register(self, edges: Mapping[str, Collection[str]], sync: bool, batch: Collection[str] = ()) -> None:
+        """Write the edges of tasks that are about to be published; raise `NotFound` if a needed task is gone by then.
 
         It checks after the edges are written: a process that prunes a task that is not done reads the edges after its move.
+        The tasks of the same batch are not there yet, and are not looked for.
         """
-        ordered = sorted(needs)
-        if not ordered:
+        pairs = [(id, other) for id, others in edges.items() for other in sorted(others)]
+        if not pairs:
             return
-        few = sync and len(ordered) <= _FEW
-        for other in ordered:
-            self._put(self._needs(id), other, few)
-        if few:
-            self._disk.sync(self._needs(id))
-        for other in ordered:
-            self._put(self._followers(other), id, few)
-            if few:
-                self._disk.sync(self._followers(other))
-        if sync and not few:
-            self._disk.sync_all(self._root)
-        missing = set(ordered) - self._matching(ordered)
+        self._write(pairs, sync)
+        needed = {other for _, other in pairs}.difference(batch)
         try:
-            for other in missing:
+            for other in needed - self._matching(needed):
                 self._context.locator.find(other)
         except NotFound:
-            self.withdraw(id)
+            for id in edges:
+                self.withdraw(id)
             raise
+
+    def _sync_followers(self, other: str) -> None:
+        try:
+            self._disk.sync(self.folder_of_followers(other))
+        except FileNotFoundError:
+            return  # the other task has ended meanwhile, and its process has removed edge and folder
+
+    def _write(self, pairs: list[tuple[str, str]], sync: bool) -> None:
+        """Write all needs, then all followers."""
+        if len(pairs) > _FEW:
+            self._write_many(pairs)
+            if sync:
+                self._disk.sync_all(self._root)
+            return
+        for id, other in pairs:
+            self.put(self._needs(id), other, sync)
+        for id in dict(pairs) if sync else ():
+            self._disk.sync(self._needs(id))
+        for id, other in pairs:
+            self.put(self.folder_of_followers(other), id, sync)
+            if sync:
+                self._sync_followers(other)
+
+    def _write_many(self, pairs: list[tuple[str, str]]) -> None:
+        """Write the edges of a batch as names of one empty file: on ext4 a new name costs a third of a new file."""
+        path, there = "", set()
+        for folder, name in [(self._needs(id), other) for id, other in pairs] + [
+            (self.folder_of_followers(other), id) for id, other in pairs
+        ]:
+            if folder not in there:
+                there.add(folder)
+                self._context.mover.ensure(folder, False)
+            path = self._link(path, folder, name)
+
+    def _link(self, path: str, folder: str, name: str) -> str:
+        """Give an edge's file one more name; return the name of a file that may have more."""
+        try:
+            if path:
+                self._disk.link(path, f"{folder}/{name}")
+                return path
+        except OSError:
+            pass  # no hard links here, or too many of one file; or a done has removed either of the two
+        self.put(folder, name, sync=False)
+        return f"{folder}/{name}"
 
     def owed(self, place: tuple[str, str], noted: Iterable[str]) -> set[str]:
         """Return the open tasks that the task in this place comes after, but that are not among its `noted` needs.
 
-        A need is written before its task, and removed only after the other one is done: so a missing one was lost.
+        A need is written before its task, and removed only after the other one is done: so a missing one was lost. Only one
+        that says `run` may be gone for another reason: the other one had failed, and was retried.
         """
         try:
-            return self.open(self.comes_after(place).difference(noted))
+            after = self.comes_after(place)
         except OSError:
             return set()  # gone, or unreadable, which is reported as such
+        return self.open({id for id, policy in after.items() if policy != needs.RUN}.difference(noted))
 
-    def comes_after(self, place: tuple[str, str]) -> set[str]:
-        """Return the tasks that its own content puts before this task; none if the content is broken, as the task will fail."""
+    def comes_after(self, place: tuple[str, str]) -> dict[str, str]:
+        """Return the tasks that its own content puts before this task, and what their failures mean.
+
+        If the content is broken there are none, as the task will fail.
+        """
         try:
             after = task_file.draft(self._context.edits.read(*place)).after
         except TaskyardError:
-            return set()
-        return set(filter(ids.is_id, after))
+            return {}
+        return {str(need): needs.on_failure(need) for need in after if ids.is_id(need)}
 
     def note(self, id: str, other: str) -> None:
         """Write the lost need of a task, and its edge in the other direction."""
-        self._put(self._needs(id), other, sync=True)
+        self.put(self._needs(id), other, sync=True)
         self.tie(id, other)
 
     def tie(self, id: str, other: str) -> None:
         """Write the edge by which a done of the other task finds this task."""
-        self._put(self._followers(other), id, sync=True)
+        self.put(self.folder_of_followers(other), id, sync=True)
 
-    def _put(self, folder: str, name: str, sync: bool) -> None:
+    def put(self, folder: str, name: str, sync: bool) -> None:
+        """Make an empty file in a folder of edges, which is made if need be."""
         while True:
             self._context.links.keep(folder)
             try:
@@ -151,8 +221,8 @@ class Edges:
     def withdraw(self, id: str) -> None:
         """Remove all edges of the task: it was not added after all, or is gone."""
         for other in self.needs(id):
-            self._context.links.remove(f"{self._followers(other)}/{id}")
-            self._context.mover.drop(self._followers(other))
+            self._context.links.remove(f"{self.folder_of_followers(other)}/{id}")
+            self._context.mover.drop(self.folder_of_followers(other))
             self._context.links.remove(f"{self._needs(id)}/{other}")
         self._context.mover.drop(self._needs(id))
 
@@ -162,37 +232,116 @@ class Edges:
         """Return the tasks that the task waits for, oldest first."""
         return sorted(filter(ids.is_id, self._listed("needs", id)), key=ids.age_key)
 
-    def look(self, needs: dict[str, set[str]], by: str) -> set[str]:
-        """Unblock those of these tasks whose needs are met by now, and return them."""
-        met = self.done({other for some in needs.values() for other in some})
+    def followers(self, id: str) -> list[str]:
+        """Return the tasks that wait for this task."""
+        return sorted(filter(ids.is_id, self._listed("followers", id)))
+
+    def look(self, waiting: Mapping[str, AbstractSet[str]], by: str) -> dict[str, State]:
+        """Move those of these blocked tasks whose needs let them go by now, or have them cancelled; return these.
+
+        A need without a policy is that of a task whose content was not read.
+        """
+        met = self.done({other for some in waiting.values() for other in some})
         free: dict[str, str | None] = {}
         edges = []
-        for id, some in needs.items():
+        for id, some in waiting.items():
             for other in sorted(some & met):
-                edges.append(f"{self._followers(other)}/{id}")
+                edges.append(f"{self.folder_of_followers(other)}/{id}")
                 if self._meet(id, other):
                     free[id] = other
             if id not in free and not self._listed("needs", id):
                 free[id] = None  # others met them before the task was there to be unblocked
-        freed = self._unblock(free, by)
+        moved = dict.fromkeys(self._unblock(free, by), State.TODO)
         for edge in edges:
             self._context.links.remove(edge)
             self._context.mover.drop(edge.rpartition("/")[0])
-        return freed
+        open = {
+            other: [id for id, some in waiting.items() if other in some]
+            for other in {other for some in waiting.values() for other in some if _may_give_way(other)} - met
+        }
+        failed = self.states(open, *FAILURES) if open else {}
+        return moved | self.judge([(other, state, open[other]) for other, state in failed.items()], by)
 
-    def look_again(self, id: str, by: str) -> set[str]:
+    def look_again(self, id: str, by: str) -> dict[str, State]:
         """Do the same for a task that got into blocked/ by another way."""
         return self.look({id: set(self.needs(id))}, by)
 
+    def judge(self, causes: Sequence[Cause], by: str, thorough: bool = False) -> dict[str, State]:
+        """Apply failures to the tasks that come after them; return the tasks that were moved. See `Cascade`."""
+        if not causes:
+            return {}
+        from taskyard.stores.directory.tasks.cascade import Cascade
+
+        return Cascade(self._context, self, self._shifts, by, thorough).judge(causes)
+
+    def fail(self, state: State, id: str, by: str) -> None:
+        """Apply the failure of this task to all that come after it."""
+        self.judge([(id, state, None)], by)
+
     def settle(self, id: str, by: str) -> int:
         """Remove the need for a task that is done from all its followers; return their number."""
-        followers = sorted(filter(ids.is_id, self._listed("followers", id)))
-        tidy = len(followers) <= _MANY or not self._context.local
-        self._unblock({follower: id for follower in followers if self._meet(follower, id, tidy=tidy)}, by)
-        for follower in followers:
-            self._context.links.remove(f"{self._followers(id)}/{follower}")
-        self._context.mover.drop(self._followers(id))
+        followers = sorted(filter(ids.is_id, self._names(self.folder_of_followers(id))))
+        self.meet(id, followers, by)
         return len(followers)
+
+    def meet(self, id: str, followers: Sequence[str], by: str) -> set[str]:
+        """Remove the need for a task from these followers, which it no longer blocks; return those that go on."""
+        tidy = len(followers) <= _MANY or not self._context.local
+        freed = self._unblock({follower: id for follower in followers if self._meet(follower, id, tidy=tidy)}, by)
+        for follower in followers:
+            self._context.links.remove(f"{self.folder_of_followers(id)}/{follower}")
+        self._context.mover.drop(self.folder_of_followers(id))
+        return freed
+
+    def cut(self, id: str, other: str) -> None:
+        """Remove the edge between a task and one that it comes after no longer."""
+        self._context.links.remove(f"{self._needs(id)}/{other}")
+        self._context.mover.drop(self._needs(id))
+        self._context.links.remove(f"{self.folder_of_followers(other)}/{id}")
+        self._context.mover.drop(self.folder_of_followers(other))
+
+    def tidy(self, id: str, by: str) -> dict[str, State]:
+        """Remove the needs of an edit that was not made, or that is over; then look at the task as after its add."""
+        found = self._context.locator.find(id)
+        try:
+            after = self.comes_after(found.place)
+        except FileNotFoundError:
+            return {}  # it moves: the walk looks at it again
+        for other in self.needs(id):
+            if other not in after:
+                self.cut(id, other)
+        return self.look_again(id, by) if found.state is State.BLOCKED else {}
+
+    @contextmanager
+    def one_order(self) -> Iterator[None]:
+        """Make one edit of what tasks come after at a time: two could make a cycle together. A killed process frees the lock."""
+        lock = None
+        try:
+            while (lock := self._disk.lock(f"{self._root}/needs")) is None:
+                time.sleep(_LOCKED)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+        try:
+            yield
+        finally:
+            if lock is not None:
+                self._disk.close(lock)
+
+    def crosses(self, id: str, after: Sequence[str]) -> bool:
+        """Whether this task would come after itself, if it came after these."""
+
+        def find_after(some: Sequence[str]) -> dict[str, list[str]]:
+            there = self._context.locator.several(some)
+            return {other: list(self._comes_after_now(found.place)) for other, found in there.items()}
+
+        return plan.path(id, after, find_after) is not None
+
+    def _comes_after_now(self, place: tuple[str, str]) -> dict[str, str]:
+        try:
+            return self.comes_after(place)
+        except FileNotFoundError:
+            return {}  # it moves, so it is not blocked behind the task
 
     def _meet(self, id: str, other: str, *, tidy: bool = True) -> bool:
         """Remove one need; return whether it was the task's last. With `tidy`, remove its empty folder too.
@@ -215,11 +364,11 @@ class Edges:
     def _unblock(self, free: dict[str, str | None], by: str) -> set[str]:
         """Move these tasks out of blocked/; one that is not there was cancelled, or its adder is about to check it."""
         freed = set()
-        for segment, wanted in _by_segment(free).items():
+        for segment, wanted in by_segment(free).items():
             folder = f"{self._root}/blocked/{segment}"
-            for name in self._names(folder):
-                token = Token.parse(name) if name[: ids.LENGTH] in wanted else None
-                if token is None:
+            for name in self._named(folder, wanted):
+                token = Token.parse(name)
+                if token is None or self._is_owed((folder, name), token, by):
                     continue
                 standing = token.standing(State.BLOCKED, (folder, name), self._context.policy)
                 move = moves.unblocked(standing, later=(token.due or 0) > self._context.clock.now())
@@ -228,10 +377,39 @@ class Edges:
                     freed.add(token.id)
         return freed
 
+    def _named(self, folder: str, wanted: set[str]) -> list[str]:
+        """Return the names of these tasks in a segment of blocked/, by a list from before where all are still there.
+
+        Without it, every done of a graph would list up to a thousand names to find the one that it frees.
+        """
+        known = self._blocked.get(folder, {})
+        names = [known[id] for id in sorted(wanted) if id in known]
+        if len(names) == len(wanted) and all(self._disk.exists(f"{folder}/{name}") for name in names):
+            return names
+        listed = self._names(folder)
+        if self._context.local and len(listed) > _LISTED_AGAIN:
+            if len(self._blocked) >= _LISTS_MOST:
+                self._blocked.clear()
+            self._blocked[folder] = {name[: ids.LENGTH]: name for name in listed}
+        return [name for name in listed if name[: ids.LENGTH] in wanted]
+
+    def _is_owed(self, place: tuple[str, str], token: Token, by: str) -> bool:
+        """Whether an edited task is to wait for more than is noted: two edits at once may remove each other's needs.
+
+        What is missing is noted again.
+        """
+        owed = self.owed(place, ()) if token.body is not None else set()
+        for other in owed:
+            self.note(token.id, other)
+        if owed:
+            self.look({token.id: owed}, by)  # one of them may have been done meanwhile
+        return bool(owed)
+
     def _needs(self, id: str) -> str:
         return f"{self._root}/needs/{id[: ids.SEGMENT]}/{id}"
 
-    def _followers(self, id: str) -> str:
+    def folder_of_followers(self, id: str) -> str:
+        """Return the folder of the edges to the tasks that wait for this one."""
         return f"{self._root}/followers/{id[: ids.SEGMENT]}/{id}"
 
     def _listed(self, place: str, id: str) -> list[str]:
@@ -240,61 +418,20 @@ class Edges:
         # Most tasks have no edges: one lookup costs less than a listing.
         return self._names(own) if self._disk.exists(own) else []
 
-    # Before and after a task is pruned
 
-    def leaving(self, going: list[tuple[int, Found]]) -> list[tuple[int, Found]]:
-        """Return these ended tasks without those that are not done and that a remaining task needs.
-
-        Tasks that are not done and have followers come last, the youngest first, so that their followers are gone by then.
-        """
-        goes = {found.token.id: found.state for _, found in going}
-        kept: set[str] = set()
-        followed: dict[str, list[str]] = {}
-        for segment in _by_segment(id for id, state in goes.items() if state is not State.DONE):
-            for id in self._names(f"{self._root}/followers/{segment}"):
-                if id in goes and goes[id] is not State.DONE:
-                    followed[id] = [name for name in self._names(self._followers(id)) if ids.is_id(name)]
-        # A task is younger than all that it comes after, so the youngest are judged first.
-        for id in sorted(followed, key=ids.age_key, reverse=True):
-            if any(follower not in goes or follower in kept for follower in followed[id]):
-                kept.add(id)
-        last = sorted(
-            (pair for pair in going if pair[1].token.id in followed.keys() - kept),
-            key=lambda pair: ids.age_key(pair[1].token.id),
-            reverse=True,
-        )
-        return [pair for pair in going if pair[1].token.id not in followed] + last
-
-    def mark(self, id: str, state: State) -> None:
-        """Note before its file goes to dead/ that the task is not done: a task added after it at this moment must not run."""
-        if state is not State.DONE:
-            self._put(self._followers(id), state, sync=False)
-        elif self._disk.exists(self._followers(id)):
-            for other in (State.FAILED, State.CANCELLED):
-                self._context.links.remove(f"{self._followers(id)}/{other}")
-
-    def bury(self, name: str, by: str) -> bool:
-        """Return whether the task in dead/ may go, with its edges; one that was not done and is needed after all goes back."""
-        id = name[: ids.LENGTH]
-        listed = self._listed("followers", id)
-        marks = [State(mark) for mark in listed if mark in (State.FAILED, State.CANCELLED)]
-        if marks and any(map(ids.is_id, listed)):
-            folder = f"{self._root}/{marks[0]}/{id[: ids.SEGMENT]}"
-            if self._context.mover.move(f"{self._root}/dead/{name}", folder, name):
-                self._context.links.remove(f"{self._followers(id)}/{marks[0]}")
-            return False
-        if listed and not marks:
-            self.settle(id, by)
-        for mark in marks:
-            self._context.links.remove(f"{self._followers(id)}/{mark}")
-        if listed:
-            self._context.mover.drop(self._followers(id))
-        self.withdraw(id)
-        return True
-
-
-def _by_segment(some: Iterable[str]) -> dict[str, set[str]]:
+def by_segment(some: Iterable[str]) -> dict[str, set[str]]:
+    """Return these ids by their segments."""
     segments: dict[str, set[str]] = {}
     for id in some:
         segments.setdefault(id[: ids.SEGMENT], set()).add(id)
     return segments
+
+
+def _is_outside(need: str) -> bool:
+    """Whether this need is a name to be looked up, and no place in the same batch."""
+    return not isinstance(need, needs.Need) or need.position is None
+
+
+def _may_give_way(need: str) -> bool:
+    """Whether a failure of the other task may let this need go, or cancel its task."""
+    return not isinstance(need, needs.Need) or need.on_failure != needs.BLOCK

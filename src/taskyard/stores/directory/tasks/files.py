@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from taskyard.stores.directory.filesystem.errors import explains_errors
+from taskyard.stores.directory.names import attempt_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class DirectoryFiles:
 
     def workdir(self, handle: Handle) -> str:
         """Return the path of the folder for this claim's files, whether it exists or not."""
-        return self._context.records.path(handle)
+        return attempt_folder(self.url, handle)
 
     @explains_errors
     def make_workdir(self, handle: Handle) -> str:
@@ -31,7 +32,7 @@ class DirectoryFiles:
     @explains_errors
     def tidy(self, handle: Handle) -> None:
         """Remove the claim's folder if it is empty."""
-        folder = self._context.records.path(handle)
+        folder = attempt_folder(self.url, handle)
         if self._context.mover.drop(folder):
             self._context.mover.drop(os.path.dirname(folder))
 

@@ -64,24 +64,35 @@ class Keys:
         Raise `Conflict` if that task is another one: the same key must mean the same kind and data.
         """
         assert draft.key is not None  # called only for drafts with a key
-        path = self.path(draft.key)
-        for _ in range(_LOOKS):
-            content = self._read(path)
-            if content is None:
-                return None
-            fields = self._fields(draft.key, path, content)
-            if self._is_there(fields["id"], content):
-                break
-            if self._bury(path) or self._let_go(fields["id"], path):
-                return None
-        else:
-            raise Conflict(f"the task of the key {draft.key!r} keeps moving under other hands", hint="try again")
+        found = self._held_by(draft.key)
+        if found is None:
+            return None
+        fields, content = found
         if fields["kind"] != draft.kind or not _is_added(content, fields["data"], draft):
             raise Conflict(
                 f"the key {draft.key!r} belongs to task {ids.short(fields['id'])}, which is not the same",
                 hint="the same key must come with the same kind and data; use another key for another task",
             )
         return str(fields["id"])
+
+    def find(self, key: str) -> str | None:
+        """Return the id of the task that was added under this key, and put it in its place if need be; None if there is none."""
+        found = self._held_by(key)
+        return None if found is None else str(found[0]["id"])
+
+    def _held_by(self, key: str) -> tuple[dict[str, Any], bytes] | None:
+        """Return the task that has the key, which is in its place: its fields, and its file; None if the key is free."""
+        path = self.path(key)
+        for _ in range(_LOOKS):
+            content = self._read(path)
+            if content is None:
+                return None
+            fields = self._fields(key, path, content)
+            if self._is_there(fields["id"], content):
+                return fields, content
+            if self._bury(path) or self._let_go(fields["id"], path):
+                return None
+        raise Conflict(f"the task of the key {key!r} keeps moving under other hands", hint="try again")
 
     def confirm(self, draft: Draft) -> None:
         """Sync a key that is taken, and its task, so that they survive a power cut."""
@@ -150,12 +161,11 @@ class Keys:
             hint="use another key, or have somebody look at that file",
         )
 
-    def release(self, pruned: str) -> bool:
-        """Free the key of a task that is being pruned, whose file is now `pruned`; return whether the key is free.
+    def release(self, key: str | None, pruned: str) -> bool:
+        """Free this key of a task that is being pruned, whose file is now `pruned`; return whether the key is free.
 
         It is not free while another process is about to free it, which may be killed before it does.
         """
-        key = task_file.decode(self._disk.read(pruned)).get("key")
         if key is None:
             return True
         path = self.path(key)

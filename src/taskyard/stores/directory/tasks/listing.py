@@ -8,7 +8,15 @@ import os
 from taskyard.core import ids
 from taskyard.core.store_records import Query
 from taskyard.core.task import State
-from taskyard.stores.directory.names import CLOSED, Lane, begins_with_id, counted_lane, resource_digest, waits_for
+from taskyard.stores.directory.names import (
+    CLOSED,
+    Lane,
+    begins_with_id,
+    counted_lane,
+    mission_digest,
+    resource_digest,
+    waits_for,
+)
 from taskyard.stores.directory.tasks.segments import Segments
 
 TYPE_CHECKING = False
@@ -17,30 +25,63 @@ if TYPE_CHECKING:
 
     from taskyard.stores.directory.context import Context
     from taskyard.stores.directory.tasks.by_age import Place, Walk
+    from taskyard.stores.directory.tasks.by_claim import ClaimOrder
 
 # The order in which tasks move: a task that moves during the listing is seen twice rather than not at all.
 _FLOW = (State.BLOCKED, State.TODO, State.WAITING, State.PROCESSING, State.CANCELLED, State.FAILED, State.DONE)
-_BY_SEGMENT = (State.BLOCKED, State.DONE, State.FAILED, State.CANCELLED)
 
 
 class Listing:
     """Walks the yard's directories."""
 
     def __init__(self, context: Context) -> None:
+        self._context = context
         self._disk = context.disk
         self._locator = context.locator
         self._closed = context.ready_cache.closed
         self._segments = Segments(context)
         self._root = context.root
 
-    def oldest_first(
-        self, query: Query, hidden: frozenset[str], in_use: Callable[[], frozenset[str]] | None = None
-    ) -> Walk:
-        """Return tasks by age that the names alone let through, without folders of tasks that wait for a resource in use."""
+    def oldest_first(self, query: Query) -> Walk:
+        """Return tasks by age that the names alone let through."""
         from taskyard.stores.directory.tasks.by_age import Walk  # a claim looks up a short name here, and does without
 
-        names = self._locator.names if query.taker is None else self._usable
-        return Walk(names, self._segments, self._places(query, in_use), query, hidden)
+        return Walk(
+            self._locator.names,
+            self._segments,
+            self._places(query),
+            query,
+            frozenset(),
+            self._context.is_before_missions,
+            query.cursor,
+        )
+
+    def in_claim_order(
+        self, query: Query, hidden: frozenset[str], in_use: frozenset[str], ageing: float | None
+    ) -> ClaimOrder:
+        """Return tasks in todo in the order of claims, without `hidden` kinds and lanes that wait for a resource in use."""
+        from taskyard.stores.directory.tasks.by_claim import ClaimOrder
+
+        busy = set(map(resource_digest, in_use))
+        mission = None if query.mission is None else mission_digest(query.mission)
+        levels: dict[int, list[tuple[str, Lane]]] = {}
+        self._disk.listdir(f"{self._root}/processing")  # raises if the yard is gone: that is not an empty yard
+        for text in self._locator.names(f"{self._root}/todo"):
+            lane, digest = Lane.of_folder(text), waits_for(text)
+            if lane is None or digest in busy or not query.wants(lane.kind, lane.assignee):
+                continue
+            if mission is None or self._may_hold(lane, mission):
+                levels.setdefault(lane.priority, []).append((text, lane))
+
+        def walk(priority: int, cursor: str | None) -> Walk:
+            from taskyard.stores.directory.tasks.by_age import Walk
+
+            places: dict[str, list[Place]] = {}
+            for text, lane in levels[priority]:
+                self._gather(places, State.TODO, f"{self._root}/todo/{text}", lane, self._listed)
+            return Walk(self._usable, self._segments, places, query, hidden, self._context.is_before_missions, cursor)
+
+        return ClaimOrder(walk, sorted(levels), query.cursor, ageing)
 
     def _usable(self, folder: str) -> list[str]:
         """List what a claim could take from this folder; return nothing, and note the folder, if the system refuses that."""
@@ -62,16 +103,19 @@ class Listing:
         self._closed.pop(folder, None)
         return names
 
-    def _places(self, query: Query, in_use: Callable[[], frozenset[str]] | None = None) -> dict[str, list[Place]]:
+    def _places(self, query: Query) -> dict[str, list[Place]]:
         """Return for each segment the folders that may hold its tasks, as far as the query can want them."""
         places: dict[str, list[Place]] = {}
+        digest = None if query.mission is None else mission_digest(query.mission)
         self._disk.listdir(f"{self._root}/processing")  # raises if the yard is gone: that is not an empty yard
         for state in State if query.states is None else query.states:
             if state is State.TODO:
-                for text, lane in self._lanes(in_use):
+                for text in self._locator.names(f"{self._root}/todo"):
+                    lane = Lane.of_folder(text)
+                    if lane is None or (digest is not None and not self._may_hold(lane, digest)):
+                        continue
                     if query.wants(lane.kind, lane.assignee):
-                        names = self._locator.names if query.taker is None else self._listed
-                        self._gather(places, state, f"{self._root}/todo/{text}", lane, names)
+                        self._gather(places, state, f"{self._root}/todo/{text}", lane)
             elif state is State.WAITING:
                 for bucket in self._locator.names(f"{self._root}/waiting"):
                     self._gather(places, state, f"{self._root}/waiting/{bucket}", None)
@@ -83,18 +127,9 @@ class Listing:
             segment.sort(key=lambda place: _FLOW.index(place[0]))
         return places
 
-    def _lanes(self, in_use: Callable[[], frozenset[str]] | None) -> Iterator[tuple[str, Lane]]:
-        """Yield the folders of lanes in todo/; with `in_use`, without those of tasks that wait for a resource in use."""
-        busy: set[str] | None = None
-        for text in self._locator.names(f"{self._root}/todo"):
-            lane, digest = Lane.of_folder(text), waits_for(text)
-            if lane is None:
-                continue
-            if digest is not None and in_use is not None:
-                busy = set(map(resource_digest, in_use())) if busy is None else busy
-                if digest in busy:
-                    continue
-            yield text, lane
+    def _may_hold(self, lane: Lane, digest: str) -> bool:
+        """Whether tasks of the mission can be in this lane."""
+        return lane.mission == digest or (lane.mission is None and self._context.has_tasks_before_missions())
 
     def _gather_running(self, places: dict[str, list[Place]]) -> None:
         folder = f"{self._root}/processing"
@@ -120,44 +155,29 @@ class Listing:
             if ids.is_segment(segment):
                 places.setdefault(segment, []).append((state, f"{folder}/{segment}", lane, None))
 
-    def counts(self) -> dict[str, dict[str, int]]:
-        """Return how many tasks there are by kind and state, from the names alone."""
-        lanes: dict[tuple[State, str], int] = {}
-        for text in self._disk.listdir(f"{self._root}/todo"):
-            for segment in self._locator.names(f"{self._root}/todo/{text}"):
-                names = self._locator.names(f"{self._root}/todo/{text}/{segment}")
-                number = sum(counted_lane(name) == "" for name in names)
-                lanes[State.TODO, text] = lanes.get((State.TODO, text), 0) + number
-        for state, folder in self._named_folders():
+    def by_lane(self) -> Iterator[tuple[State, str, str, Lane]]:
+        """Yield state, folder, name and lane of every task, by the names alone; one that moves meanwhile may come twice."""
+        for state, folder, lane in self._folders_in_flow():
             for name in self._locator.names(folder):
-                named = counted_lane(name)
-                if named:
-                    lanes[state, named] = lanes.get((state, named), 0) + 1
+                text = counted_lane(name)
+                own = lane if text == "" else Lane.parse(text or "")
+                if own is not None:
+                    yield state, folder, name, own
         for found in self._locator.moved.held():
-            held = (State.PROCESSING, found.token.lane.text)
-            lanes[held] = lanes.get(held, 0) + 1
-        counts: dict[str, dict[str, int]] = {}
-        for (state, text), number in lanes.items():
-            lane = Lane.of_folder(text)
-            if lane is not None and number:
-                row = counts.setdefault(lane.kind, {})
-                row[state] = row.get(state, 0) + number
-        return counts
+            yield State.PROCESSING, *found.place, found.token.lane
 
-    def _named_folders(self) -> Iterator[tuple[State, str]]:
-        for bucket in self._locator.names(f"{self._root}/waiting"):
-            for segment in self._locator.names(f"{self._root}/waiting/{bucket}"):
-                yield State.WAITING, f"{self._root}/waiting/{bucket}/{segment}"
-        yield State.PROCESSING, f"{self._root}/processing"
-        for state in _BY_SEGMENT:
-            for segment in self._locator.names(f"{self._root}/{state}"):
-                yield state, f"{self._root}/{state}/{segment}"
+    def _folders_in_flow(self) -> Iterator[tuple[State, str, Lane | None]]:
+        places = self._places(Query())
+        for state in _FLOW:
+            if state is State.PROCESSING:
+                yield state, f"{self._root}/processing", None
+            for segment in places.values():
+                for own, folder, lane, names in segment:
+                    if own is state and names is None:
+                        yield state, folder, lane
 
     def shorten(self, wanted: Sequence[str]) -> list[str]:
         """Return the short name of each id, by listing the ids' own segments."""
-        if len(wanted) == 1:
-            [id] = wanted
-            return ids.shorten(wanted, self._locator.ids_of(id[: ids.SEGMENT], id[-ids.SHORT :]))
         segments = {id[: ids.SEGMENT] for id in wanted}
         return ids.shorten(wanted, self._ids_of(segments))
 

@@ -13,7 +13,7 @@ from taskyard.stores.directory.names import Lane, Token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from taskyard.stores.directory.dropbox.moved_away import MovedTasks
     from taskyard.stores.directory.filesystem.disk import Disk
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # that several whole passes have missed is not there. That is good enough for an answer, and proves nothing: code that
 # would remove something, or unblock a task, because a task is not found, calls `missing` first.
 _PASSES = 5
+_FEW = 4  # ids of one segment that are looked up one by one
 _CLOSE = 2  # after this many passes, processing/ is listed beside every lane and bucket
 NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _ENDED = (State.CANCELLED, State.FAILED, State.DONE)
@@ -114,6 +115,21 @@ class Locator:
             raise unread
         return tasks
 
+    def several(self, wanted: Iterable[str]) -> dict[str, Found]:
+        """Return those of these tasks that exist, by id; many of one segment are found in one pass over it."""
+        segments: dict[str, list[str]] = {}
+        for id in wanted:
+            segments.setdefault(id[: ids.SEGMENT], []).append(id)
+        found: dict[str, Found] = {}
+        for segment, some in segments.items():
+            there = self.matching(segment) if len(some) > _FEW else {}
+            for id in some:
+                try:
+                    found[id] = there.get(id) or self.find(id)
+                except NotFound:
+                    continue
+        return found
+
     def ids_of(self, segment: str, end: str = "") -> set[str]:
         """Return, in one pass, the id of every task of this segment, or of those whose id ends with `end`."""
         at = ids.LENGTH - len(end)
@@ -123,6 +139,10 @@ class Locator:
             for name in self.names(folder)
             if name.startswith(end, at) and name.startswith(segment) and ids.is_id(name[: ids.LENGTH])
         }
+
+    def shorten(self, id: str) -> str:
+        """Return the short name of this id, by listing its own segment."""
+        return ids.shorten([id], self.ids_of(id[: ids.SEGMENT], id[-ids.SHORT :]))[0]
 
     def _places(self, segment: str, closely: bool = False) -> Iterator[tuple[State, str, Lane | None]]:
         """Yield where tasks of this segment can be, in the order in which tasks move.

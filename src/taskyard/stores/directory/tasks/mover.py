@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taskyard.stores.directory.filesystem.disk import Disk
@@ -49,13 +47,11 @@ class Mover:
 
     def ensure(self, folder: str, sync: bool = True) -> None:
         """Make the folder and what is missing above it; sync each new name, or a power cut would take all below it."""
-        self._links.keep(folder)
+        parent = folder.rpartition("/")[0]
+        self._links.keep(parent)
         try:
-            self._disk.mkdir(folder)
-        except FileExistsError:
-            pass  # made by another process, which may not have synced it yet
+            self._make(folder)
         except FileNotFoundError:
-            parent = os.path.dirname(folder)
             if len(parent) <= len(self._root):
                 raise  # the yard itself is gone: no part of it is silently made again
             self.ensure(parent, sync)
@@ -63,9 +59,35 @@ class Mover:
             return
         if self._durable and sync:
             try:
-                self._disk.sync(os.path.dirname(folder))
+                self._disk.sync(parent)
             except FileNotFoundError:
                 return  # empty and dropped by a sweep, with what was made in it; the next move into it makes it anew
+
+    def mark(self, folder: str, name: str, sync: bool) -> None:
+        """Make an empty file in this folder, which is made if need be; with `sync` it survives a power cut."""
+        while True:
+            self._links.keep(folder)
+            try:
+                self._disk.append(f"{folder}/{name}", b"")
+                if sync:
+                    self._disk.sync(folder)
+            except FileNotFoundError:
+                self.ensure(folder, sync)  # not there yet, or empty and dropped by a sweep
+            else:
+                return
+
+    def _make(self, folder: str) -> None:
+        """Make one folder; what stands in its place and is none is set aside."""
+        while True:
+            try:
+                self._disk.mkdir(folder)
+            except FileExistsError:
+                self._links.keep(folder)
+                if self._links.holds(folder):
+                    return  # made by another process, which may not have synced it yet
+            else:
+                self._links.trust(folder)
+                return
 
     def drop(self, folder: str) -> bool:
         """Remove a folder if it is empty, and return whether it was; the next move into it makes it anew."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class New:
     """A task that is being added."""
 
-    __slots__ = ("draft", "due", "folder", "freed", "id", "lane", "logged", "name", "needs", "written")
+    __slots__ = ("draft", "due", "folder", "id", "lane", "logged", "moved", "name", "needs", "written")
 
     def __init__(
         self, id: str, draft: Draft, lane: Lane, due: int | None, folder: str, name: str, written: str, needs: set[str]
@@ -28,11 +28,12 @@ class New:
         self.written = written
         self.logged = False
         self.needs = needs
-        self.freed = False
+        self.moved: State | None = None
+        """Where its needs have led the task since it was published in blocked/."""
 
     def task(self, policy: Policy) -> Task:
         """Return the task as it stands right after it was added."""
-        blocked = self.needs and not self.freed
+        blocked = self.needs and self.moved is None
         state = State.BLOCKED if blocked else State.TODO if self.due is None else State.WAITING
         begins = self.due if self.draft.not_before is None else self.draft.not_before
-        return self.draft.task(self.id, state, begins, policy.max_attempts, fence=int(self.freed))
+        return self.draft.task(self.id, state, begins, policy.max_attempts, fence=int(self.moved is not None))

@@ -3,6 +3,7 @@
     results/<seg>/<claim>.<outcome>.json       written before the move it belongs to, created exclusively, never replaced
     results/<seg>/<claim>.stale-<digest>.json  late output, of a claim that was over
     results/<seg>/<id>.<fence>.cancelled.json  why a task without a holder was cancelled, by its fence since then
+    results/<seg>/<id>.<fence>.retried.json    how an ended task stood when it was retried, by its fence until then
     attempts/<seg>/<id>/<claim>/               notes.jsonl and progress.json, only if there are any
 
 A record does not end a claim; the task's new name does. A done task's name holds the claim that ended it, and so selects
@@ -11,15 +12,15 @@ that claim's `done` record. A late worker can write such a record, but never pub
 
 from __future__ import annotations
 
-import json
 from io import BytesIO
 
 from taskyard.core import ids
+from taskyard.core.json_codec import encode
 from taskyard.core.store_records import STALE_MOST
 from taskyard.core.task import Handle, State
 from taskyard.core.times import is_moment, rfc3339
 from taskyard.stores.directory.dropbox import json_text
-from taskyard.stores.directory.names import UNREADABLE
+from taskyard.stores.directory.names import UNREADABLE, attempt_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,12 +35,15 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.tasks.segment_index import SegmentIndex
 
     Written = tuple[Handle, str, dict[str, Any]]
+    Seen = tuple[int, State | None, tuple[int, int] | None]
+    """How a task stood at one moment: its fence, its state or None if a claim had that fence, its errors and crashes if known."""
 
 _TRIES = 100
 _NOTE_LEAST = len('{"claim":"","text":"","at":""}')  # bytes of a line that can be a note
 _BY_HOLDER = ("done", "error", "released")
 _OUTPUT = ("done", "error")
 _BARE = "bare"
+_RETRIED = "retried"
 _STALE = "stale-"
 _WAYS: tuple[str, ...] = ("crash", "cancelled", "resumed", "error", "released")
 _ENTRY = ("claim", "fence", "worker", "outcome", "reason", "at")
@@ -74,6 +78,22 @@ class Records:
         record = {"task": id, "fence": move.fence, "reason": move.reason, "at": rfc3339(at), "by": by}
         self._publish(id, cancel_name(id, move.fence), record, sync)
 
+    def write_retry(self, standing: Standing, by: str, at: int, sync: bool) -> None:
+        """Record how an ended task stands that is about to be retried: the retry begins its counters anew.
+
+        It is true whoever retries it: nothing but a retry moves an ended task.
+        """
+        record = {
+            "task": standing.id,
+            "fence": standing.fence,
+            "state": standing.state,
+            "errors": standing.errors,
+            "crashes": standing.crashes,
+            "at": rfc3339(at),
+            "by": by,
+        }
+        self._publish(standing.id, f"{standing.id}.{standing.fence}.{_RETRIED}.json", record, sync)
+
     def error(
         self, token: Token, state: State, history: list[dict[str, Any]], names: list[str] | None = None
     ) -> str | None:
@@ -101,6 +121,7 @@ class Records:
         if len(late) >= STALE_MOST:
             return
         worker = worker or self.holder(handle) or by
+        import json
         from hashlib import sha256
 
         digest = sha256(json.dumps([move.outcome, move.result, move.reason], sort_keys=True).encode()).hexdigest()[:12]
@@ -122,8 +143,12 @@ class Records:
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return how the task's claims ended, oldest first, and the late results."""
         claims: dict[Handle, dict[str, dict[str, Any]]] = {}
+        moments: list[Seen] = [(token.fence, None if token.nonce else state, (token.errors, token.crashes))]
         for handle, kind, record in records:
-            claims.setdefault(handle, {})[kind] = record
+            if kind == _RETRIED:
+                moments.append((handle.fence, State(record["state"]), (record["errors"], record["crashes"])))
+            else:
+                claims.setdefault(handle, {})[kind] = record
         current = Handle(token.id, token.fence, token.nonce) if token.nonce else None
         if current is not None and state is State.DONE and not token.has_result:
             # A done without a result has no record; its name holds everything.
@@ -136,17 +161,17 @@ class Records:
             }
             claims.setdefault(current, {})[_BARE] = without
         history, stale = [], []
-        ordered = sorted(claims, key=lambda handle: handle.fence)
-        for position, handle in enumerate(ordered):
+        moments += [(handle.fence, None, _tally(own)) for handle, own in claims.items()]
+        moments.sort(key=lambda seen: seen[0])
+        for handle in sorted(claims, key=lambda handle: handle.fence):
             own = claims[handle]
-            after = next((_tally(claims[later]) for later in ordered[position + 1 :]), (token.errors, token.crashes))
-            later = [other.fence for other in (*ordered, *([] if current is None else [current]))]
-            numbers = (handle.fence, min((fence for fence in later if fence > handle.fence), default=None), token.fence)
-            counted = _counted(own, state if handle == current else None, after, _moved(own, numbers, state))
+            counted = _ending(own, state) if handle == current else _given_up(own, handle.fence, moments)
             for kind, record in own.items():
                 entry = {"claim": str(handle), **record}
                 if kind == counted:
                     history.append({name: entry.get(name) for name in _ENTRY})
+                    if kind == "released" and "result" in entry:
+                        history[-1]["result"] = entry["result"]  # submitted, to be accepted by another one
                 elif record.get("outcome") in _OUTPUT and not (handle == current and state is State.PROCESSING):
                     stale.append({name: entry.get(name) for name in (*_ENTRY, "result")})
         bare = papers is not None and not papers.of("attempts", token.id)
@@ -158,16 +183,13 @@ class Records:
 
     def note(self, handle: Handle, worker: str | None, text: str, at: int) -> None:
         """Add a note to the claim's own folder."""
-        line = json.dumps(
-            {"claim": str(handle), "fence": handle.fence, "worker": worker, "text": text, "at": rfc3339(at)},
-            ensure_ascii=False,
-        )
+        line = encode({"claim": str(handle), "fence": handle.fence, "worker": worker, "text": text, "at": rfc3339(at)})
         self._disk.append(f"{self.folder(handle)}/notes.jsonl", line.encode() + b"\n")
 
     def progress(self, handle: Handle, value: float) -> None:
         """Set the progress of the claim's work."""
         draft = self._draft()
-        self._disk.create(draft, json.dumps({"progress": value}).encode(), sync=False)
+        self._disk.create(draft, encode({"progress": value}).encode(), sync=False)
         self._disk.rename(draft, f"{self.folder(handle)}/progress.json")
 
     def notes(self, id: str, *, whole: bool = False) -> list[dict[str, Any]]:
@@ -186,13 +208,9 @@ class Records:
         progress = ((content and _parsed(content)) or {}).get("progress")
         return progress if isinstance(progress, int | float) and 0 <= progress <= 1 else None
 
-    def path(self, handle: Handle) -> str:
-        """Return the path of the claim's folder, whether it exists or not."""
-        return f"{self._root}/attempts/{handle.id[: ids.SEGMENT]}/{handle.id}/{handle}"
-
     def folder(self, handle: Handle) -> str:
         """Return the claim's folder; make it if it is missing."""
-        folder = self.path(handle)
+        folder = attempt_folder(self._root, handle)
         self._links.keep(folder)
         if not self._disk.exists(folder):
             self._ensure(folder)
@@ -201,7 +219,7 @@ class Records:
     def _publish(self, id: str, name: str, record: dict[str, Any], sync: bool) -> bool:
         folder = f"{self._root}/results/{id[: ids.SEGMENT]}"
         draft = self._draft()
-        self._disk.create(draft, json.dumps(record, ensure_ascii=False).encode() + b"\n", sync)
+        self._disk.create(draft, encode(record).encode() + b"\n", sync)
         self._links.keep(folder)
         for _ in range(_TRIES):
             try:
@@ -223,10 +241,16 @@ class Records:
         found = []
         for name in self._list(f"{self._root}/results/{id[: ids.SEGMENT]}") if names is None else names:
             parts = name.split(".")
-            if name.startswith(id) and len(parts) == 5 and parts[1].isascii() and parts[1].isdigit():
+            if not name.startswith(id) or not parts[1].isascii() or not parts[1].isdigit():
+                continue
+            if len(parts) == 5:
                 record = self._read(id, name, whole)
                 if record is not None and _is_record(record):
                     found.append((Handle(id, int(parts[1]), parts[2]), parts[3], record))
+            elif parts[2] == _RETRIED:
+                record = self._read(id, name, whole)
+                if record is not None and _is_retry(record):
+                    found.append((Handle(id, int(parts[1]), ""), _RETRIED, record))
         return found
 
     def _read(self, id: str, name: str, whole: bool = False) -> dict[str, Any] | None:
@@ -255,47 +279,37 @@ def cancel_name(id: str, fence: int) -> str:
     return f"{id}.{fence}.cancelled.json"
 
 
-def _moved(records: dict[str, dict[str, Any]], numbers: tuple[int, int | None, int], state: State) -> list[str]:
-    """Return how the claim may have been ended by others or given up, without the ways that `numbers` rule out.
-
-    `numbers` are the fences of the claim, of the next claim or None, and of the task. A resumed claim has the next fence. A
-    cancelled task has that fence too; a claim after it has a higher one, because the retry between them takes one.
-    """
-    ways = [kind for kind in _WAYS if kind in records]
-    fence, following, now = numbers
-    if following == fence + 1 and "resumed" in ways:
-        return ["resumed"]
-    if following is None and now == fence + 1 and state is State.CANCELLED and "cancelled" in ways:
-        return ["cancelled"]
-    # A late cancel cancels the task as it is by then: that takes one fence more, and so does its retry.
-    if following is None:
-        late = (now == fence + 2 and state is State.CANCELLED) or (now == fence + 3 and state is State.TODO)
-        was_cancelled = now > fence + 1 and not late
-    else:
-        was_cancelled = following > fence + 2 and following != fence + 4
-    ruled_out = ("resumed",) if was_cancelled else ("resumed", "cancelled")
-    left = [kind for kind in ways if kind not in ruled_out]
-    return left or ways
-
-
-def _counted(
-    records: dict[str, dict[str, Any]], state: State | None, after: tuple[int, int] | None, ways: list[str]
-) -> str | None:
-    """Return which record of one claim counts; `state` is the task's if the claim is its newest, else None."""
-    if state is State.PROCESSING:
-        return None  # records may exist, but nothing has been moved yet
+def _ending(records: dict[str, dict[str, Any]], state: State) -> str | None:
+    """Return which record counts of the claim that the task's name holds."""
     if state is State.DONE:
         return _BARE if _BARE in records else "done"
-    if state is State.FAILED:
-        return "error"
-    # The claim is over, and a `done` that counted would be in the task's name. If holder and janitor were about to
-    # end it at the same time, the task's fence and counters afterwards show whose move was made.
-    if len(ways) > 1 and after is not None:
-        tally = _tally(records)
-        if tally is not None:
-            steps = {"crash": (0, 1), "error": (1, 0), "released": (0, 0), "cancelled": (0, 0), "resumed": (0, 0)}
-            ways.sort(key=lambda kind: after != (tally[0] + steps[kind][0], tally[1] + steps[kind][1]))
-    return ways[0] if ways else None
+    return "error" if state is State.FAILED else None  # records of a held task may exist, but nothing was moved yet
+
+
+def _given_up(records: dict[str, dict[str, Any]], fence: int, moments: list[Seen]) -> str | None:
+    """Return which record counts of a claim that is over, by how the task was seen since; `moments` are in order.
+
+    If holder and others were about to end it at the same time, there are several. A resumed claim has the very next
+    fence, and no claim comes so soon after another ending. A cancelled task has that fence too, in its own state.
+    """
+    ways = [kind for kind in _WAYS if kind in records]
+    if any(seen[:2] == (fence, State.FAILED) for seen in moments):
+        return "error"  # of the ended states that can be retried, only this one keeps the fence of its claim
+    seen = next((seen for seen in moments if seen[0] > fence), None)
+    if len(ways) < 2 or seen is None:
+        return ways[0] if ways else None
+    seen_fence, state, after = seen
+    if seen_fence == fence + 1:
+        sure = "cancelled" if state is State.CANCELLED else "resumed" if state is None else ""
+        if sure in ways:
+            return sure
+    ways = [kind for kind in ways if kind not in ("cancelled", "resumed")] or ways
+    before = _tally(records)
+    if before is not None and after is not None:
+        steps = {"crash": (0, 1), "error": (1, 0)}
+        counts = {kind: tuple(map(sum, zip(before, steps.get(kind, (0, 0)), strict=True))) for kind in ways}
+        ways.sort(key=lambda kind: counts[kind] != after)
+    return ways[0]
 
 
 def _tally(records: dict[str, dict[str, Any]]) -> tuple[int, int] | None:
@@ -313,7 +327,7 @@ def _record(handle: Handle, move: Move, worker: str | None, by: str, at: int) ->
         "at": rfc3339(at),
         "by": by,
     }
-    if move.result is not None:
+    if move.result is not None or move.submits:
         record["result"] = move.result
     return record
 
@@ -332,6 +346,11 @@ def _is_record(value: dict[str, Any]) -> bool:
     counts = all(type(value.get(name, 0)) is int for name in ("fence", "errors", "crashes"))
     paired = ("errors" in value) == ("crashes" in value)
     return texts and counts and paired and isinstance(value.get("outcome"), str) and is_moment(value.get("at"))
+
+
+def _is_retry(value: dict[str, Any]) -> bool:
+    counts = all(type(value.get(name)) is int for name in ("errors", "crashes"))
+    return counts and value.get("state") in (State.FAILED, State.CANCELLED)
 
 
 def _is_note(value: dict[str, Any]) -> bool:

@@ -54,24 +54,27 @@ class Segments:
         self._root = context.root
         self._current: dict[str, str] = {}
         self._headers: dict[str, int] = {}
+        self._filled: dict[str, int] = {}  # places taken, as far as this process knows: others may have taken more
         self._notes: dict[str, str] = {}  # of lanes, as they were last read or written
 
     def reserve(self, lane: str, wanted: int) -> tuple[str, int]:
         """Reserve places in a segment of this lane; return the segment and the number of places, at most `wanted`."""
-        for segment in self._candidates(lane):
+        current = self._current.get(lane, "")
+        if current:
+            room = self._take(current, wanted)
+            if room:
+                return current, room
+        for segment in self._candidates(lane, current):
             room = self._take(segment, wanted)
             if room:
-                if self._current.get(lane) != segment:
-                    self._current[lane] = segment
-                    self._note(lane, segment)
+                self._current[lane] = segment
+                self._note(lane, segment)
                 return segment, room
-            self._headers.pop(segment, None)
         raise AssertionError("there is always another segment, or a Conflict")
 
-    def _candidates(self, lane: str) -> Iterator[str]:
-        """Yield segments of this lane that may have room, the likeliest first, and then new ones."""
-        tried = ""
-        for find in (lambda lane: self._current.get(lane, ""), self._noted, self._newest):
+    def _candidates(self, lane: str, tried: str) -> Iterator[str]:
+        """Yield segments of this lane that may have room, other than `tried`, the likeliest first, and then new ones."""
+        for find in (self._noted, self._newest):
             segment = find(lane)
             if segment and segment != tried:
                 tried = segment
@@ -123,17 +126,26 @@ class Segments:
         """Reserve up to `wanted` places in this segment by appending bytes to its marker; return how many count."""
         path = self._path(segment)
         header = self._headers.get(segment) or self._marker(segment)[2]
+        filled = self._filled.get(segment)
         try:
-            room = min(wanted, SIZE - (self._disk.size(path) - header))
+            if filled is None:
+                filled = self._disk.size(path) - header
+            room = wanted if wanted <= SIZE - filled else SIZE - filled
             if room <= 0:
-                return 0
+                return self._full(segment)
             before = self._disk.append(path, b"." * room, create=False) - header
         except OSError as error:
             if error.errno not in UNREADABLE:
                 raise
-            return 0
-        self._headers[segment] = header
-        return max(0, min(room, SIZE - before))
+            return self._full(segment)
+        self._headers[segment], self._filled[segment] = header, before + room
+        return room if before + room <= SIZE else max(0, SIZE - before) or self._full(segment)
+
+    def _full(self, segment: str) -> int:
+        """Forget what was known of a segment without room."""
+        self._headers.pop(segment, None)
+        self._filled.pop(segment, None)
+        return 0
 
     def _newest(self, lane: str) -> str:
         """Return the highest segment that this lane has tasks in, if it is the lane's own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from taskyard.core import ids
 from taskyard.core.errors import Invalid
 from taskyard.core.store_records import Report
 from taskyard.core.task import State, Task
@@ -12,7 +13,7 @@ from taskyard.stores.directory.tasks import task_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from taskyard.core.store_records import Query
     from taskyard.stores.directory.context import Context
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.tasks.locate import Found
     from taskyard.stores.directory.tasks.segment_index import SegmentIndex
     from taskyard.stores.directory.tasks.shifts import Shifts
+    from taskyard.stores.directory.tasks.uses import Uses
 
 _LOOKS = 100  # tries for a task that moves all the time; after that a missing file is really missing
 
@@ -27,7 +29,8 @@ _LOOKS = 100  # tries for a task that moves all the time; after that a missing f
 class Reader:
     """From files to Tasks and Reports."""
 
-    def __init__(self, context: Context, listing: Listing, shifts: Shifts) -> None:
+    def __init__(self, context: Context, listing: Callable[[], Listing], shifts: Shifts) -> None:
+        """`listing` is called for a page: one task is read without it, and the process of a `done` does not load it."""
         self._context = context
         self._shifts = shifts
         self._disk = context.disk
@@ -81,38 +84,63 @@ class Reader:
         silent = papers is not None and not papers.of("attempts", token.id)
         notes = [] if silent else self._records.notes(token.id, whole=whole)
         standing = token.standing(found.state, found.place, self._policy)
-        return Report(task, history, notes, stale, lambda: self._shifts.drafted(standing))
+        return Report(
+            task,
+            history,
+            notes,
+            stale,
+            lambda: self._shifts.drafted(standing),
+            lambda most: sorted(self._shifts.edges.followers(token.id), key=ids.age_key)[:most],
+            lambda most: self._shifts.children.of(token.id, most),
+        )
 
     def dropped_as(self, name: str) -> list[Task]:
         """Return the tasks that were dropped under this name."""
         return [self.report(id).task for id in dropped_names.find(self._context, name)]
 
-    def page(
-        self, query: Query, hidden: frozenset[str], in_use: Callable[[], frozenset[str]] | None
-    ) -> tuple[list[Task], str | None]:
-        """Return one page of tasks and the cursor of the next, without `hidden` kinds and tasks whose resource is in use."""
+    def page(self, query: Query) -> tuple[list[Task], str | None]:
+        """Return one page of tasks by age, and the cursor of the next."""
         page: list[Task] = []
-        taken: frozenset[str] | None = None
-        walk = self._listing.oldest_first(query, hidden, in_use)
+        walk = self._listing().oldest_first(query)
         for found in walk:
             if len(page) == query.limit:
                 return page, walk.cursor(page[-1].id, found.token.id)
             task = self._still(found, query)
-            if task is None:
-                continue
-            if in_use is not None and task.uses:
-                taken = in_use() if taken is None else taken
-                if not taken.isdisjoint(task.uses):
-                    continue
-            if query.mission is None or task.mission == query.mission:
+            if task is not None and (query.mission is None or task.mission == query.mission):
                 page.append(task)
         return page, None
+
+    def ready(self, query: Query, hidden: frozenset[str], uses: Uses) -> tuple[list[Task], str | None]:
+        """Return one page of what the taker could claim, without `hidden` kinds, in the order of claims; and its cursor."""
+        page: list[Task] = []
+        last: Found | None = None
+        taken, kept = uses.taken(), uses.kept(fresh=True)
+        walk = self._listing().in_claim_order(query, hidden, frozenset(taken), self._policy.ageing)
+        for found in walk:
+            if last is not None and len(page) == query.limit:
+                return page, walk.cursor(last, found)
+            task = self._still(found, query)
+            if task is None or (query.mission is not None and task.mission != query.mission):
+                continue
+            if task.uses and (
+                taken.first(task.uses) is not None or uses.first_kept(kept, task.uses, task.id) is not None
+            ):
+                continue
+            page.append(task)
+            last = found
+        return page, None
+
+    def named(self, wanted: Iterable[str], query: Query) -> list[Task]:
+        """Return those of these tasks that exist and that the query lets through, oldest first."""
+        tasks = (self._still(found, query) for found in self._locator.several(wanted).values())
+        found = [task for task in tasks if task is not None and _fits(task, query)]
+        return sorted(found, key=lambda task: ids.age_key(task.id))
 
     def _still(self, found: Found, query: Query) -> Task | None:
         """Return the listed task, also if it has moved since; None if the query does not want it any more."""
         for _ in range(_LOOKS):
             try:
-                return self._task(found, self._content(found))
+                return self.of(found).task if query.whole else self._task(found, self._content(found))
             except FileNotFoundError:
                 again = self._locator.matching(found.token.id).get(found.token.id)
                 if again is None or (query.states is not None and again.state not in query.states):
@@ -153,3 +181,13 @@ class Reader:
         if token.due is not None:
             fields["not_before"] = rfc3339(token.due)
         return Task(**fields)
+
+
+def _fits(task: Task, query: Query) -> bool:
+    """Whether a task that was asked for by its id or key passes the other filters too."""
+    return (
+        (query.states is None or task.state in query.states)
+        and query.wants(task.kind, task.assignee)
+        and (query.mission is None or task.mission == query.mission)
+        and (query.worker is None or task.worker == query.worker)
+    )

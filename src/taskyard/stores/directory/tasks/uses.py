@@ -1,21 +1,31 @@
 """The resources that running tasks use: read only from processing/, so that there is no lock to lose.
 
 A claim of a task that uses a resource needs a check afterwards. The task is put into processing/ first; a process that then
-sees another task there with the same resource gives its own back. Of two simultaneous claims at least one sees the
+sees another task there whose resources conflict with its own gives its own back. Of two simultaneous claims at least one sees the
 other. The name shows whether a task uses anything (`u`, `w`), its body lists what.
 """
 
 from __future__ import annotations
 
+from taskyard.core import resources
 from taskyard.core.errors import Invalid
+from taskyard.core.ids import LENGTH, age_key
+from taskyard.core.order import is_old
 from taskyard.stores.directory.names import NO_FILE, Token, uses_something
 from taskyard.stores.directory.tasks import task_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from taskyard.core.resources import InUse
     from taskyard.stores.directory.context import Context
 
 _KNOWN_MOST = 100_000
+_NOT_ITS_OWN = "bx"  # the content is an edit, or a file that a person may still change
+_RECENT = 50  # milliseconds for which a claim believes the last listing; the check after the claim decides
+_WARY = 100  # claims that list first, after one that met a conflict
 
 
 class Uses:
@@ -24,6 +34,8 @@ class Uses:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._known: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._read: tuple[str, dict[str, Any]] | None = None
+        self._seen, self._seen_at, self._wary = resources.InUse(), -_RECENT, 0
 
     def of(self, folder: str, name: str) -> tuple[str, ...]:
         """Return the resources of the task with this name; none if it has moved, or is broken and will never run."""
@@ -31,41 +43,102 @@ class Uses:
         known = self._known.get((id, part))  # only an edit changes a body, and it changes the name too
         if known is None:
             try:
-                known = tuple(task_file.decode(self._context.edits.read(folder, name)).get("uses") or ())
+                fields = task_file.decode(self._context.edits.read(folder, name))
             except (FileNotFoundError, Invalid):
                 return ()
             except OSError as error:
                 if error.errno not in NO_FILE:
                     raise  # as with too many open files: a resource that cannot be checked now must not count as free
                 return ()
+            known = tuple(fields.get("uses") or ())
             if len(self._known) > _KNOWN_MOST:
                 self._known.clear()
             self._known[id, part] = known
+            self._read = None if part[0] in _NOT_ITS_OWN else (id, fields)
         return known
 
-    def taken(self, but: str = "") -> dict[str, str]:
+    def read(self, id: str) -> dict[str, Any] | None:
+        """Return the content of the task's own file, if it was the last to be read; only once, because the caller may change it."""
+        read, self._read = self._read, None
+        return None if read is None or read[0] != id else read[1]
+
+    def taken(self) -> InUse:
         """Return the resources in use now, each with the name in processing/ of the task that uses it."""
-        folder = self._context.processing
-        taken: dict[str, str] = {}
-        for name in self._context.disk.listdir(folder):
-            if uses_something(name) and name != but:
-                for resource in self.of(folder, name):
-                    taken[resource] = name
+        self._seen, self._seen_at = self._in_use(self._others("")), self._context.clock.now()
+        return self._seen
+
+    def glance(self, own: tuple[str, ...]) -> InUse:
+        """Return the resources in use: as last seen, if that is recent, all was free then, and no claim has met a conflict of late."""
+        self._wary -= self._wary > 0
+        recent = 0 <= self._context.clock.now() - self._seen_at < _RECENT
+        return self._seen if recent and not self._wary and self._seen.first(own) is None else self.taken()
+
+    def beware(self) -> None:
+        """List before the next claims: tasks conflict now."""
+        self._wary = _WARY
+
+    def _others(self, but: str) -> set[str]:
+        """Return the names in processing/ of tasks that use something, without this one."""
+        names = set(filter(uses_something, self._context.disk.listdir(self._context.processing)))
+        names.discard(but)
+        return names
+
+    def _in_use(self, names: Iterable[str]) -> InUse:
+        taken = resources.InUse()
+        for name in names:
+            for resource in self.of(self._context.processing, name):
+                taken.add(resource, name)
         return taken
 
+    def kept(self, *, fresh: bool = False) -> dict[str, str]:
+        """Return the resources that are kept for a task, each with the age key of the oldest task that it is kept for.
+
+        That is with ageing, for a task that uses several or a folder, was passed over, and is old: its turn would not come
+        before all of them happen to be free at once. Only the oldest task of each lane that waits for a resource counts, so that a
+        backlog is not read: the tasks behind it are younger.
+        """
+        context, kept = self._context, dict[str, str]()
+        if context.policy.ageing is None:
+            return kept
+        with context.claiming:
+            first = context.ready_cache.passed_over(fresh=fresh)
+        for folder, name in first:
+            self.keep(kept, name, self.of(folder, name))
+        return kept
+
+    def keep(self, kept: dict[str, str], name: str, own: tuple[str, ...]) -> None:
+        """Add the resources of a task that was passed over to those that are kept, if it may starve and is old."""
+        if resources.may_starve(own) and is_old(name[:LENGTH], self._context.clock.now(), self._context.policy.ageing):
+            age = age_key(name[:LENGTH])
+            for resource in own:
+                key = resources.key(resource)
+                kept[key] = min(age, kept.get(key, age))
+
+    @staticmethod
+    def first_kept(kept: dict[str, str], own: Iterable[str], id: str) -> str | None:
+        """Return a key that conflicts with one of these, and is kept for a task older than the one with this id; or None."""
+        age = age_key(id)
+        older = [key for key, since in kept.items() if since < age]
+        return next((key for name in own for key in older if resources.conflict(name, key)), None)
+
     def clash(self, name: str) -> bool:
-        """Whether the task that was put into processing/ under this name shares a resource with another one there.
+        """Whether a resource of the task that was put into processing/ under this name conflicts with another's there.
 
         Two listings, because one may miss a claim that its own worker takes over, under another name, at that moment.
         """
         own = self.of(self._context.processing, name)
-        return any(resource in taken for taken in (self.taken(name), self.taken(name)) for resource in own)
+        seen = self._in_use(self._others(name) | self._others(name))
+        clashes = seen.first(own) is not None
+        if clashes:
+            self.beware()
+        else:
+            for resource in own:
+                seen.add(resource, name)
+        self._seen, self._seen_at = seen, self._context.clock.now()
+        return clashes
 
-    def first_taken(self, own: tuple[str, ...]) -> tuple[str, Token] | None:
-        """Return one of these resources that is in use, and the task that uses it; None if all are free."""
-        taken = self.taken()
-        for resource in own:
-            token = Token.parse(taken[resource]) if resource in taken else None
-            if token is not None:
-                return resource, token
-        return None
+    def first_taken(self, own: tuple[str, ...]) -> tuple[str, str, Token] | None:
+        """Return one of these resources that is not free, what is in its way, and the task that uses that; None if all are free."""
+        found = self.taken().first(own)
+        token = None if found is None else Token.parse(found[2])
+        return None if found is None or token is None else (found[0], found[1], token)

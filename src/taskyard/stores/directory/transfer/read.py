@@ -6,7 +6,7 @@ cannot.
 
 from __future__ import annotations
 
-from taskyard.core import ids
+from taskyard.core import ids, needs
 from taskyard.core.draft import digest
 from taskyard.core.errors import Conflict, Invalid, Unavailable
 from taskyard.core.settings import refuse_unfinished
@@ -18,7 +18,7 @@ from taskyard.stores.directory.filesystem.disk import Disk
 from taskyard.stores.directory.filesystem.links import Links
 from taskyard.stores.directory.log.reader import LogReader
 from taskyard.stores.directory.names import NO_FILE, Lane, Token
-from taskyard.stores.directory.tasks import task_file
+from taskyard.stores.directory.tasks import missions, schedules, task_file
 from taskyard.stores.directory.tasks.edits import Edits
 from taskyard.stores.directory.tasks.locate import Found, Locator
 from taskyard.stores.directory.tasks.records import Records
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from taskyard.core.schedule import Schedule
     from taskyard.core.settings import Settings
 
     Folder = tuple[State, str, Lane | None, list[str] | None]
@@ -76,6 +77,11 @@ class YardReader:
             facts.warnings.append(
                 "the checks in its yard.json were written by somebody else, and are not copied: whoever has them run must write them"
             )
+        folder = f"{self.root}/{layout.MISSIONS}"
+        facts.missions = missions.copied(
+            (name, self.disk.read_at(f"{folder}/{name}", 0)) for name in self._locator.names(folder)
+        )
+        facts.schedules = schedules.copied(self._schedules())
         facts.held = sorted(map(str, self._held()))
         facts.dropped = sum(map(names.is_dropped, self.disk.listdir(f"{self.root}/todo")))
         marked = filter(ids.is_segment, self._locator.names(f"{self.root}/segments"))
@@ -83,6 +89,16 @@ class YardReader:
         logged = any(name.endswith(".jsonl") for name in self._locator.names(f"{self.root}/events"))
         facts.is_empty = not (logged or facts.dropped or self.segments() or any(self.files(with_progress=True)))
         return facts
+
+    def _schedules(self) -> Iterator[Schedule]:
+        top = f"{self.root}/{layout.SCHEDULES}"
+        for name in self._locator.names(top):
+            files = self._locator.names(f"{top}/{name}")
+            if schedules.SAID in files:
+                said = self.disk.read_at(f"{top}/{name}/{schedules.SAID}", 0, schedules.SAID_MOST)
+                found = schedules.parsed(said, files, name)
+                if found is not None:
+                    yield found[0]
 
     def segments(self) -> list[str]:
         """List the segments that have tasks, in order."""
@@ -158,7 +174,7 @@ class YardReader:
         entries = ordered(_entries(history, token.id))
         notes = self._records.notes(token.id) if index.of("attempts", token.id) else []
         key = fields.get("key")
-        not_before = fields.get("not_before")
+        not_before, expires, timeout = map(fields.get, ("not_before", "expires", "timeout"))
         result = self._records.result(token, records) if state is State.DONE else None
         return TaskCopy(
             id=token.id,
@@ -177,7 +193,7 @@ class YardReader:
             mission=fields.get("mission"),
             key=key,
             added=None if key is None else self._added_digest(found, key, own),
-            after=list(fields.get("after") or ()),
+            after=needs.encode(fields.get("after") or ()),
             verify=fields.get("verify"),
             not_before=None if not_before is None else moment(not_before),
             data=plain(fields.get("data")),
@@ -189,6 +205,11 @@ class YardReader:
             result=None if result is None else plain(result),
             dropped_as=next(map(dropped_names.read, index.of("names", token.id)), None),
             cancel_reason=cancel_reason(state, self._records.error(token, state, history, named), entries),
+            parent=fields.get("parent"),
+            discovered_from=fields.get("discovered_from"),
+            expires=None if expires is None else moment(expires),
+            bound=token.deadline and not is_over,
+            timeout=None if timeout is None else float(timeout),
             history=entries,
             notes=ordered(_entries(notes, token.id)),
             stale=ordered(_entries(stale, token.id)),
@@ -234,15 +255,15 @@ class YardReader:
         if state not in (State.BLOCKED, State.CANCELLED):
             return []
         listed = self._locator.names(f"{self.root}/needs/{id[: ids.SEGMENT]}/{id}") if has_needs else []
-        needs = sorted(filter(ids.is_id, listed))
+        noted = sorted(filter(ids.is_id, listed))
         if self._unfinished:
-            return needs
-        if state is State.BLOCKED and (not needs or any(map(self._is_done, needs))):
+            return noted
+        if state is State.BLOCKED and (not noted or any(map(self._is_done, noted))):
             raise Conflict(
                 f"task {id} is blocked although all that must be done before it may be done: somebody was killed over it",
                 hint="'taskyard janitor' in that yard puts it right, after a few rounds at the most; then copy",
             )
-        return [other for other in needs if not self._is_done(other)]
+        return [other for other in noted if not self._is_done(other)]
 
     def _is_done(self, id: str) -> bool:
         segment = id[: ids.SEGMENT]
@@ -327,7 +348,7 @@ def _entries(reported: list[dict[str, Any]], id: str) -> list[Entry]:
         parts = str(entry["claim"]).split(".")
         if len(parts) != 3 or parts[0] != id or not (parts[1].isascii() and parts[1].isdigit()):
             continue
-        result = entry.get("result")
+        result, is_submitted = entry.get("result"), entry.get("outcome") == "released" and "result" in entry
         entries.append(
             Entry(
                 int(parts[1]),
@@ -336,7 +357,7 @@ def _entries(reported: list[dict[str, Any]], id: str) -> list[Entry]:
                 moment(entry["at"]),
                 entry.get("outcome"),
                 entry["text"] if "text" in entry else entry.get("reason"),
-                None if result is None else plain(result),
+                None if result is None and not is_submitted else plain(result),
             )
         )
     return entries

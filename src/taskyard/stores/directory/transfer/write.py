@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 
-from taskyard.core import ids
+from taskyard.core import ids, needs, resources
 from taskyard.core.draft import Draft, compact, digest
 from taskyard.core.errors import Conflict
+from taskyard.core.schedule import Schedule
 from taskyard.core.task import State
 from taskyard.core.times import rfc3339
 from taskyard.core.transfer import value
 from taskyard.core.words import encoded
 from taskyard.stores.directory import layout, names
 from taskyard.stores.directory.names import Counters, Lane
-from taskyard.stores.directory.tasks import task_file
+from taskyard.stores.directory.tasks import missions, schedules, task_file
 from taskyard.stores.directory.tasks.keys import path_of
 from taskyard.stores.directory.tasks.records import cancel_name
 from taskyard.stores.directory.tasks.segments import SIZE
@@ -44,6 +45,7 @@ class YardWriter:
         self._is_new = is_new
         self._root = reader.root
         self._disk = disk
+        self._features: set[str] = set()
         self._lease = round(reader.settings.policy.lease * 1000)
         self._folders: set[str] = set()
         """Folders that exist for sure."""
@@ -60,7 +62,7 @@ class YardWriter:
         settings = {**before.settings, "copy_of": origin}
         if self._is_new and "durability" in facts.settings:
             settings["durability"] = facts.settings["durability"]
-        layout.change(self._root, self._disk, [layout.UNFINISHED], settings)
+        layout.change(self._root, self._disk, settings, unfinished=True)
         self._pause(facts)
 
     def _pause(self, facts: Facts) -> None:
@@ -87,14 +89,23 @@ class YardWriter:
         self._folders.clear()
         folders = [f"{state}/{segment}" for state in ("blocked", "done", "failed", "cancelled")]
         folders += [f"{folder}/{segment}" for folder in ("results", "attempts", "edits", "needs", "names")]
-        for folder in ("todo", "waiting"):
+        for folder in ("todo", "waiting", layout.DEADLINES):
             folders += [f"{folder}/{name}/{segment}" for name in self._reader.listed(folder)]
         folders += [f"processing/{name}" for name in self._reader.listed("processing") if name.startswith(segment)]
         for folder in folders:
             self._disk.remove_tree(f"{self._root}/{folder}")
 
+    def _mark_features(self, draft: Draft) -> None:
+        """Mark the yard before a task is in it that an older client would miss or misunderstand."""
+        more = {layout.FOLDERS_USED} if not all(map(resources.is_plain, draft.uses)) else set()
+        more |= {layout.MISSION_LANES} if draft.mission is not None else set()
+        if not more <= self._features:
+            layout.revised(self._root, self._disk, dict, more)
+            self._features |= more
+
     def _write(self, task: TaskCopy) -> None:
         draft = _draft(task)
+        self._mark_features(draft)
         folder, name = self._target(task, draft)
         added = task.added if task.added is not None and task.added != digest(task.data) else None
         self._create(folder, name, task_file.encode(task.id, draft, None, added))
@@ -105,7 +116,7 @@ class YardWriter:
             self._create(f"names/{segment}", f"{task.id}.{task.dropped_as}", b"")
         for entry in task.history:
             result = value(task.result) if entry.outcome == "done" else None
-            self._record(task.id, str(entry.outcome), entry, result)
+            self._record(task.id, str(entry.outcome), entry, result if entry.result is None else value(entry.result))
         cancelled = [entry.fence for entry in task.history if entry.outcome == "cancelled"]
         if task.cancel_reason is not None and task.fence - 1 not in cancelled:
             self._cancel(task, task.cancel_reason)
@@ -121,17 +132,27 @@ class YardWriter:
         if task.progress is not None:
             attempt = f"attempts/{segment}/{task.id}/{task.id}.{task.fence}.{task.nonce}"
             self._create(attempt, "progress.json", json.dumps({"progress": task.progress}).encode())
+        if task.bound and task.expires is not None:
+            bucket = names.bucket(task.expires, self._now)
+            self._create(f"{layout.DEADLINES}/{bucket}/{segment}", f"{task.id}.{task.expires}", b"")
+        self._relate(task)
+
+    def _relate(self, task: TaskCopy) -> None:
+        """Write the entries by which the task's parent, and the tasks that it comes after, find it."""
+        if task.parent is not None and ids.is_id(task.parent):
+            siblings = self._made(f"{layout.CHILDREN}/{task.parent[: ids.SEGMENT]}/{task.parent}")
+            self._disk.append(f"{self._root}/{siblings}/{task.id}", b"")
         for other in task.needs:
             # The follower first: a need that exists is not written again, so it must never exist without its follower.
             followers = self._made(f"followers/{other[: ids.SEGMENT]}/{other}")
             self._disk.append(f"{self._root}/{followers}/{task.id}", b"")
-            self._create(f"needs/{segment}/{task.id}", other, b"")
+            self._create(f"needs/{task.id[: ids.SEGMENT]}/{task.id}", other, b"")
 
     def _target(self, task: TaskCopy, draft: Draft) -> tuple[str, str]:
         """Return the folder and the file name of the task, as the store itself would choose them."""
         segment = task.id[: ids.SEGMENT]
-        lane = Lane.of(task.priority, task.kind, task.assignee)
-        stem = f"{task.id}.{task.fence}.e{task.errors}.c{task.crashes}{Counters.limits(draft)}"
+        lane = Lane.of(task.priority, task.kind, task.assignee, task.mission)
+        stem = f"{task.id}.{task.fence}.e{task.errors}.c{task.crashes}{Counters.limits(draft, deadline=task.bound)}"
         if task.state == State.TODO:
             return f"todo/{lane.text}/{segment}", f"{stem}.json"
         stem = f"{stem}.{lane.text}"
@@ -166,8 +187,8 @@ class YardWriter:
             "at": rfc3339(entry.at),
             "by": entry.worker,
         }
-        if result is not None:
-            record["result"] = result
+        if result is not None or (entry.outcome == "released" and entry.result is not None):
+            record["result"] = result  # of a released one: submitted, to be accepted
         content = json.dumps(record, ensure_ascii=False).encode() + b"\n"
         self._create(f"results/{id[: ids.SEGMENT]}", f"{claim}.{kind}.json", content)
 
@@ -232,14 +253,22 @@ class YardWriter:
         before = self._reader.facts()
         self._mark_segments(facts.highest)
         self._pause(facts)
+        for mission in facts.missions:
+            for name, content in missions.written(mission):
+                self._create(layout.MISSIONS, name, content)
+        for fields in facts.schedules:
+            schedule = Schedule(**fields)
+            folder = f"{layout.SCHEDULES}/{encoded(schedule.name)}"
+            self._create(folder, schedules.SAID, schedules.content(schedule))
+            self._create(folder, schedules.token(schedule), b"")
         for name in self._reader.listed("processing"):
             self._disk.touch(f"{self._root}/processing/{name}")  # the lease of each claim starts anew
-        copied = {name: given for name, given in facts.settings.items() if name != "shared"}
+        copied = {name: given for name, given in facts.settings.items() if name not in ("shared", "tokens")}
         local: dict[str, Any] = {
-            name: before.settings[name] for name in ("durability", "shared") if name in before.settings
+            name: before.settings[name] for name in ("durability", "shared", "tokens") if name in before.settings
         }
         self._disk.sync_all(self._root)
-        layout.change(self._root, self._disk, [], {**copied, **local})
+        layout.change(self._root, self._disk, {**copied, **local}, unfinished=False)
 
     def _mark_segments(self, highest: int) -> None:
         """Mark every segment as full, because its tasks may be of several lanes. New segments get numbers above `highest`."""
@@ -252,7 +281,7 @@ class YardWriter:
             tokens = self._reader.tokens(segment)
             # Lists rely on it that no segment was opened after a later one.
             opened = min(opened, *(ids.created(token.id) for token in tokens))
-            self._mark(segment, opened, tokens[0].lane.text)
+            self._mark(segment, opened, tokens[0].lane.plain)
 
     def _mark(self, segment: str, opened: int, lane: str) -> None:
         path = f"{self._root}/segments/{segment}"
@@ -289,8 +318,10 @@ def _draft(task: TaskCopy) -> Draft:
     draft.title, draft.assignee, draft.mission = task.title, task.assignee, task.mission
     draft.key, draft.verify, draft.max_attempts = task.key, task.verify, task.max_attempts
     draft.lease = None if task.lease is None else task.lease / 1000
-    draft.after, draft.uses = tuple(task.after), tuple(task.uses)
+    draft.after, draft.uses = tuple(map(needs.parse, task.after)), tuple(task.uses)
+    draft.parent, draft.discovered_from = task.parent, task.discovered_from
     draft.not_before = task.not_before
+    draft.expires, draft.timeout = task.expires, task.timeout
     return draft
 
 

@@ -4,21 +4,32 @@
 -- row (LATERAL).
 
 -- name: claim
-SELECT * FROM taskyard.claim(
-    %(project)s, %(worker)s, %(kinds)s::text[], %(age)s, %(fence)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s)
+SELECT claimed.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, id) END FROM taskyard.claim(
+    %(project)s, %(worker)s, %(kinds)s::text[], %(age)s, %(fence)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s) AS claimed
+
+-- name: claim_of_mission
+SELECT claimed.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, id) END FROM taskyard.claim_of_mission(
+    %(project)s, %(worker)s, %(kinds)s::text[], %(mission)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s) AS claimed
+
+-- name: claim_aged
+-- The same with ageing, which the function finds in the transaction's settings.
+SELECT claimed.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, id) END FROM taskyard.claim(
+    %(project)s, CASE WHEN set_config('taskyard.ageing', %(ageing)s::text, true) IS NOT NULL THEN %(worker)s END, %(kinds)s::text[],
+    %(age)s, %(fence)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s) AS claimed
 
 -- name: holder
--- The claim that holds a resource which a task uses.
-SELECT used.resource, task.id, task.worker
-FROM taskyard.used JOIN taskyard.task ON task.project = used.project AND task.age = used.age
-WHERE used.project = %(project)s AND used.resource = ANY (%(uses)s::text[])
-LIMIT 1
+-- For each of these resources that is not free: the claim that is in its way, and what that uses.
+SELECT DISTINCT ON (own.place) own.name, task.id, task.worker, used.resource
+FROM unnest(%(uses)s::text[]) WITH ORDINALITY AS own (name, place), taskyard.used
+JOIN taskyard.task ON task.project = used.project AND task.age = used.age
+WHERE used.project = %(project)s AND taskyard.conflict(own.name, used.resource)
+ORDER BY own.place, used.resource
 
 -- name: mine
 -- A claim that was made and whose answer was lost: no other claim has its nonce.
 SELECT task.id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease,
        lease_ends, progress, due, uses, NULL::bigint AS ended_at, title, mission, key, after, verify, not_before, data, error,
-       NULL::text AS result
+       NULL::text AS result, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, task.id) END
 FROM taskyard.task JOIN taskyard.body USING (project, id)
 WHERE task.project = %(project)s AND state = 'processing' AND worker = %(worker)s AND nonce = ANY (%(nonces)s::text[])
 
@@ -45,7 +56,7 @@ logged AS (
 )
 SELECT taken.id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease,
        lease_ends, progress, due, uses, NULL::bigint AS ended_at, title, mission, key, after, verify, not_before, data, error,
-       NULL::text AS result, taskyard.ring(%(project)s)
+       NULL::text AS result, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, taken.id) END, taskyard.ring(%(project)s)
 FROM taken JOIN taskyard.body ON body.project = %(project)s AND body.id = %(id)s
 
 -- name: renew

@@ -42,6 +42,20 @@ SELECT 'need_met', need.id, 'it needs ' || need.other || ', which is done'
 FROM taskyard.need JOIN taskyard.ended ON ended.project = need.project AND ended.age = substr(need.other, 5) AND ended.id = need.other
 WHERE need.project = %(project)s AND ended.state = 'done'
 UNION ALL
+SELECT 'need_met', need.id, 'it needs ' || need.other || ', which is ' || ended.state || ', and goes on or is cancelled then'
+FROM taskyard.need
+JOIN taskyard.ended ON ended.project = need.project AND ended.age = substr(need.other, 5) AND ended.id = need.other
+JOIN taskyard.task ON task.project = need.project AND task.age = substr(need.id, 5) AND task.id = need.id
+WHERE need.project = %(project)s AND need.on_failure <> 'block' AND ended.state <> 'done' AND task.state = 'blocked'
+UNION ALL
+SELECT 'need_unheard', need.id, 'it needs ' || need.other || ', whose end would not reach it'
+FROM taskyard.need JOIN taskyard.task ON task.project = need.project AND task.age = substr(need.other, 5) AND task.id = need.other
+WHERE need.project = %(project)s AND NOT task.followed
+UNION ALL
+SELECT 'relation_unseen', body.id, 'where it comes from is known, and not looked up'
+FROM taskyard.body JOIN taskyard.relation ON relation.project = body.project AND relation.id = body.id
+WHERE body.project = %(project)s AND body.after IS NULL
+UNION ALL
 SELECT 'need_lost', need.id, 'it needs ' || need.other || ', which is nowhere'
 FROM taskyard.need
 WHERE need.project = %(project)s

@@ -24,9 +24,12 @@ freed AS (
     DELETE FROM taskyard.used USING moved
     WHERE used.project = %(project)s AND used.age = moved.age AND used.resource = ANY (moved.uses)
 ),
+lifted AS (
+    DELETE FROM taskyard.deadline USING moved WHERE deadline.project = %(project)s AND deadline.age = moved.age AND %(lifts)s
+),
 recorded AS (
-    INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content)
-    SELECT %(project)s, age, 'outcome', %(fence)s, %(nonce)s, %(worker)s, %(outcome)s, %(reason)s
+    INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content, result)
+    SELECT %(project)s, age, 'outcome', %(claim_fence)s, %(claim_nonce)s, %(worker)s, %(outcome)s, %(reason)s, %(submitted)s
     FROM moved WHERE %(outcome)s::text IS NOT NULL
 ),
 blamed AS (
@@ -42,7 +45,8 @@ logged AS (
 SELECT due, taskyard.ring(%(project)s) FROM moved
 
 -- name: end
--- From an open state to an ending. A done that others wait for runs in a transaction that unblocks them.
+-- From an open state to an ending. A done that others wait for runs in a transaction that unblocks them; any other ending of such a task
+-- fires a trigger.
 WITH gone AS (
     DELETE FROM taskyard.task
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state::text = %(state)s
@@ -59,7 +63,7 @@ kept AS (
         worker, nonce, ended_at, title, mission, key, after, verify, not_before, data, error, result)
     SELECT gone.project, age, gone.id, %(to)s::taskyard.state, kind, priority, assignee, %(to_fence)s, %(errors)s, %(crashes)s,
            max_attempts, own_lease, uses, followed,
-           CASE WHEN %(keeps)s THEN worker END, CASE WHEN %(keeps)s THEN nonce END, taskyard.now(),
+           CASE WHEN %(keeps)s THEN %(worker)s END, CASE WHEN %(keeps)s THEN %(claim_nonce)s END, taskyard.now(),
            title, mission, key, after, verify, not_before, data,
            CASE WHEN %(outcome)s IN ('error', 'crash') THEN %(reason)s
                 WHEN %(to)s = 'cancelled' THEN coalesce(%(reason)s, error) ELSE error END, %(result)s
@@ -76,13 +80,17 @@ recorded AS (
 ),
 logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
-    SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, worker, %(by)s, %(more)s FROM gone
+    SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, %(worker)s, %(by)s, %(more)s FROM gone
 )
 SELECT id, taskyard.ring(%(project)s) FROM gone
 
 -- name: done
 -- Several dones in one statement, each guarded by itself.
 SELECT * FROM taskyard.finish(
+    %(project)s, %(ages)s::text[], %(ids)s::text[], %(fences)s::int[], %(nonces)s::text[], %(results)s::text[], %(by)s)
+
+-- name: done_followed
+SELECT * FROM taskyard.finish_followed(
     %(project)s, %(ages)s::text[], %(ids)s::text[], %(fences)s::int[], %(nonces)s::text[], %(results)s::text[], %(by)s)
 
 -- name: revive
@@ -97,11 +105,15 @@ gone AS (
     DELETE FROM taskyard.ended USING held
     WHERE ended.project = %(project)s AND ended.age = %(age)s AND ended.id = %(id)s
 ),
+lifted AS (
+    DELETE FROM taskyard.deadline USING held WHERE deadline.project = %(project)s AND deadline.age = %(age)s AND %(lifts)s
+),
 kept AS (
     INSERT INTO taskyard.task (
-        project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, followed)
+        project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, followed,
+        of_mission)
     SELECT project, age, id, %(to)s::taskyard.state, kind, priority, assignee, %(to_fence)s, %(errors)s, %(crashes)s,
-           max_attempts, own_lease, uses, followed
+           max_attempts, own_lease, uses, followed, mission
     FROM held
 ),
 content AS (
@@ -128,17 +140,36 @@ WITH held AS MATERIALIZED (
 ),
 due AS MATERIALIZED (
     SELECT CASE WHEN %(not_before)s::bigint IS NOT NULL THEN %(not_before)s
-                WHEN %(delay)s > 0 THEN taskyard.now() + %(delay)s END AS at
+                WHEN %(delay)s > 0 THEN taskyard.now() + %(delay)s END AS at,
+           coalesce(%(expires)s::bigint, taskyard.now() + %(expires_in)s::bigint) AS deadline
+),
+related AS (
+    INSERT INTO taskyard.relation (project, id, expires, timeout) SELECT %(project)s, id, due.deadline, %(timeout)s FROM held, due
+    WHERE due.deadline IS NOT NULL OR %(timeout)s::float8 IS NOT NULL
+       OR EXISTS (SELECT FROM taskyard.relation WHERE project = %(project)s AND relation.id = held.id)
+    ON CONFLICT (project, id) DO UPDATE SET expires = excluded.expires, timeout = excluded.timeout
+),
+unbound AS (
+    DELETE FROM taskyard.deadline USING held, due
+    WHERE %(expires_anew)s AND due.deadline IS NULL AND deadline.project = %(project)s AND deadline.age = held.age
+),
+bound AS (
+    INSERT INTO taskyard.deadline (project, age, at) SELECT %(project)s, held.age, due.deadline FROM held, due
+    WHERE %(expires_anew)s AND due.deadline IS NOT NULL
+    ON CONFLICT (project, age) DO UPDATE SET at = excluded.at
 ),
 moved AS (
     UPDATE taskyard.task
     SET state = %(to)s::taskyard.state, fence = %(to_fence)s, priority = %(priority)s, assignee = %(assignee)s,
-        max_attempts = %(max_attempts)s, due = CASE WHEN %(anew)s THEN (SELECT at FROM due) ELSE due END
+        max_attempts = %(max_attempts)s,
+        due = CASE WHEN %(anew)s THEN (SELECT at FROM due) WHEN %(to)s = 'todo' THEN NULL
+                   WHEN %(to)s = 'waiting' THEN coalesce(due, taskyard.now()) ELSE due END
     FROM held WHERE task.project = %(project)s AND task.age = %(age)s
 ),
 content AS (
     UPDATE taskyard.body
-    SET title = %(title)s, data = %(data)s, not_before = CASE WHEN %(anew)s THEN (SELECT at FROM due) ELSE not_before END
+    SET title = %(title)s, data = %(data)s, after = CASE WHEN %(ordered)s THEN %(after)s::text[] WHEN %(has_origin)s THEN coalesce(after, '{}') ELSE after END,
+        not_before = CASE WHEN %(anew)s THEN (SELECT at FROM due) ELSE not_before END
     FROM held WHERE body.project = %(project)s AND body.id = %(id)s
 ),
 logged AS (
@@ -148,6 +179,30 @@ logged AS (
     FROM held
 )
 SELECT held.id, taskyard.ring(%(project)s) FROM held
+
+-- name: one_order
+-- One edit of what tasks come after at a time: two could make a cycle together.
+SELECT pg_advisory_xact_lock(747160, %(project)s)
+
+-- name: comes_after
+SELECT taskyard.comes_after(%(project)s, %(id)s, %(after)s::text[])
+
+-- name: replace_needs
+WITH gone AS (
+    DELETE FROM taskyard.need WHERE project = %(project)s AND id = %(id)s AND other <> ALL (%(others)s::text[])
+), related AS (
+    INSERT INTO taskyard.relation (project, id, on_failure) SELECT %(project)s, %(id)s, %(on_failure)s
+    WHERE %(related)s OR EXISTS (SELECT FROM taskyard.relation WHERE project = %(project)s AND id = %(id)s)
+    ON CONFLICT (project, id) DO UPDATE SET on_failure = excluded.on_failure
+)
+INSERT INTO taskyard.need (project, id, other, on_failure)
+SELECT %(project)s, %(id)s, * FROM unnest(%(others)s::text[], %(policies)s::text[])
+ON CONFLICT (project, id, other) DO UPDATE SET on_failure = excluded.on_failure
+
+-- name: are_done
+SELECT count(*) = cardinality(%(ages)s::text[])
+FROM unnest(%(ages)s::text[]) AS next (age), LATERAL (
+    SELECT id FROM taskyard.ended WHERE ended.project = %(project)s AND ended.age = next.age AND ended.state::text = 'done' OFFSET 0) AS over
 
 -- name: log_event
 INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
@@ -162,10 +217,10 @@ SELECT EXISTS (
     UNION ALL
     SELECT FROM taskyard.ended
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(to)s::taskyard.state AND fence = %(to_fence)s
-      AND (NOT %(keeps)s OR nonce = %(nonce)s)
+      AND (NOT %(keeps)s OR nonce = %(claim_nonce)s)
     UNION ALL
     SELECT FROM taskyard.record
-    WHERE project = %(project)s AND age = %(age)s AND sort = 'outcome' AND fence = %(fence)s AND nonce = %(nonce)s
+    WHERE project = %(project)s AND age = %(age)s AND sort = 'outcome' AND fence = %(claim_fence)s AND nonce = %(claim_nonce)s
       AND outcome = %(outcome)s
 )
 
@@ -205,21 +260,15 @@ SELECT task.kind, taskyard.ring(%(project)s) FROM task
 -- Which task comes after which. An add marks (and so locks) the task that it comes after, before it writes the edge. A
 -- done locks its own task first, and then looks for edges with a new snapshot. So one of the two sees the other.
 
--- name: mark_followed
-WITH open AS (
-    UPDATE taskyard.task SET followed = true
-    WHERE project = %(project)s AND age = ANY (%(ages)s::text[]) AND id = ANY (%(ids)s::text[])
-    RETURNING id
-), over AS (
-    UPDATE taskyard.ended SET followed = true
-    WHERE project = %(project)s AND age = ANY (%(ages)s::text[]) AND id = ANY (%(ids)s::text[]) AND state <> 'done'
-    RETURNING id
-)
-SELECT id FROM open UNION ALL SELECT id FROM over
+-- name: lock
+SELECT (SELECT 1 FROM taskyard.task WHERE project = %(project)s AND age = next.age FOR NO KEY UPDATE)
+FROM (SELECT age FROM unnest(%(ages)s::text[]) AS each (age) ORDER BY 1) AS next
 
--- name: lock_open
-SELECT id FROM taskyard.task
-WHERE project = %(project)s AND age = ANY (%(ages)s::text[]) ORDER BY age FOR NO KEY UPDATE
+-- name: follow
+SELECT * FROM taskyard.follow(%(project)s, %(ages)s::text[])
+
+-- name: cancel_doomed
+SELECT taskyard.cancel_doomed(%(project)s, %(ids)s::text[], %(by)s)
 
 -- name: free_followers
 SELECT taskyard.free_followers(%(project)s, %(id)s, %(by)s, %(more)s)

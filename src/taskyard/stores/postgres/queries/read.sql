@@ -1,13 +1,28 @@
 -- name: stand
 -- Where a task stands. One statement sees one moment, in which the task is in one of the two tables.
-SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed
+SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed,
+       (SELECT at FROM taskyard.deadline WHERE deadline.project = %(project)s AND deadline.age = %(age)s)
 FROM taskyard.task WHERE project = %(project)s AND age = %(age)s AND id = %(id)s
 UNION ALL
-SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, NULL, uses, followed
+SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, NULL, uses, followed, NULL
 FROM taskyard.ended WHERE project = %(project)s AND age = %(age)s AND id = %(id)s
 
+-- name: stand_all
+SELECT found.* FROM unnest(%(ages)s::text[], %(ids)s::text[]) AS next (age, id), LATERAL (
+    SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease
+    FROM taskyard.task WHERE task.project = %(project)s AND task.age = next.age AND task.id = next.id
+    UNION ALL
+    SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, NULL
+    FROM taskyard.ended WHERE ended.project = %(project)s AND ended.age = next.age AND ended.id = next.id
+    OFFSET 0) AS found
+
+-- name: needs_all
+SELECT found.* FROM unnest(%(ids)s::text[]) AS next (id), LATERAL (
+    SELECT id, other FROM taskyard.need WHERE need.project = %(project)s AND need.id = next.id ORDER BY other OFFSET 0) AS found
+
 -- name: get
-SELECT found.*, ARRAY(SELECT other FROM taskyard.need WHERE need.project = %(project)s AND need.id = found.id ORDER BY other),
+SELECT found.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, found.id) END,
+       ARRAY(SELECT other FROM taskyard.need WHERE need.project = %(project)s AND need.id = found.id ORDER BY other),
        (SELECT json_agg(json_build_array(sort, fence, nonce, worker, at, outcome, content, result) ORDER BY n)
         FROM taskyard.record WHERE project = %(project)s AND age = %(age)s)
 FROM (
@@ -24,6 +39,15 @@ FROM (
 -- name: find
 SELECT id, kind, title, state, priority, worker, mission, assignee, fence FROM taskyard.find(
     %(project)s, %(states)s::taskyard.state[], %(kinds)s::text[], %(mission)s, %(worker)s, %(taker)s, %(past)s, %(limit)s)
+
+-- name: find_of_mission
+SELECT id, kind, title, state, priority, worker, mission, assignee, fence FROM taskyard.find_of_mission(
+    %(project)s, %(states)s::taskyard.state[], %(kinds)s::text[], %(mission)s, %(worker)s, %(taker)s, %(past)s, %(limit)s)
+
+-- name: ready
+SELECT id, kind, title, state, priority, worker, mission, assignee, fence FROM taskyard.ready(
+    %(project)s, %(taker)s, %(kinds)s::text[], %(mission)s, %(past_priority)s, %(past)s, %(ageing)s, %(limit)s)
+ORDER BY place, age LIMIT %(limit)s
 
 -- name: held
 SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed
@@ -57,12 +81,37 @@ SELECT kind, state, count(*) FROM taskyard.task WHERE project = %(project)s GROU
 UNION ALL
 SELECT kind, state, count(*) FROM taskyard.ended WHERE project = %(project)s GROUP BY kind, state
 
+-- name: pages
+-- The pages of the tables that counting reads.
+SELECT (pg_relation_size('taskyard.task') + (SELECT sum(pg_relation_size(relid)) FROM pg_partition_tree('taskyard.ended')))::bigint
+       / current_setting('block_size')::int
+
+-- name: counts_sampled
+-- Some of the pages stand for all; the few tasks that are held are counted.
+SELECT kind, state, round(count(*) * 100 / %(percent)s::numeric)::bigint FROM taskyard.task TABLESAMPLE SYSTEM (%(percent)s)
+WHERE project = %(project)s AND state <> 'processing' GROUP BY kind, state
+UNION ALL
+SELECT kind, state, count(*) FROM taskyard.task WHERE project = %(project)s AND state = 'processing' GROUP BY kind, state
+UNION ALL
+SELECT kind, state, round(count(*) * 100 / %(percent)s::numeric)::bigint FROM taskyard.ended TABLESAMPLE SYSTEM (%(percent)s)
+WHERE project = %(project)s GROUP BY kind, state
+
+-- name: oldest
+SELECT state, id FROM taskyard.oldest(%(project)s)
+
+-- name: activity
+-- The newest events by name and by how long ago they were: within the minute (0), the hour (1), or before (2).
+SELECT taskyard.now(), event, span, count(*), min(at) FROM (
+    SELECT event, at, CASE WHEN at >= taskyard.now() - 60000 THEN 0 WHEN at >= taskyard.now() - 3600000 THEN 1 ELSE 2 END AS span
+    FROM taskyard.newest_events(%(project)s, %(limit)s)
+) AS newest GROUP BY event, span
+
 -- name: latest
 SELECT pg_current_snapshot()::text
 
 -- name: tasks
 -- Whole tasks of these ids, each looked up by itself.
-SELECT found.* FROM unnest(%(ids)s::text[]) AS wanted (id), LATERAL (
+SELECT found.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, found.id) END FROM unnest(%(ids)s::text[]) AS wanted (id), LATERAL (
     SELECT task.id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, lease_ends,
            progress, due, uses, NULL::bigint AS ended_at, title, mission, key, after, verify, not_before, data, error, NULL::text AS result
     FROM taskyard.task JOIN taskyard.body USING (project, id)
@@ -72,6 +121,44 @@ SELECT found.* FROM unnest(%(ids)s::text[]) AS wanted (id), LATERAL (
            NULL, NULL, uses, ended_at, title, mission, key, after, verify, not_before, data, error, result
     FROM taskyard.ended WHERE project = %(project)s AND age = substr(wanted.id, 5) AND id = wanted.id
 ) AS found
+
+-- name: by_ids
+-- Whole tasks of these ids and keys.
+SELECT found.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, found.id) END FROM (
+    SELECT id FROM unnest(%(ids)s::text[]) AS each (id)
+    UNION
+    SELECT id FROM taskyard.key WHERE project = %(project)s AND key = ANY (%(keys)s::text[])
+) AS wanted, LATERAL (
+    SELECT task.id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, lease_ends,
+           progress, due, uses, NULL::bigint AS ended_at, title, mission, key, after, verify, not_before, data, error, NULL::text AS result
+    FROM taskyard.task JOIN taskyard.body USING (project, id)
+    WHERE task.project = %(project)s AND age = substr(wanted.id, 5) AND task.id = wanted.id
+    UNION ALL
+    SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, NULL, NULL,
+           NULL, NULL, uses, ended_at, title, mission, key, after, verify, not_before, data, error, result
+    FROM taskyard.ended WHERE project = %(project)s AND age = substr(wanted.id, 5) AND id = wanted.id
+) AS found
+
+-- name: lines
+-- The few fields of a list, for the tasks of these ids and keys.
+SELECT found.* FROM (
+    SELECT id FROM unnest(%(ids)s::text[]) AS each (id)
+    UNION
+    SELECT id FROM taskyard.key WHERE project = %(project)s AND key = ANY (%(keys)s::text[])
+) AS wanted, LATERAL (
+    SELECT task.id, kind, title, state, priority, worker, mission, assignee, fence, key
+    FROM taskyard.task JOIN taskyard.body USING (project, id)
+    WHERE task.project = %(project)s AND age = substr(wanted.id, 5) AND task.id = wanted.id
+    UNION ALL
+    SELECT id, kind, title, state, priority, worker, mission, assignee, fence, key
+    FROM taskyard.ended WHERE project = %(project)s AND age = substr(wanted.id, 5) AND id = wanted.id
+) AS found
+
+-- name: followers
+SELECT id FROM taskyard.need WHERE project = %(project)s AND other = %(id)s ORDER BY substr(id, 5) LIMIT %(most)s
+
+-- name: children
+SELECT id FROM taskyard.relation WHERE project = %(project)s AND parent = %(id)s ORDER BY substr(id, 5) LIMIT %(most)s
 
 -- name: log
 -- A page of the log, without what the cursor's snapshot `seen` contains. In the middle of a reading, the snapshot `now`

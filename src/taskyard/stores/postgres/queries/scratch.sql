@@ -48,11 +48,23 @@ DELETE FROM taskyard.need WHERE project = (SELECT id FROM taskyard.project WHERE
 -- name: used
 DELETE FROM taskyard.used WHERE project = (SELECT id FROM taskyard.project WHERE name = %(name)s)
 
+-- name: pace
+DELETE FROM taskyard.pace WHERE project = (SELECT id FROM taskyard.project WHERE name = %(name)s)
+
 -- name: token
 DELETE FROM taskyard.token WHERE project = (SELECT id FROM taskyard.project WHERE name = %(name)s)
 
 -- name: heartbeat
 DELETE FROM taskyard.heartbeat WHERE project = (SELECT id FROM taskyard.project WHERE name = %(name)s)
+
+-- name: asked
+DELETE FROM taskyard.asked WHERE project = (SELECT id FROM taskyard.project WHERE name = %(name)s)
+
+-- name: mission
+DELETE FROM taskyard.mission WHERE project = (SELECT id FROM taskyard.project WHERE name = %(name)s)
+
+-- name: schedule
+DELETE FROM taskyard.schedule WHERE project = (SELECT id FROM taskyard.project WHERE name = %(name)s)
 
 -- name: the_project
 DELETE FROM taskyard.project WHERE name = %(name)s

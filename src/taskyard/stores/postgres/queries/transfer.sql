@@ -29,7 +29,9 @@ SELECT found.*,
        (SELECT digest FROM taskyard.key WHERE key.project = %(project)s AND key.key = found.own_key AND key.id = found.id),
        ARRAY(SELECT other FROM taskyard.need WHERE need.project = %(project)s AND need.id = found.id ORDER BY other),
        (SELECT json_agg(json_build_array(sort, record.fence, record.nonce, record.worker, at, outcome, content, record.result) ORDER BY n)
-        FROM taskyard.record WHERE record.project = %(project)s AND record.age = substr(found.id, 5))
+        FROM taskyard.record WHERE record.project = %(project)s AND record.age = substr(found.id, 5)),
+       CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, found.id) END,
+       EXISTS (SELECT FROM taskyard.deadline WHERE deadline.project = %(project)s AND deadline.age = substr(found.id, 5))
 FROM (
     SELECT task.id, kind, state, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, due, worker, nonce,
            lease, progress, NULL::bigint AS ended_at, title, mission, body.key AS own_key, after, verify, not_before, data,
@@ -96,15 +98,27 @@ DELETE FROM taskyard.ended WHERE project = %(project)s AND id >= %(segment)s COL
 -- name: clear_needs
 DELETE FROM taskyard.need WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C"
 
+-- name: clear_relations
+DELETE FROM taskyard.relation WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C"
+
+-- name: clear_deadlines
+DELETE FROM taskyard.deadline WHERE project = %(project)s AND age IN (
+    SELECT substr(id, 5) FROM taskyard.body WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C")
+
 -- name: clear_keys
 DELETE FROM taskyard.key WHERE project = %(project)s AND id >= %(segment)s COLLATE "C" AND id < %(segment)s || '{' COLLATE "C"
+
+-- name: settled
+-- What is copied was settled where it comes from.
+SELECT set_config('taskyard.settling', 'on', true)
 
 -- name: make_task_copies
 CREATE TEMPORARY TABLE task_copy (
     id text COLLATE "C", kind text, state text, priority smallint, assignee text, fence int, errors int, crashes int,
     max_attempts smallint, own_lease float8, uses text, due bigint, worker text, nonce text, lease float8, progress float8,
     ended_at bigint, title text, mission text, key text, after text, verify text, not_before bigint, data text, result text,
-    error text, digest text, needs text, records text
+    error text, digest text, needs text, records text, policies text, on_failure text, parent text, discovered_from text,
+    expires bigint, timeout float8, bound boolean
 ) ON COMMIT DROP
 
 -- name: copy_task_copies
@@ -113,11 +127,11 @@ COPY pg_temp.task_copy FROM STDIN
 -- name: put_tasks
 INSERT INTO taskyard.task (
     project, age, id, state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease, uses, followed, due,
-    worker, nonce, lease, lease_ends, progress)
+    worker, nonce, lease, lease_ends, progress, of_mission)
 SELECT %(project)s, substr(id, 5), id, state::taskyard.state, kind, priority, assignee, fence, errors, crashes, max_attempts, own_lease,
        CASE WHEN uses IS NOT NULL THEN ARRAY(SELECT json_array_elements_text(uses::json)) END,
        EXISTS (SELECT FROM taskyard.need WHERE need.project = %(project)s AND need.other = task_copy.id), due, worker, nonce,
-       lease, taskyard.now() + (lease * 1000)::bigint, progress
+       lease, taskyard.now() + (lease * 1000)::bigint, progress, mission
 FROM pg_temp.task_copy WHERE ended_at IS NULL
 
 -- name: put_bodies
@@ -145,8 +159,19 @@ FROM pg_temp.task_copy, json_array_elements(records::json) WITH ORDINALITY AS en
 WHERE records IS NOT NULL ORDER BY id, place
 
 -- name: put_needs
-INSERT INTO taskyard.need (project, id, other)
-SELECT %(project)s, id, json_array_elements_text(needs::json) FROM pg_temp.task_copy WHERE needs IS NOT NULL
+INSERT INTO taskyard.need (project, id, other, on_failure)
+SELECT %(project)s, id, edge.other, coalesce(edge.policy, 'block')
+FROM pg_temp.task_copy, ROWS FROM (json_array_elements_text(needs::json), json_array_elements_text(policies::json)) AS edge (other, policy)
+WHERE needs IS NOT NULL
+
+-- name: put_relations
+INSERT INTO taskyard.relation (project, id, parent, discovered_from, on_failure, expires, timeout)
+SELECT %(project)s, id, parent, discovered_from, on_failure, expires, timeout
+FROM pg_temp.task_copy
+WHERE on_failure IS NOT NULL OR parent IS NOT NULL OR discovered_from IS NOT NULL OR expires IS NOT NULL OR timeout IS NOT NULL
+
+-- name: put_deadlines
+INSERT INTO taskyard.deadline (project, age, at) SELECT %(project)s, substr(id, 5), expires FROM pg_temp.task_copy WHERE bound
 
 -- name: put_followed
 UPDATE taskyard.task SET followed = true
@@ -184,3 +209,25 @@ SELECT %(project)s, at, event, task, kind, fence, worker, by, more FROM pg_temp.
 
 -- name: clear_events
 DELETE FROM taskyard.event WHERE project = %(project)s
+
+-- name: missions
+SELECT name, brief, owner, created_at, cancelled_at, reason, done, failed
+FROM taskyard.mission WHERE project = %(project)s ORDER BY name
+
+-- name: put_mission
+INSERT INTO taskyard.mission (project, name, brief, owner, created_at, cancelled_at, reason, done, failed)
+VALUES (%(project)s, %(name)s, %(brief)s, %(owner)s, %(created_at)s, %(cancelled_at)s, %(reason)s, %(done)s, %(failed)s)
+ON CONFLICT (project, name) DO UPDATE
+SET brief = excluded.brief, owner = excluded.owner, created_at = excluded.created_at, cancelled_at = excluded.cancelled_at,
+    reason = excluded.reason, done = excluded.done, failed = excluded.failed
+
+-- name: schedules
+SELECT name, identity, said, due, created_at, number, paused, last_at, last_task
+FROM taskyard.schedule WHERE project = %(project)s ORDER BY name
+
+-- name: put_schedule
+INSERT INTO taskyard.schedule (project, name, identity, said, due, created_at, number, paused, last_at, last_task)
+VALUES (%(project)s, %(name)s, %(identity)s, %(said)s, %(due)s, %(created_at)s, %(number)s, %(paused)s, %(last_at)s, %(last_task)s)
+ON CONFLICT (project, name) DO UPDATE
+SET identity = excluded.identity, said = excluded.said, due = excluded.due, created_at = excluded.created_at,
+    number = excluded.number, paused = excluded.paused, last_at = excluded.last_at, last_task = excluded.last_task

@@ -11,6 +11,8 @@ FROM (
                          ELSE taskyard.lease_end(lease_ends, lease, cut) END)
          FROM taskyard.task, yard
          WHERE project = %(project)s AND state = 'processing'),
+        (SELECT min(slot.due) FROM yard, taskyard.reached(%(project)s, (yard.cut).limits) AS slot),
+        (SELECT at FROM taskyard.deadline WHERE project = %(project)s AND at > taskyard.now() ORDER BY at LIMIT 1),
         (SELECT due FROM taskyard.task WHERE project = %(project)s AND state = 'waiting' ORDER BY due, age LIMIT 1)) - taskyard.now() AS at
 ) AS alarm LEFT JOIN (
     (SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed
@@ -26,13 +28,29 @@ FROM (
 ) AS late ON true
 LIMIT %(limit)s
 
+-- name: expire
+SELECT taskyard.expire(%(project)s, %(by)s, %(limit)s)
+
 -- name: turn
--- The client that gets the row sweeps; one that finds it locked is too late.
+-- Whether the client may sweep, and the server's time and the settings, which somebody may have changed. A client that finds the row locked is too late. So is one whose
+-- question was on its way until after `until`: a turn that a server grants when it wakes up would hide that it slept.
 WITH free AS MATERIALIZED (
     SELECT id FROM taskyard.project
-    WHERE id = %(project)s AND (swept_at <= taskyard.now() - %(every)s OR swept_at > taskyard.now()) FOR NO KEY UPDATE SKIP LOCKED
+    WHERE id = %(project)s AND (swept_at <= taskyard.now() - %(every)s OR swept_at > taskyard.now()) AND taskyard.now() <= %(until)s
+    FOR NO KEY UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE taskyard.project SET swept_at = taskyard.now() FROM free WHERE project.id = free.id RETURNING project.id
 )
-UPDATE taskyard.project SET swept_at = taskyard.now() FROM free WHERE project.id = free.id RETURNING project.id
+SELECT EXISTS (SELECT FROM taken), taskyard.now(), (SELECT settings FROM taskyard.project WHERE id = %(project)s)
+
+-- name: settings
+SELECT settings FROM taskyard.project WHERE id = %(project)s
+
+-- name: lock_settings
+SELECT settings FROM taskyard.project WHERE id = %(project)s FOR NO KEY UPDATE
+
+-- name: change_settings
+UPDATE taskyard.project SET settings = %(settings)s WHERE id = %(project)s RETURNING taskyard.ring(%(project)s)
 
 -- name: pause_all
 UPDATE taskyard.project SET paused = %(on)s WHERE id = %(project)s RETURNING taskyard.ring(%(project)s)
@@ -53,11 +71,13 @@ SELECT taskyard.make_windows()
 SELECT taskyard.drop_windows()
 
 -- name: choose_pruned
--- Tasks that ended more than `age` milliseconds ago, or are not among the last `count` that ended.
+-- Of the tasks that match: those that ended more than `age` milliseconds ago, or are not among the last `count` that ended.
 CREATE TEMPORARY TABLE taskyard_pruned ON COMMIT DROP AS
 SELECT age, id, key FROM (
     SELECT age, id, key, ended_at, row_number() OVER (ORDER BY ended_at DESC, age DESC) AS place
-    FROM taskyard.ended WHERE project = %(project)s
+    FROM taskyard.ended
+    WHERE project = %(project)s AND (%(kinds)s::text[] IS NULL OR kind = ANY (%(kinds)s::text[]))
+      AND (%(states)s::taskyard.state[] IS NULL OR state = ANY (%(states)s::taskyard.state[])) AND (%(mission)s::text IS NULL OR mission = %(mission)s)
 ) AS endings
 WHERE place > %(count)s OR ended_at < taskyard.now() - %(age)s
 
@@ -69,7 +89,7 @@ RETURNING pruned.id
 
 -- name: count_pruned
 SELECT (SELECT count(*) FROM taskyard_pruned), (SELECT min(age) FROM taskyard_pruned),
-       (SELECT count(*) FROM taskyard.event WHERE project = %(project)s AND at < taskyard.now() - %(age)s)
+       (SELECT count(*) FROM taskyard.event WHERE project = %(project)s AND at < taskyard.now() - %(log_age)s)
 
 -- name: prune_ended
 DELETE FROM taskyard.ended USING taskyard_pruned AS pruned WHERE ended.project = %(project)s AND ended.age = pruned.age AND ended.id = pruned.id
@@ -82,6 +102,9 @@ DELETE FROM taskyard.key USING taskyard_pruned AS pruned WHERE key.project = %(p
 
 -- name: prune_needs
 DELETE FROM taskyard.need USING taskyard_pruned AS pruned WHERE need.project = %(project)s AND need.id = pruned.id
+
+-- name: prune_relations
+DELETE FROM taskyard.relation USING taskyard_pruned AS pruned WHERE relation.project = %(project)s AND relation.id = pruned.id
 
 -- name: prune_events
 DELETE FROM taskyard.event WHERE project = %(project)s AND at < taskyard.now() - %(age)s

@@ -1,0 +1,250 @@
+"""From a request to an answer: finds the route, reads the arguments, calls the yard, and maps the error family, once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from taskyard.core import tokens, words
+from taskyard.core.errors import Invalid, TaskyardError, Unavailable
+from taskyard.doors.gateway import about, actions, mcp, stream, types
+from taskyard.doors.gateway.access import Access, NoToken, Rules
+from taskyard.doors.gateway.buckets import TooMany
+from taskyard.doors.gateway.hub import Hub
+from taskyard.doors.gateway.table import NoMethod, Table
+from taskyard.doors.gateway.waiting import WAITING, Ask
+from taskyard.remote import routes, wire
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import Receive, Scope, Send
+
+    from taskyard.port import YardPort
+    from taskyard.remote.routes import Route
+
+QUICK, SLOW = 16, 16  # threads for verbs of milliseconds, and for those that may take seconds or minutes
+BODY_MOST = 64 << 20  # bytes of one request: 60 of the largest tasks, or some 100,000 small ones
+BODY_SECONDS = 60.0  # for the whole body of a request: a client that trickles holds nothing but its own connection
+KEY_MOST = 200  # characters of an Idempotency-Key
+_NAMED = ("resume", "accept", "reject")  # all clients without a name have one name, so none may act by it alone
+
+
+class Project:
+    """One yard that is served, what waits on it, and who may use it."""
+
+    def __init__(self, name: str, yard: YardPort, rules: Rules, pool: ThreadPoolExecutor) -> None:
+        self.yard = yard
+        self.hub = Hub(yard, pool)
+        self.waits = mcp.Waits()
+        self.access = Access(name, yard, rules, pool)
+
+
+class NoProject(Unavailable):
+    """The gateway serves no such project."""
+
+
+class TooLarge(Invalid):
+    """The request is too large."""
+
+
+_STATUS: tuple[tuple[type[TaskyardError], int], ...] = (
+    (NoToken, 401),
+    (NoProject, 404),
+    (NoMethod, 405),
+    (TooLarge, 413),
+    (TooMany, 429),
+)
+
+
+class Gateway:
+    """An ASGI application in front of yards, by the names of their projects."""
+
+    def __init__(self, yards: Mapping[str, YardPort], rules: Rules | None = None) -> None:
+        self.rules = rules or Rules()
+        self._quick = ThreadPoolExecutor(QUICK, "taskyard quick")
+        self._slow = ThreadPoolExecutor(SLOW, "taskyard slow")
+        self._table = Table()
+        self.projects: dict[str, Project] = {}
+        for name, yard in yards.items():
+            self.add(name, yard)
+
+    def add(self, name: str, yard: YardPort) -> None:
+        """Serve one more yard."""
+        self.projects[name] = Project(name, yard, self.rules, self._quick)
+
+    def drop(self, name: str) -> None:
+        """Serve this project no more; its yard stays open."""
+        self.projects.pop(name).hub.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+        elif scope["type"] == "http":
+            response = await self._answer(Request(scope, receive))
+            if response is not None:
+                await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response | None:
+        """Return the answer; None if whoever asked is gone."""
+        try:
+            return await self._routed(request)
+        except TaskyardError as error:
+            return refusal(error)
+        except ClientDisconnect:
+            return None
+        except Exception as error:
+            return refusal(TaskyardError(f"unexpected {type(error).__name__}: {error}"))
+
+    async def _routed(self, request: Request) -> Response | None:
+        self.rules.refuse_other_sites(request)
+        parts = [unquote(part) for part in request.scope["raw_path"].split(b"?")[0].decode("latin-1").split("/")[1:]]
+        if parts[-1] in about.PAGES and len(parts) <= 2:
+            if request.method not in about.METHODS:
+                raise NoMethod(request.method, about.METHODS)
+            name = parts[0] if len(parts) == 2 else "default"
+            project = self._project(name)
+            if parts[-1] in about.GUARDED:
+                await project.access.admitted(request, tokens.READ)
+            return await about.PAGES[parts[-1]](project, self._slow)
+        if parts[-1] == mcp.PATH and len(parts) <= 2:
+            return await self._told(self._project(parts[0] if len(parts) == 2 else "default"), request)
+        name = "default" if parts[0] == "v1" else parts.pop(0)
+        route, given = self._table.find(request.method, parts)
+        return await self._called(self._project(name), route, request, given)
+
+    def _project(self, name: str) -> Project:
+        project = self.projects.get(name)
+        if project is None:
+            raise NoProject(f"no project {words.shown(name)} is served here")
+        return project
+
+    async def _called(self, project: Project, route: Route, request: Request, given: dict[str, Any]) -> Response | None:
+        by = await project.access.admitted(request, route.scope)
+        body = await _body(request)
+        arguments = _arguments(route, request, body, given)
+        if route.verb in _NAMED and wire.WORKER not in request.headers and arguments.get("worker") is None:
+            raise Invalid(f"{route.verb} needs a worker's name", hint="send it in the header Taskyard-Worker")
+        ask = self._ask(project, request, arguments, by)
+        if route.verb == "events" and "text/event-stream" in request.headers.get("accept", ""):
+            return await stream.response(ask, arguments, request.headers.get("last-event-id"))
+        if route.verb in WAITING:
+            data = await _unless_gone(request, WAITING[route.verb](ask, arguments))
+            return None if data is None else _json(wire.good(data))
+        pool = self._slow if route.slow else self._quick
+
+        call = partial(actions.CALLS[route.verb], ask.yard, **arguments)
+        return _json(wire.good(await asyncio.get_running_loop().run_in_executor(pool, call)))
+
+    async def _told(self, project: Project, request: Request) -> Response | None:
+        """Answer one message of an agent."""
+        by = await project.access.admitted(request, mcp.SCOPE)
+        if request.method != "POST":
+            return mcp.no_stream()
+        body, named = await _body(request), wire.WORKER in request.headers
+        ask = self._ask(project, request, {}, by)
+        work = mcp.answer(ask, project.waits, self._slow, named, request.headers, body)
+        answered = await _unless_gone(request, work)
+        return None if answered is None else mcp.response(answered)
+
+    def _ask(self, project: Project, request: Request, arguments: dict[str, Any], by: str | None) -> Ask:
+        """Return the yard as the worker of this request uses it; the log names the token, if there is one."""
+        name = request.headers.get(wire.WORKER)
+        worker = project.yard.worker if name is None else unquote(name)
+        key = request.headers.get(wire.KEY)
+        if key is not None and not (0 < len(key) <= KEY_MOST and key.isascii() and key.isprintable()):
+            raise Invalid(f"an Idempotency-Key has 1 to {KEY_MOST} printable ASCII characters")
+        request_name = None if key is None else f"{worker} {key}"
+        yard = project.yard.acting_for(worker, request_name, arguments.pop("usual", None), by)
+        again = key is not None and request.headers.get(wire.AGAIN) != "0"
+        return Ask(yard, project.hub, key, again, lambda: project.access.still(by))
+
+    def close(self) -> None:
+        """Stop listening, and end the threads once they are idle."""
+        for project in self.projects.values():
+            project.hub.close()
+        for pool in (self._quick, self._slow):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _arguments(route: Route, request: Request, body: bytes, named: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the path, and of the query or the JSON of a request."""
+    if route.method == "GET":
+        given: dict[str, Any] = {}
+        for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+            if route.takes.get(name, "").startswith("["):
+                given.setdefault(name, []).append(value)
+            else:
+                given[name] = value
+        return types.checked(route, {**given, **named}, texts=True)
+    return types.checked(route, {**types.read(body), **named}, texts=False)
+
+
+async def _body(request: Request) -> bytes:
+    """Return the whole body; a client that trickles or sends too much is refused."""
+    size = request.headers.get("content-length", "0")
+    if size.isdigit() and int(size) > BODY_MOST:
+        raise TooLarge(f"the request has {size} bytes, and the most is {BODY_MOST}")
+    parts, length = [], 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                length += len(part)
+                if length > BODY_MOST:
+                    raise TooLarge(f"the request has more than {BODY_MOST} bytes")
+                parts.append(part)
+    except TimeoutError:
+        raise Invalid(f"the body of the request did not come within {BODY_SECONDS:g} s") from None
+    return b"".join(parts)
+
+
+async def _unless_gone(request: Request, work: Any) -> dict[str, Any] | None:
+    """Return what the work returns; if the client goes away before, cancel it and return None."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return dict(task.result())
+        task.cancel()
+        await asyncio.wait({task})
+        return None
+    finally:
+        gone.cancel()
+        if not task.done():
+            task.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        continue
+
+
+def refusal(error: TaskyardError) -> Response:
+    """Return the answer of an error."""
+    status = next((own for kind, own in _STATUS if isinstance(error, kind)), routes.STATUS.get(error.code, 500))
+    headers = {"retry-after": "1"} if status in (429, 503) else {"www-authenticate": "Bearer"} if status == 401 else {}
+    if isinstance(error, NoMethod):
+        headers["allow"] = error.allowed
+    return _json(wire.bad(error), status, headers)
+
+
+def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    # json and not msgspec: numbers of any size and lone surrogates come back as they were given
+    return Response(json.dumps(value).encode(), status, headers, "application/json")
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,186 @@
+"""The verbs that wait: they look, and look again when something changes, and hold no thread between."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from taskyard.core import times
+from taskyard.core.errors import Full, TimedOut
+from taskyard.doors.gateway import actions
+from taskyard.remote.wire import LONGEST_POLL
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from taskyard.doors.gateway.hub import Hub
+    from taskyard.port import YardPort
+    from taskyard.yard.claim import Claim
+
+    Given = dict[str, Any]
+
+
+class Ask:
+    """One request of a verb: the yard as its worker uses it, the hub of that yard, and the request's key."""
+
+    __slots__ = ("again", "hub", "key", "still_admitted", "yard")
+
+    def __init__(
+        self, yard: YardPort, hub: Hub, key: str | None, again: bool, still_admitted: Callable[[], Awaitable[bool]]
+    ) -> None:
+        self.yard = yard
+        self.hub = hub
+        self.key = key
+        self.again = again
+        self.still_admitted = still_admitted
+        """Whether the token of the request is good still."""
+
+
+def _seconds(value: Any, name: str) -> float:
+    """Return for how long one request waits."""
+    return min(times.seconds(value, name), LONGEST_POLL) if value else 0.0
+
+
+async def add(ask: Ask, given: Given, verb: str = "add") -> Given:
+    """Add a task, or many, and wait for room if asked to."""
+    seconds = _seconds(given.pop("wait", None), "wait")
+    full: list[Full] = []
+
+    def look() -> Given | None:
+        try:
+            return actions.KEYED[verb](ask.yard, ask.key, dict(given))
+        except Full as error:
+            if error.wanted > error.most:
+                raise
+            full[:] = [error]
+            return None
+
+    added = await ask.hub.until(look, seconds)
+    if added is None:
+        raise full[0]
+    return added
+
+
+async def add_many(ask: Ask, given: Given) -> Given:
+    """Add many tasks."""
+    return await add(ask, given, "add_many")
+
+
+async def claim(ask: Ask, given: Given) -> Given:
+    """Claim one task, and wait for one if asked to."""
+    seconds = _seconds(given.pop("wait", None), "wait")
+    kinds = given.get("kinds")
+    sort = (given.get("id"), None if kinds is None else frozenset(kinds), given.get("mission"))
+    got = await _once(ask, lambda: ask.hub.claim(sort, lambda: _first(ask, given), seconds))
+    return {"claim": None if got is None else await ask.hub.run(lambda: actions.claim(got))}
+
+
+def _first(ask: Ask, given: Given) -> Claim | None:
+    held = ask.yard.granted() if ask.again else []
+    ask.again = False  # looked for once: later tries of this request are new
+    return held[0] if held else ask.yard.claim(**given)
+
+
+async def claim_many(ask: Ask, given: Given) -> Given:
+    """Claim several tasks at once."""
+
+    def attempt() -> list[Claim]:
+        return (ask.yard.granted() if ask.again else []) or ask.yard.claim_many(**given)
+
+    got = await _once(ask, lambda: ask.hub.run_claim(attempt))
+    return {"claims": await ask.hub.run(lambda: [actions.claim(one) for one in got])}
+
+
+async def resume(ask: Ask, given: Given) -> Given:
+    """Take a worker's claims again."""
+    got = await _once(ask, lambda: ask.hub.run_claim(lambda: ask.yard.resume(**given)))
+    return {"claims": await ask.hub.run(lambda: [actions.claim(one) for one in got])}
+
+
+async def _once(ask: Ask, work: Callable[[], Awaitable[Any]]) -> Any:
+    """Do this once for all requests of one key that are under way: a repetition shares the first one's work."""
+    if ask.key is None:
+        return await work()
+    name = (ask.yard.worker, ask.key)
+    shared = ask.hub.under_way.get(name)
+    if shared is None:
+        shared = ask.hub.under_way[name] = Shared(asyncio.ensure_future(work()))
+    shared.users += 1
+    try:
+        return await asyncio.shield(shared.work)
+    except asyncio.CancelledError:
+        if shared.users == 1:
+            shared.work.cancel()  # nobody waits for it any more: it gives back what it gets
+            ask.hub.give_back_if_granted(shared.work)
+        raise
+    finally:
+        shared.users -= 1
+        if not shared.users:
+            del ask.hub.under_way[name]
+
+
+class Shared:
+    """Work that several requests wait for."""
+
+    __slots__ = ("users", "work")
+
+    def __init__(self, work: asyncio.Future[Any]) -> None:
+        self.work = work
+        self.users = 0
+
+
+async def wait(ask: Ask, given: Given) -> Given:
+    """Wait until tasks have ended."""
+    seconds = _seconds(given.pop("timeout", LONGEST_POLL), "timeout")
+    ids, filters = given.pop("ids", None) or [], given
+    found = await ask.hub.run(lambda: actions.ended(ask.yard, ids, filters))
+    if isinstance(found, TimedOut) and seconds:
+        if found.ids:  # a filter chooses once, when the wait begins
+            ids, filters = found.ids, {}
+        last = found
+
+        def look() -> list[Given] | None:
+            nonlocal last
+            now = actions.ended(ask.yard, ids, filters)
+            if isinstance(now, TimedOut):
+                last = now
+                return None
+            return now
+
+        found = await ask.hub.until(look, seconds) or last
+    if isinstance(found, TimedOut):
+        raise found
+    return {"tasks": found}
+
+
+async def watch(ask: Ask, given: Given) -> Given:
+    """Wait for the first event that matches."""
+    seconds = _seconds(given.pop("timeout", LONGEST_POLL), "timeout")
+    if given.get("cursor") is None:
+        given["cursor"] = await ask.hub.run(ask.yard.log_end)
+
+    def look() -> Given | None:
+        page = actions.events(ask.yard, **given, limit=1)
+        return page if page["events"] else None
+
+    found = await ask.hub.until(look, seconds)
+    if found is None:
+        raise TimedOut(f"nothing of the kind happened in {seconds:.10g} s", hint="ask again with the same cursor")
+    return found
+
+
+async def changes(ask: Ask, given: Given) -> Given:
+    """Wait until something may have changed."""
+    return {"seen": await ask.hub.change(given.get("seen"), _seconds(given.get("seconds"), "seconds"))}
+
+
+WAITING = {
+    "add": add,
+    "add_many": add_many,
+    "claim": claim,
+    "claim_many": claim_many,
+    "resume": resume,
+    "wait": wait,
+    "watch": watch,
+    "changes": changes,
+}

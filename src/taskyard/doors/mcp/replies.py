@@ -1,0 +1,113 @@
+"""The texts that tools answer with: each is one line, because some agents read no further.
+
+An answer is compact JSON without nulls and defaults. A refusal is a sentence that ends with the next right call.
+"""
+
+from __future__ import annotations
+
+import json
+
+from taskyard.core import ids
+from taskyard.core.task import State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from taskyard.core.store_records import Report
+    from taskyard.core.task import Task
+    from taskyard.yard.claim import Claim
+
+DATA_MOST = 16_000  # characters of data and inputs that come with a claim; `show` has them whole
+HISTORY_MOST = 2_400  # characters of earlier attempts that come with a claim: about 600 tokens
+_RESULT_MOST = 2_000  # characters of each result that `wait` returns
+_PRIORITY = 5
+
+
+class Refusal(Exception):
+    """A call that was refused: what is wrong, and the next right call."""
+
+    def __init__(self, message: str, next: str) -> None:
+        super().__init__(message)
+        self.next = next
+
+    def __str__(self) -> str:
+        return " ".join(f"{self.args[0].rstrip('. ')}. Next: {self.next}".split())
+
+
+def line(fields: dict[str, Any]) -> str:
+    """Return one line of JSON without what is None."""
+    return json.dumps(
+        {name: value for name, value in fields.items() if value is not None}, ensure_ascii=False, separators=(",", ":")
+    )
+
+
+def clipped(value: Any, most: int) -> Any:
+    """Return the value, or if its JSON is longer than `most` the beginning of that, with a remark."""
+    if value is None:
+        return None
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if len(text) <= most:
+        return value
+    return f"{text[:most]} [cut: {len(text)} characters; show(task) has all]"
+
+
+def claimed(claim: Claim) -> dict[str, Any]:
+    """Return what an agent needs to begin: the handle, the task, its inputs, and what earlier attempts left."""
+    task = claim.task
+    fields: dict[str, Any] = {"claim": claim.handle, **listed(task)}
+    fields["data"] = clipped(task.data, DATA_MOST)
+    if task.after:
+        found = {ids.short(id): result for id, result in claim.inputs.items() if result is not None}
+        fields["inputs"] = clipped(found, DATA_MOST) if found else None
+    if claim.fence > 1:
+        fields["history"] = _attempts(claim.history) or None
+    fields["check"] = task.verify
+    return fields
+
+
+def listed(task: Task) -> dict[str, Any]:
+    """Return the few fields that lists have."""
+    return {
+        "task": task.short,
+        "kind": task.kind,
+        "title": task.title,
+        "priority": None if task.priority == _PRIORITY else task.priority,
+        "mission": task.mission,
+    }
+
+
+def _attempts(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the newest attempts that fit the budget, oldest first; a claim that was only taken again is none."""
+    kept: list[dict[str, Any]] = []
+    budget = HISTORY_MOST
+    for entry in reversed(history):
+        said = {name: entry[name] for name in ("outcome", "worker", "reason", "notes") if entry.get(name)}
+        if entry["outcome"] in ("resumed", "released") and not entry.get("notes"):
+            continue
+        size = len(json.dumps(said, ensure_ascii=False))
+        if size > budget and kept:
+            break
+        kept.append(said if size <= budget else {"outcome": entry["outcome"], "cut": "show(task) has all"})
+        budget -= size
+    return kept[::-1]
+
+
+def ended(task: Task) -> dict[str, Any]:
+    """Return how a task ended."""
+    fields = {"task": task.short, "state": str(task.state)}
+    if task.state is State.DONE:
+        return {**fields, **({} if task.result is None else {"result": clipped(task.result, _RESULT_MOST)})}
+    return {**fields, **({} if task.error is None else {"error": clipped(task.error, _RESULT_MOST)})}
+
+
+def whole(report: Report) -> dict[str, Any]:
+    """Return everything about a task but nulls and defaults."""
+    fields = report.task.as_dict()
+    short, own = fields.pop("short"), {"attempts": 0, "fence": 0, "priority": _PRIORITY}
+    told = {name: value for name, value in fields.items() if value not in (None, []) and value != own.get(name)}
+    for name in ("history", "notes", "stale_results"):
+        entries = [{key: value for key, value in entry.items() if value} for entry in getattr(report, name)]
+        if entries:
+            told[name] = entries
+    return {"task": short, **told}

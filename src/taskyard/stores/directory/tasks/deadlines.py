@@ -1,0 +1,92 @@
+"""Deadlines: an empty file `deadlines/<bucket>/<segment>/<id>.<ms>` for each, so that no sweep has to read the backlog.
+
+The entry is written before the task, or its edit, is put in its place. It only says where to look: whether the deadline
+applies is in the task's name (its mark is a capital), and the deadline itself in the task's file.
+"""
+
+from __future__ import annotations
+
+from taskyard.core import ids, moves, times
+from taskyard.core.errors import Invalid, NotFound
+from taskyard.core.task import State
+from taskyard.stores.directory import names
+from taskyard.stores.directory.layout import DEADLINES
+from taskyard.stores.directory.tasks import task_file
+from taskyard.stores.directory.tasks.waiting import Buckets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from taskyard.stores.directory.context import Context
+    from taskyard.stores.directory.tasks.locate import Found
+    from taskyard.stores.directory.tasks.shifts import Shifts
+
+_OPEN = (State.TODO, State.WAITING, State.BLOCKED)
+_FORGOTTEN = 3_600_000  # milliseconds after which the entry of a task that is nowhere goes: its adder was killed, or it was pruned
+
+
+class Deadlines(Buckets):
+    """Writes the entries, and cancels the tasks whose deadline has passed."""
+
+    def __init__(self, context: Context, shifts: Shifts) -> None:
+        super().__init__(context.locator, context.mover, f"{context.root}/{DEADLINES}")
+        self._context = context
+        self._shifts = shifts
+        self._disk = context.disk
+
+    def moment(self, name: str) -> int | None:
+        """Return the deadline of an entry."""
+        id, _, at = name.partition(".")
+        return int(at) if ids.is_id(id) and at.isascii() and at.isdigit() and len(at) <= 13 else None
+
+    def note(self, id: str, deadline: int, now: int, sync: bool) -> None:
+        """Write the entry of a task that is about to be put in its place."""
+        folder = f"{self._root}/{names.bucket(deadline, now)}/{id[: ids.SEGMENT]}"
+        self._mover.mark(folder, f"{id}.{deadline}", sync)
+
+    def expire(self, by: str, limit: int) -> int:
+        """Cancel at most `limit` tasks that no worker has started by their deadline; return how many."""
+        now = self._context.clock.exact()
+        number = 0
+        for folder, name in self.names(now):
+            if number >= limit:
+                break
+            number += self._settle(folder, name, now, by)
+        return number
+
+    def _settle(self, folder: str, name: str, now: int, by: str) -> bool:
+        """Cancel the task of an entry if its deadline has passed, and remove the entry if it has no more use."""
+        id = name[: ids.LENGTH]
+        try:
+            found = self._context.locator.find(id)
+        except NotFound:
+            if now - (self.moment(name) or 0) > _FORGOTTEN:
+                self._disk.remove(f"{folder}/{name}")
+            return False
+        if found.state is State.PROCESSING and found.token.deadline:
+            return False  # a release would bring it back, and the deadline with it
+        gone = self.cancel(found, now, by)
+        if gone is not None:
+            self._disk.remove(f"{folder}/{name}")
+        return bool(gone)
+
+    def cancel(self, found: Found, now: int, by: str) -> bool | None:
+        """Cancel a task if its deadline has passed, and return whether it had; None if the task moved meanwhile."""
+        deadline = self.of(found)
+        if deadline is None or deadline > now:
+            return False
+        standing = found.token.standing(found.state, found.place, self._context.policy)
+        return True if self._shifts.shift(standing, moves.expired(standing, deadline), by) else None
+
+    def of(self, found: Found) -> int | None:
+        """Return the deadline that applies to this task, from its file; None if there is none."""
+        if not found.token.deadline or found.state not in _OPEN:
+            return None
+        return self.at(*found.place)
+
+    def at(self, folder: str, name: str) -> int | None:
+        """Return the deadline in the file of the task of this name; None if the file has none, or has moved."""
+        try:
+            told = task_file.decode(self._context.edits.read(folder, name)).get("expires")
+        except (OSError, Invalid):
+            return None  # whoever claims it meets the same error
+        return None if told is None else times.moment(told, "expires")

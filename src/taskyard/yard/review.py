@@ -1,0 +1,87 @@
+"""Reviews: what a worker has submitted is accepted, and the task is done with it; or rejected, and it is done again.
+
+A submitted task waits. Accepting and rejecting are one move each, from exactly there: of two reviewers one wins.
+"""
+
+from __future__ import annotations
+
+from taskyard.core import moves
+from taskyard.core.errors import Conflict
+from taskyard.core.task import Handle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from taskyard.core.store_records import Report
+    from taskyard.core.task import Standing, Task
+    from taskyard.store import Store
+
+_TRIES = 100
+_LOSING = ("delay", "not_before", "expires", "after")  # edits that would take a submitted task from where it waits
+
+
+def review(store: Store, id: str, worker: str, note: str | None) -> Standing:
+    """Accept what was submitted, or with a note reject it; return where the task stood. Raise `Conflict` if nothing waits."""
+    whole = store.stand(id).id
+    made: Handle | None = None
+    for _ in range(_TRIES):
+        standing, report = store.stand(whole), store.get(whole)
+        if report.task.fence != standing.fence:
+            continue  # it has moved between the two looks
+        if made is not None and _counts(report, made, worker, note):
+            return standing
+        entry = _submitted(report, worker)
+        # Every reviewer of one submission names the same claim: so a store keeps one word of them for each outcome.
+        made = Handle(whole, standing.fence, Handle.parse(entry["claim"]).nonce)
+        if note is None:
+            move = moves.accepted(standing, worker, made.nonce, entry["result"])
+        else:
+            move = moves.rejected(standing, worker, made.nonce, note)
+        if store.shift([(standing, move)], worker)[0]:
+            return standing
+    raise Conflict(f"task {id} keeps moving under other hands", hint="try again")
+
+
+def refuse_loss(task: Task, changes: Iterable[str]) -> None:
+    """Raise `Conflict` if an edit of a task that waits for review would lose what was submitted."""
+    losing = [name for name in _LOSING if name in changes]
+    if losing:
+        raise Conflict(
+            f"task {task.short} waits for review, and an edit of {' and '.join(losing)} would lose what was submitted",
+            hint=f"judge it first: 'taskyard accept {task.short}', or reject; retry has it done anew, cancel ends it",
+        )
+
+
+def _counts(report: Report, claim: Handle, worker: str, note: str | None) -> bool:
+    """Whether this review was recorded first, and another one's move made it count."""
+    outcome, reason = ("done", None) if note is None else ("released", moves.rejection(note))
+    return any(
+        (entry["claim"], entry["worker"], entry["outcome"], entry["reason"]) == (str(claim), worker, outcome, reason)
+        for entry in report.history
+    )
+
+
+def _submitted(report: Report, worker: str) -> dict[str, Any]:
+    """Return the claim that brought what waits for review; raise `Conflict` if none does, or it was this worker's own."""
+    task, entry = report.task, report.history[-1] if report.history else {}
+    if task.review != "pending" or "result" not in entry:
+        raise Conflict(f"nothing of task {task.short} waits for review: it is {task.state}", hint=_hint(report))
+    if entry["worker"] == worker:
+        raise Conflict(
+            f"{worker} did task {task.short}, and another one reviews it",
+            hint="a person or another worker says this: leave --worker out, or give another name",
+        )
+    return entry
+
+
+def _hint(report: Report) -> str:
+    task = report.task
+    if not task.needs_review:
+        return "only tasks that were added with --review wait for one"
+    if task.review == "accepted":
+        return "it was accepted before"
+    if task.state.ended:
+        return f"it ended without a review; 'taskyard retry {task.short}' has it done again"
+    return "a review comes after its worker has said done"

@@ -1,0 +1,220 @@
+"""`--review`: what a worker has done counts when another one accepts it; rejected, it goes back with the note."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+import taskyard
+from taskyard import ClaimLost, Conflict
+from tests.conftest import taken, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from taskyard import Task, Yard
+
+
+@pytest.fixture
+def boss(yard: Yard, yard_url: str) -> Iterator[Yard]:
+    """The same yard, for another worker."""
+    with taskyard.open(yard_url, worker="bob") as opened:
+        yield opened
+
+
+def submitted(yard: Yard, result: object = None, **options: object) -> Task:
+    """A task that was done, and waits for review."""
+    task = yard.add("build", review=True, **options)  # type: ignore[arg-type]
+    assert yard.get(task.id).review == "wanted"
+    taken(yard.claim(task.id)).done(result)
+    return yard.get(task.id)
+
+
+def test_what_comes_after_waits_until_the_result_is_accepted(yard: Yard, boss: Yard) -> None:
+    task = submitted(yard, {"answer": 42})
+    after = yard.add("use", after=[task.id])
+    assert (task.state, task.review, task.result, task.evidence) == ("waiting", "pending", None, None)
+    yard.sweep()
+    assert yard.claim() is None, "neither it nor what comes after it is handed out"
+    done = boss.accept(task.id)
+    assert (done.state, done.review, done.evidence, done.result) == ("done", "accepted", "verified", {"answer": 42})
+    assert (done.worker, done.fence) == ("bob", task.fence)
+    claim = taken(yard.claim())
+    assert claim.id == after.id
+    assert claim.inputs[task.id] == {"answer": 42}
+    history = yard.report(task.id).history
+    assert [(entry["worker"], entry["outcome"]) for entry in history] == [("ada", "released"), ("bob", "done")]
+
+
+def test_a_rejected_task_goes_back_with_the_note_and_a_higher_fence(yard: Yard, boss: Yard) -> None:
+    task = submitted(yard, "first try")
+    back = boss.reject(task.id, "the tests are missing")
+    assert (back.state, back.review, back.attempts) == ("todo", "wanted", 0)
+    again = taken(yard.claim(task.id))
+    assert again.fence > back.fence > task.fence
+    assert [entry["reason"] for entry in again.history] == ["waits for review", "rejected: the tests are missing"]
+    again.done("second try")
+    assert boss.accept(task.id).result == "second try"
+    with pytest.raises(Conflict, match="waits for review"):
+        boss.accept(task.id)
+
+
+def test_a_done_that_is_said_again_gets_the_same_answer_before_and_after_the_review(yard: Yard, boss: Yard) -> None:
+    yard.add("build", review=True)
+    claim = taken(yard.claim())
+    handle = claim.handle
+    for _ in range(2):
+        yard.held(handle).done({"answer": 42})
+    with pytest.raises(ClaimLost):
+        yard.held(handle).done({"answer": 43})
+    assert yard.settled(handle) is not None
+    boss.accept(claim.id)
+    yard.held(handle).done({"answer": 42})
+    assert yard.get(claim.id).result == {"answer": 42}
+
+
+@pytest.mark.parametrize("result", [None, {"answer": None}, [1, 2]], ids=["none", "object", "list"])
+def test_the_result_is_accepted_as_it_was_submitted(yard: Yard, boss: Yard, result: object) -> None:
+    task = submitted(yard, result)
+    assert boss.accept(task.id).result == result
+
+
+def test_nobody_reviews_their_own_work_and_nothing_else_is_reviewed(yard: Yard, boss: Yard) -> None:
+    task = submitted(yard)
+    with pytest.raises(Conflict, match="another one reviews it"):
+        yard.accept(task.id)
+    with pytest.raises(Conflict, match="another one reviews it"):
+        yard.reject(task.id, "no")
+    plain = yard.add("plain")
+    for id in (plain.id, yard.add("build", review=True).id):
+        with pytest.raises(Conflict, match="waits for review"):
+            boss.accept(id)
+    taken(yard.claim(plain.id)).done()
+    assert (yard.get(plain.id).evidence, yard.get(plain.id).review) == ("reported", None)
+    assert boss.accept(task.id).state == "done"
+
+
+def test_of_accept_and_reject_at_once_one_wins(yard: Yard, yard_url: str) -> None:
+    for _ in range(5):
+        task = submitted(yard, "work")
+        answers: list[str] = []
+        ready = threading.Barrier(4)
+
+        def review(
+            name: str, task: Task = task, answers: list[str] = answers, ready: threading.Barrier = ready
+        ) -> None:
+            with taskyard.open(yard_url, worker=name) as own:
+                ready.wait()
+                try:
+                    found = own.accept(task.id) if name < "c" else own.reject(task.id, "no")
+                    answers.append(str(found.state))
+                except Conflict:
+                    answers.append("conflict")
+
+        crew = [threading.Thread(target=review, args=(name,)) for name in ("a", "b", "c", "d")]
+        for one in crew:
+            one.start()
+        for one in crew:
+            one.join()
+        state = str(yard.get(task.id).state)
+        assert state in ("done", "todo")
+        # Who says the same at the same moment may get the same answer; who says the other thing never does.
+        assert set(answers) - {"conflict"} == {state}, answers
+        *_, last = yard.report(task.id).history
+        assert last["outcome"] == ("done" if state == "done" else "released")
+        assert len(yard.report(task.id).history) == 2, "those who came too late are in no history"
+        if state == "todo":
+            taken(yard.claim(task.id)).fail("enough", retry=False)
+
+
+def test_a_submitted_task_can_be_cancelled_or_tried_anew(yard: Yard, boss: Yard) -> None:
+    first, second = submitted(yard), submitted(yard)
+    assert yard.cancel(first.id).state == "cancelled"
+    assert yard.retry(second.id).state == "todo"  # type: ignore[union-attr]
+    for id in (first.id, second.id):
+        with pytest.raises(Conflict, match="waits for review"):
+            boss.accept(id)
+
+
+@pytest.mark.parametrize("name", ["delay", "not_before", "expires", "after"])
+def test_an_edit_that_would_lose_what_was_submitted_is_refused(yard: Yard, boss: Yard, name: str) -> None:
+    changes = {"delay": 1, "not_before": "2030-01-01T00:00:00Z", "expires": 60, "after": [yard.add("other").id]}
+    task = submitted(yard, "work")
+    for value in (changes[name], None):
+        with pytest.raises(Conflict, match=f"waits for review, and an edit of {name}") as refused:
+            yard.edit(task.id, **{name: value})  # type: ignore[arg-type]
+        assert all(verb in (refused.value.hint or "") for verb in ("accept", "reject", "retry", "cancel"))
+    assert yard.get(task.id).as_dict() == task.as_dict()
+    assert boss.accept(task.id).result == "work"
+
+
+def test_other_edits_leave_what_was_submitted(yard: Yard, boss: Yard) -> None:
+    task = submitted(yard, "work")
+    changes = {"title": "new", "data": {"b": 2}, "priority": 1, "assignee": "eve", "timeout": 9, "max_attempts": 4}
+    for name, value in changes.items():
+        assert yard.edit(task.id, **{name: value}).review == "pending", name  # type: ignore[arg-type]
+    assert boss.accept(task.id).result == "work"
+
+
+def test_the_refusal_of_a_review_says_what_is_true_of_the_task(yard: Yard, boss: Yard) -> None:
+    task = submitted(yard, "work")
+    yard.cancel(task.id)
+    with pytest.raises(Conflict) as refused:
+        boss.accept(task.id)
+    assert refused.value.hint == f"it ended without a review; 'taskyard retry {task.short}' has it done again"
+
+
+def test_a_check_runs_before_the_review(yard: Yard, boss: Yard) -> None:
+    yard.add("build", review=True, verify="tests")
+    claim = taken(yard.claim())
+    assert (claim.task.verify, claim.task.needs_review) == ("tests", True)
+    with pytest.raises(Conflict, match="does not know"):
+        claim.done()
+    claim.done("checked", verified=True)
+    assert yard.get(claim.id).review == "pending"
+    assert boss.accept(claim.id).evidence == "verified"
+
+
+def test_an_edit_keeps_the_review(yard: Yard, boss: Yard) -> None:
+    task = yard.add("build", review=True)
+    yard.edit(task.id, title="Build it")
+    claim = taken(yard.claim(task.id))
+    claim.done(1)
+    yard.edit(task.id, title="Build it well")
+    assert boss.accept(task.id).result == 1
+
+
+def test_what_waits_for_review_does_not_keep_a_worker_from_draining(yard: Yard) -> None:
+    submitted(yard)
+    assert not yard.remains(None)
+
+
+def test_a_deadline_does_not_end_what_waits_for_review(yard: Yard, boss: Yard) -> None:
+    task = submitted(yard, expires=0.5)
+    created = yard.get(task.id).expires
+    assert created is not None
+    wait_until(lambda: yard.add("clock").created_at > created)
+    yard.sweep()
+    assert boss.accept(task.id).state == "done"
+
+
+def test_why_names_the_review_that_things_wait_for(yard: Yard, boss: Yard) -> None:
+    task = submitted(yard)
+    after = yard.add("use", after=[task.id])
+    assert "waits for review" in yard.why()["message"]
+    assert f"taskyard accept {task.short}" in yard.why()["next"]
+    assert yard.why(task.id)["reasons"][0]["code"] == "review"
+    behind = yard.why(after.id)
+    assert behind["reasons"][0]["code"] == "behind_review"
+    assert f"taskyard accept {task.short}" in behind["next"]
+    boss.accept(task.id)
+    assert yard.why(after.id)["reasons"][0]["code"] == "ready"
+
+
+def test_a_large_result_is_cut_in_the_history_that_the_next_claim_gets(yard: Yard, boss: Yard) -> None:
+    task = submitted(yard, "x" * 100_000)
+    boss.reject(task.id, "shorter")
+    assert taken(yard.claim(task.id)).history[0]["result"] == "[cut]"
+    assert yard.report(task.id).history[0]["result"] == "x" * 100_000

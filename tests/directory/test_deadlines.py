@@ -1,0 +1,85 @@
+"""Deadlines in a directory: what a sweep reads, and what dropped files say."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+import taskyard
+from taskyard import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from taskyard import Yard
+
+
+@pytest.fixture
+def yard(place: str) -> Iterator[Yard]:
+    with taskyard.open(place, worker="ada") as opened:
+        opened.tends = False
+        yield opened
+
+
+def entries(yard: Yard) -> list[str]:
+    return [name for _, _, names in os.walk(f"{yard.url}/deadlines") for name in names]
+
+
+@pytest.mark.parametrize("expires", ["2h", 7200, "2100-01-01T00:00:00Z"])
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_dropped_file_may_have_a_deadline_and_a_timeout(yard: Yard, expires: object, key: str | None) -> None:
+    with open(f"{yard.url}/todo/a.json", "w", encoding="utf-8") as file:
+        json.dump({"expires": expires, "timeout": "2m", "taskId": key}, file)
+    assert yard.sweep().taken == 1
+    [line] = yard.find()
+    first = yard.get(line.id)
+    assert (first.timeout, first.expires is not None, first.expires) == (120.0, True, yard.get(line.id).expires)
+    assert len(entries(yard)) == 1
+
+
+def test_a_dropped_file_that_is_late_is_cancelled(yard: Yard) -> None:
+    with open(f"{yard.url}/todo/a.json", "w", encoding="utf-8") as file:
+        json.dump({"expires": "2001-01-01T00:00:00Z"}, file)
+    swept = yard.sweep()
+    assert (swept.taken, swept.expired) == (1, 1)
+
+
+def test_entries_go_with_their_tasks_and_a_sweep_reads_no_task_that_has_time(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(20):
+        yard.add("build", expires="90m")
+    yard.add("build", expires="2001-01-01T00:00:00Z")
+    disk = yard._store._context.disk  # type: ignore[attr-defined]
+    read: list[str] = []
+    whole = disk.read
+
+    def noted(path: str) -> bytes:
+        read.append(path)
+        content: bytes = whole(path)
+        return content
+
+    monkeypatch.setattr(disk, "read", noted)
+    assert yard.sweep().expired == 1
+    assert len(read) == 1
+    assert len(entries(yard)) == 20
+
+
+def test_an_entry_without_a_task_is_forgotten_after_a_while(yard: Yard) -> None:
+    folder = f"{yard.url}/deadlines/2001-01-01/0000"
+    os.makedirs(folder)
+    with open(f"{folder}/00006a1dkn473dtgwegf1.978307200000", "w", encoding="utf-8"):
+        pass
+    assert yard.sweep().expired == 0
+    assert entries(yard) == []
+
+
+def test_an_edited_deadline_counts_and_the_old_entry_goes(yard: Yard) -> None:
+    id = yard.add("build", expires=0.001).id
+    yard.edit(id, expires="2100-01-01T00:00:00Z")
+    assert yard.sweep().expired == 0
+    assert yard.get(id).state is State.TODO
+    assert entries(yard) == [f"{id}.4102444800000"]

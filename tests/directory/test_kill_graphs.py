@@ -1,0 +1,120 @@
+"""A process that dies while it ends, edits or adds tasks of a graph: after one sweep every need is applied, or none was."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import taskyard
+from tests.directory.kills import killed_at
+from tests.directory.stories import check_log, check_nothing_is_stuck, check_places
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def killed_everywhere(
+    tmp_path: Path,
+    durability: str,
+    ready: Callable[[taskyard.Yard], Any],
+    verb: Callable[[taskyard.Yard, Any], Any],
+    check: Callable[[taskyard.Yard, Any, bool], None],
+) -> None:
+    """Kill the verb at each of its system calls, sweep, and check what is there."""
+    template = str(tmp_path / "template")
+    with taskyard.init(template, worker="w", durability=durability) as yard:
+        context = ready(yard)
+    died, fatal = True, 0
+    while died:
+        fatal += 1
+        url = str(tmp_path / f"{fatal}")
+        subprocess.run(["cp", "-a", template, url], check=True)
+
+        def work(url: str = url) -> Any:
+            with taskyard.open(url, worker="w") as yard:
+                return verb(yard, context) and None
+
+        died, _ = killed_at(fatal, work)
+        with taskyard.open(url, worker="other") as yard:
+            yard.sweep()
+            check_places(url)
+            check_log(yard)
+            check_nothing_is_stuck(yard)
+            check(yard, context, died)
+        shutil.rmtree(url)
+    assert fatal > 5
+
+
+def needed_by_all(yard: taskyard.Yard) -> dict[str, str]:
+    """A held task, and behind it one for each policy, and one behind the one that is cancelled."""
+    first = yard.add("k").id
+    ids = {policy: yard.add("k", after=f"{first}:{policy}").id for policy in ("block", "cancel", "run")}
+    ids["behind"] = yard.add("k", after=f"{ids['cancel']}:cancel").id
+    claim = yard.claim(first)
+    assert claim is not None
+    return {"first": first, "handle": claim.handle, **ids}
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable"])
+@pytest.mark.parametrize("ending", ["fail", "cancel"])
+def test_a_failure_is_applied_to_all_that_come_after_it(tmp_path: Path, durability: str, ending: str) -> None:
+    def end(yard: taskyard.Yard, ids: dict[str, str]) -> None:
+        if ending == "fail":
+            yard.held(ids["handle"]).fail("broken", retry=False)
+        else:
+            yard.cancel(ids["first"])
+
+    def check(yard: taskyard.Yard, ids: dict[str, str], died: bool) -> None:
+        made = yard.get(ids["first"]).state in ("failed", "cancelled")
+        assert made or died
+        states = {name: str(yard.get(ids[name]).state) for name in ("block", "cancel", "run", "behind")}
+        applied = {"block": "blocked", "cancel": "cancelled", "run": "todo", "behind": "cancelled"}
+        assert states == (applied if made else dict.fromkeys(applied, "blocked"))
+
+    killed_everywhere(tmp_path, durability, needed_by_all, end, check)
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable"])
+def test_an_edit_of_after_is_made_or_not_made(tmp_path: Path, durability: str) -> None:
+    def ready(yard: taskyard.Yard) -> list[str]:
+        old, new = yard.add("k").id, yard.add("k").id
+        return [old, new, yard.add("k", after=old).id]
+
+    def check(yard: taskyard.Yard, ids: list[str], died: bool) -> None:
+        old, new, last = ids
+        after = yard.get(last).after
+        assert after == [new] or (died and after == [old])
+        finish(yard, after[0])
+        assert yard.get(last).state == "todo"
+
+    killed_everywhere(tmp_path, durability, ready, lambda y, ids: y.edit(ids[2], after=[ids[1]]), check)
+
+
+def finish(yard: taskyard.Yard, id: str) -> None:
+    claim = yard.claim(id)
+    assert claim is not None
+    claim.done()
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable"])
+def test_a_graph_is_there_as_a_whole_or_not_at_all(tmp_path: Path, durability: str) -> None:
+    graph: list[dict[str, Any]] = [
+        {"kind": "k", "ref": "top"},
+        *({"kind": "k", "ref": f"side {n}", "after": "top"} for n in range(4)),
+        {"kind": "k", "after": [f"side {n}" for n in range(4)]},
+    ]
+
+    def check(yard: taskyard.Yard, _: None, died: bool) -> None:
+        tasks = yard.find()
+        assert len(tasks) == len(graph) or (died and not tasks)
+        done = 0
+        while (claim := yard.claim()) is not None:
+            claim.done()
+            done += 1
+        assert done == len(tasks)
+
+    killed_everywhere(tmp_path, durability, lambda y: None, lambda y, _: y.add_many(graph), check)

@@ -1,0 +1,211 @@
+"""The loop of an agent that does all right: each tool, on each store."""
+
+from __future__ import annotations
+
+import json
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+from taskyard import State
+from taskyard.doors.mcp.agent import Agent
+from tests.conftest import wait_until
+
+if TYPE_CHECKING:
+    from taskyard import Yard
+
+    from .conftest import Caller
+
+
+def test_a_task_takes_two_calls_without_a_handle(yard: Yard, caller: Caller) -> None:
+    task = yard.add("build", {"n": 1}, title="Fix the parser")
+    told = caller.call("claim")
+    assert {name: told[name] for name in ("kind", "title", "data")} == {
+        "kind": "build", "title": "Fix the parser", "data": {"n": 1}
+    }  # fmt: skip
+    assert caller.call("done", result={"ok": True}) == {"done": told["task"]}
+    assert yard.get(task.id).result == {"ok": True}
+
+
+def test_what_is_null_or_usual_is_left_out(yard: Yard, caller: Caller) -> None:
+    yard.add("build")
+    assert set(caller.call("claim")) == {"claim", "task", "kind"}
+    yard.add("build", priority=1, mission="ship")
+    assert caller.call("ready")["ready"][0].keys() == {"task", "kind", "priority", "mission"}
+
+
+def test_nothing_ready_says_why_and_what_to_do(yard: Yard, caller: Caller) -> None:
+    told = caller.call("claim")
+    assert told["nothing_ready"]
+    assert "claim(wait=45)" in told["next"]
+    yard.add("build")
+    yard.pause()
+    assert "paused" in caller.call("claim")["nothing_ready"]
+    assert "paused" in caller.call("ready")["why"]
+
+
+def test_a_wait_for_a_task_answers_still_waiting(yard: Yard, caller: Caller) -> None:
+    told = caller.call("claim", wait=0.01)
+    assert "still waiting" in told["next"]
+    task = yard.add("build", delay="1h")
+    told = caller.call("wait", tasks=[task.short], wait=0.01)
+    assert "still waiting" in told["next"]
+
+
+def test_a_waiting_claim_gets_a_task_that_comes(yard: Yard, caller: Caller) -> None:
+    told: list[Any] = []
+    thread = Thread(target=lambda: told.append(caller.call("claim", wait=45)))
+    thread.start()
+    yard.add("build", title="late")
+    thread.join()
+    assert told[0]["title"] == "late"
+
+
+def test_a_cancelled_wait_holds_nothing(yard: Yard) -> None:
+    agent, cancelled = Agent(yard), Event()
+    cancelled.set()
+    task = yard.add("build")
+    agent.call("claim", {"wait": 45}, cancelled)
+    assert agent.claims.all() == []
+    assert yard.get(task.id).state is State.TODO
+
+
+def test_a_client_that_goes_ends_every_wait(yard: Yard) -> None:
+    agent = Agent(yard)
+    told: list[Any] = []
+    threads = [
+        Thread(target=lambda: told.append(agent.call("claim", {"wait": 45, "kind": "none"}))),
+        Thread(target=lambda: told.append(agent.call("wait", {"tasks": [yard.add("b", delay="1h").id]}))),
+    ]
+    for thread in threads:
+        thread.start()
+    agent.closing.set()
+    yard.wake()
+    for thread in threads:
+        thread.join()
+    assert len(told) == 2
+
+
+def test_fail_and_release_give_the_task_back(yard: Yard, caller: Caller) -> None:
+    task = yard.add("build")
+    caller.call("claim")
+    assert caller.call("release", reason="not mine") == {"released": task.short}
+    caller.call("claim")
+    assert caller.call("fail", reason="no compiler") == {"failed": task.short, "state": "waiting"}
+    yard.retry(task.id)
+    told = caller.call("claim")
+    assert told["history"] == [{"outcome": "error", "worker": "ada", "reason": "no compiler"}]
+    assert caller.call("fail", reason="never", retry=False)["state"] == "failed"
+
+
+def test_a_note_reaches_the_next_attempt(yard: Yard, caller: Caller) -> None:
+    yard.add("build")
+    caller.call("claim")
+    assert "next" not in caller.call("note", text="half is done", progress=0.5)
+    caller.call("release")
+    assert caller.call("claim")["history"][0]["notes"] == ["half is done"]
+
+
+def test_a_claim_brings_the_results_of_the_tasks_before_it(yard: Yard, caller: Caller) -> None:
+    caller.call("add", tasks=[{"kind": "a", "ref": "first"}, {"kind": "b", "after": ["first"]}])
+    first = caller.call("claim")
+    caller.call("done", result={"path": "x"})
+    assert caller.call("claim")["inputs"] == {first["task"]: {"path": "x"}}
+
+
+def test_work_that_is_found_names_the_task_where_it_was_found(yard: Yard, caller: Caller) -> None:
+    task = yard.add("build")
+    caller.call("claim")
+    found = caller.call("add", kind="fix", title="A leak")["added"]
+    assert yard.get(found).discovered_from == task.id
+
+
+def test_lists_come_in_pages(yard: Yard, caller: Caller) -> None:
+    for _ in range(12):
+        yard.add("build")
+    first = caller.call("ready")
+    assert len(first["ready"]) == 10
+    assert len(caller.call("ready", cursor=first["more"])["ready"]) == 2
+
+
+def test_show_is_whole_and_claim_cuts_what_is_long(yard: Yard, caller: Caller) -> None:
+    task = yard.add("build", {"text": "x" * 40_000})
+    assert "show(task) has all" in caller.call("claim")["data"]
+    assert caller.call("show", task=task.short)["data"] == task.data
+    caller.call("note", text="hello")
+    shown = caller.call("show", task=task.short)
+    assert shown["notes"][0]["text"] == "hello"
+    assert None not in shown.values()
+
+
+def test_a_wait_returns_results(yard: Yard, caller: Caller) -> None:
+    one, two = yard.add("build"), yard.add("build")
+    caller.call("claim")
+    caller.call("done", result=1)
+    yard.cancel(two.id, "no need")
+    told = caller.call("wait", tasks=[one.short, two.short])
+    assert told["ended"][0] == {"task": one.short, "state": "done", "result": 1}
+    assert told["ended"][1]["state"] == "cancelled"
+
+
+def test_agents_that_lose_their_memory_find_what_they_hold(yard: Yard, caller: Caller) -> None:
+    yard.add("build", {"n": 1})
+    told = caller.call("claim")
+    assert caller.call("resume")["claims"] == [told]
+    assert caller.call("done", result=1) == {"done": told["task"]}
+    assert "claim()" in caller.call("resume")["next"]
+
+
+def test_a_successor_takes_the_claim_under_a_new_fence_and_shuts_the_orphan_out(yard: Yard, caller: Caller) -> None:
+    from .conftest import Caller as Successor
+
+    task = yard.add("build")
+    old = caller.call("claim")
+    successor = Successor(yard)
+    new = successor.call("resume")["claims"][0]
+    assert new["claim"] != old["claim"]
+    assert "Next: stop that work" in caller.refused("done", result="orphan")
+    assert successor.call("done", result="successor") == {"done": new["task"]}
+    assert yard.get(task.id).result == "successor"
+
+
+def test_a_handle_of_the_server_before_ends_its_task(yard: Yard, caller: Caller) -> None:
+    from .conftest import Caller as Successor
+
+    yard.add("build")
+    old = caller.call("claim")
+    successor = Successor(yard)
+    assert "resume()" in successor.call("note", text="still here", claim=old["claim"])["next"]
+    assert successor.call("done", claim=old["claim"], result=1) == {"done": old["task"]}
+
+
+def test_heartbeats_go_on_without_a_call_until_the_agent_is_taken_for_gone(yard: Yard) -> None:
+    task = yard.add("build", lease=30)
+    agent = Agent(yard, idle=0.05)
+    agent.call("claim", {})
+    before = yard.get(task.id).lease_until
+    held = agent.claims.all()[0]
+
+    def renewed() -> bool:
+        agent.claims.called()
+        held.beat_at = 0
+        agent.claims.beat()
+        return yard.get(task.id).lease_until != before
+
+    wait_until(renewed)
+    wait_until(lambda: not agent.claims.is_awake())
+    held.beat_at = 0
+    agent.claims.beat()
+    assert held.beat_at == 0, "no beat was sent"
+    assert json.loads(agent.call("done", {})[0]), "an agent that was only slow can still end its task"
+
+
+def test_a_claim_that_the_heartbeat_finds_lost_still_brings_its_result_to_be_kept(yard: Yard, caller: Caller) -> None:
+    task = yard.add("build")
+    caller.call("claim")
+    yard.cancel(task.id)
+    caller.agent.claims.all()[0].beat_at = 0
+    caller.agent.claims.beat()
+    assert caller.agent.claims.all() == []
+    assert "Next: stop that work; claim()" in caller.refused("done", result="hours of work")
+    assert [entry["result"] for entry in yard.report(task.id).stale_results] == ["hours of work"]
+    assert "you hold no claim here" in caller.refused("done", result="hours of work")
