@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import sys
-import threading
+import time
 from typing import TYPE_CHECKING
 
 if __name__ == "__main__":
@@ -45,7 +45,12 @@ class Actor:
         self._ids: list[str] = []
         self._handles: list[str] = []
         self._serial = 0
-        self.stop_requested = threading.Event()
+        self.stop_requested = False
+        """Set by a signal handler, so a plain flag: an Event that is set while its own thread waits on it stands still."""
+
+    def stop(self, *_: object) -> None:
+        """Ask for the end after the current action; a signal handler."""
+        self.stop_requested = True
 
     def run(self, action: Action) -> None:
         """Run one action; an error that refuses it is an answer like any other."""
@@ -57,7 +62,7 @@ class Actor:
         except (ClaimLost, Conflict, NotFound, Ambiguous):
             return
         except Unavailable:
-            self.stop_requested.wait(_PAUSE)  # the history has the error, and the supervisor counts it
+            time.sleep(_PAUSE)  # the history has the error, and the supervisor counts it
 
     # Actions that add tasks
 
@@ -120,10 +125,10 @@ class Actor:
         kinds = [action.kind] if action.only_kind else None
         claim = self._yard.claim(kinds=kinds, lease=LEASE / 5 if oversleeps else None)
         if claim is None:
-            self.stop_requested.wait(_PAUSE)
+            time.sleep(_PAUSE)
             return
         self._handles = [*self._handles, claim.handle][-_REMEMBERED:]
-        self.stop_requested.wait(LEASE / 3 if oversleeps else action.pause)
+        time.sleep(LEASE / 3 if oversleeps else action.pause)
         self._end(action.verb, claim)
 
     def _end(self, verb: str, claim: RecordedClaim) -> None:
@@ -180,12 +185,12 @@ def main(given: dict[str, Any]) -> None:
     name = plan.name(slot)
     with RecordedYard(opening.open(given["url"], name), HistoryWriter(given["history"], name)) as yard:
         actor = Actor(yard, given["quota"], given["dropbox"])
-        signal.signal(signal.SIGTERM, lambda *_: actor.stop_requested.set())
+        signal.signal(signal.SIGTERM, actor.stop)
         if slot % 2 == 0:
             yard.vouch(LEASE)  # others see its death by a lock, and that of odd slots by the end of the lease
         for action in plan.actions(slot, life):
             actor.run(action)
-            if actor.stop_requested.is_set():
+            if actor.stop_requested:
                 return
 
 

@@ -184,16 +184,22 @@ class TortureRun:
     def _drain(self, progress: Callable[[], object]) -> bool:
         """Have one undisturbed worker end all tasks that can end; return False if the run was interrupted."""
         with RecordedYard(opening.open(self.scratch.url, "drain"), HistoryWriter(self.history, "drain")) as yard:
-            if self.ended_by == "tasks":
-                missing = (self.tasks or 0) - sum(yard.counts().values())
-                if missing > 0:  # their adds were killed
-                    yard.add_many([{"kind": "build", "data": {"by": "drain", "n": n}} for n in range(missing)])
-            for _ in self._rounds(yard):
-                progress()
-                if self.interrupted:
-                    self.ended_by = "interrupted"
-                    return False
-            yard.sweep()
+            if not self._drain_rounds(yard, progress):
+                return False
+            # Dropped files count as tasks once they are taken in, so whatever is missing now was never added: its process was killed.
+            missing = (self.tasks or 0) - sum(yard.counts().values()) if self.ended_by == "tasks" else 0
+            if missing > 0:
+                yard.add_many([{"kind": "build", "data": {"by": "drain", "n": n}} for n in range(missing)])
+                return self._drain_rounds(yard, progress)
+        return True
+
+    def _drain_rounds(self, yard: RecordedYard, progress: Callable[[], object]) -> bool:
+        for _ in self._rounds(yard):
+            progress()
+            if self.interrupted:
+                self.ended_by = "interrupted"
+                return False
+        yard.sweep()
         return True
 
     def _rounds(self, yard: RecordedYard) -> Iterator[None]:
