@@ -6,18 +6,20 @@ READY := $(VENV)/.ready
 # Many containers set this: every process of a run would compile all tests, and every command all of Taskyard.
 export PYTHONDONTWRITEBYTECODE =
 
-# Tests kill processes and never the machine: in memory, syncs cost nothing. 'make proof' tries the contract on the disk too.
+# Tests kill processes and never the machine: in memory, syncs cost nothing. 'make disk' tries the contract on the disk.
 IN_MEMORY = folder=$$(mktemp -d "$$(sh tests/memory.sh)/taskyard-$@-XXXXXX"); trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
-	$(BIN)/python -m pytest --basetemp "$$folder/tests"
+	$(BIN)/python $(if $(filter again,$@),tests/again.py,-m pytest) --basetemp "$$folder/tests"
 QUICK := tests/test_*.py tests/contract tests/worker tests/proof
 
-.PHONY: help setup quick test proof check demo bench clean
+.PHONY: help setup quick test proof disk again check demo bench clean
 
 help:
 	@echo "make demo   a crew on one directory; one is killed, one is stopped, nothing is lost"
 	@echo "make quick  units, and the contract in memory and on a directory"
 	@echo "make test   every test, but for those that take minutes each"
-	@echo "make proof  those: all orders of calls, kills at every call, the version before; and the contract on this disk"
+	@echo "make proof  those: all orders of calls, kills at every call, the version before"
+	@echo "make disk   the contract on this disk, where syncs take their time"
+	@echo "make again  the few tests that failed last, once more and by themselves"
 	@echo "make check  lint and strict types"
 	@echo "make bench  what the operations cost on this machine"
 
@@ -36,7 +38,12 @@ test: setup
 
 proof: setup
 	@$(IN_MEMORY) -m proof
+
+disk: setup
 	$(BIN)/python -m pytest -m 'not proof' --stores directory tests/contract
+
+again: setup
+	@$(IN_MEMORY)
 
 check: setup
 	$(BIN)/ruff check .
