@@ -33,6 +33,11 @@ TAKEN_FIRST = """#!/bin/sh
 [ -e "$MARK" ] || { : >"$MARK"; eval "$FIRST"; }
 exec "$REAL_MV" "$@"
 """
+REMOVED_MEANWHILE = """#!/bin/sh
+"$REAL_MKDIR" "$@"
+case "$*" in */names/*) [ -e "$MARK" ] || { : >"$MARK"; rmdir -- "$TASKYARD"/names/*; } ;; esac
+exit 0
+"""
 
 
 class Shims:
@@ -62,6 +67,19 @@ def shims(sh: Shell, tmp_path: Path) -> Shims:
 
 def leftovers(place: str) -> list[str]:
     return [name for name in os.listdir(f"{place}/tmp") if name != "clock"]
+
+
+@pytest.mark.parametrize("key", [{}, {"taskId": "t-1"}], ids=["plain", "keyed"])
+def test_a_folder_of_dropped_names_that_a_sweep_removes_at_once_costs_nothing(
+    sh: Shell, place: str, shims: Shims, tmp_path: Path, key: dict[str, str]
+) -> None:
+    """A failed redirection of a special built-in such as ':' would end the shell without a word."""
+    Path(place, "todo", "order.json").write_text(json.dumps({"n": 1, **key}))
+    sweep = sh.run("reap_stale", env=shims.put("mkdir", REMOVED_MEANWHILE, MARK=str(tmp_path / "mark")))
+    assert (sweep.code, sweep.out.count("taken in ")) == (0, 1), sweep
+    assert (tmp_path / "mark").exists()
+    with taskyard.open(place) as yard:
+        assert yard.get("order").data["n"] == 1
 
 
 def test_a_move_that_fails_is_said_and_nothing_has_changed(sh: Shell, yard: Yard, shims: Shims, tmp_path: Path) -> None:

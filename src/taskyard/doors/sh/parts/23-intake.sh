@@ -12,10 +12,13 @@ _ty_new_place() { # for one more task of _ty_lane -> _ty_seg, _ty_id, _ty_folder
 
 # Keep the name under which a task was dropped, as names/<segment>/<id>.<stem>. The task is valid without it.
 _ty_name_dropped() { # file's name
-    local stem=${1%.json} folder=$_ty_root/names/$_ty_seg
+    local stem=${1%.json} folder=$_ty_root/names/$_ty_seg tries=''
     [ ${#stem} -le 190 ] || return 0
-    [ -d "$folder" ] || _ty_make "$folder" || return 0
-    { : >>"$folder/$_ty_id.$stem"; } 2>/dev/null
+    for tries in 1 2 3; do # a sweep removes the folder while it is empty
+        [ -d "$folder" ] || _ty_make "$folder" || return 0
+        # Not ':', a special built-in: its failed redirection would end this shell.
+        { printf '' >>"$folder/$_ty_id.$stem"; } 2>/dev/null && return
+    done
     return 0
 }
 
@@ -52,8 +55,9 @@ _ty_take_in_keyed() { # file size
     _ty_draw
     box=$$-$_ty_word.1.$stem.drop
     _ty_move "$1" "$_ty_root/tmp" "$box" || {
-        [ $? -eq 1 ]
-        return
+        code=$?
+        [ $code -ne 1 ] || return 0 # another process has taken it
+        return $code
     }
     box=$_ty_root/tmp/$box
     # Read it once more, now that it is ours: another program may have written to it since.
