@@ -143,6 +143,37 @@ def test_a_batch_of_claims_keeps_the_order_of_ageing(yard: Yard, near: Yard) -> 
     assert [claim.task.id for claim in yard.claim_many(2)] == [old, urgent]
 
 
+def test_with_ageing_an_old_task_of_a_mission_overtakes_an_urgent_one_of_it(yard: Yard, near: Yard) -> None:
+    old = yard.add("a", priority=9, mission="launch").id  # the first of a mission marks a directory, which reads its settings
+    near.policy.ageing = 0.02
+    age(yard, old, 400)
+    urgent = yard.add("b", priority=0, mission="launch").id
+    yard.add("a", priority=0)
+    assert listed(yard.ready(mission="launch")) == [old, urgent]
+    assert listed(yard.ready(mission="launch", kind="b")) == [urgent]
+    assert [claim.task.id for claim in yard.claim_many(3, mission="launch")] == [old, urgent]
+
+
+def test_tasks_of_a_mission_come_by_priority_then_age_over_all_its_kinds(yard: Yard) -> None:
+    made = [
+        (priority, number, yard.add(kind, priority=priority, mission="launch").id)
+        for number, (priority, kind) in enumerate(MIXED * 2)
+        if kind != "c"
+    ]
+    yard.add("c", mission="launch", priority=0)
+    yard.add("a", mission="other", priority=0)
+    expected = [id for _, _, id in sorted(made)]
+    page = yard.ready(mission="launch", kind=["a", "b"], limit=4)
+    found = listed(page)
+    while page.next is not None:
+        page = yard.ready(mission="launch", kind=["a", "b"], limit=4, cursor=page.next)
+        found += listed(page)
+    assert found == expected
+    claims = [taken(yard.claim(kinds=["a", "b"], mission="launch")).task.id for _ in expected]
+    assert claims == expected
+    assert yard.claim(kinds=["a", "b"], mission="launch") is None
+
+
 def starve(yard: Yard, rounds: int) -> tuple[str, list[str]]:
     """Run younger tasks on one of two things while the other is in use; return the task that wants both, and what ran."""
     held: list[Claim] = []

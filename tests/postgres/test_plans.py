@@ -24,13 +24,13 @@ SELECT 1, age, lpad((n / 1024)::text, 4, '0') || age, state, kind, priority, ass
        CASE WHEN state = 'processing' THEN 'w' || n % 97 END, CASE WHEN state = 'processing' THEN 'nonce' || n END,
        60, CASE WHEN state = 'processing' THEN taskyard.now() + 60000 END
 FROM (
-    SELECT n, lpad(n::text, 17, '0') AS age, 'kind' || n % 50 AS kind, n % 10 AS priority,
+    SELECT n, lpad(n::text, 17, '0') AS age, CASE WHEN n % 20000 = 19999 THEN 'rare' ELSE 'kind' || n % 50 END AS kind, n % 10 AS priority,
            CASE WHEN n % 20 = 0 THEN 'worker' || n % 7 END AS assignee,
            CASE WHEN n % 25000 = 1 THEN 'processing' WHEN n % 50 = 2 THEN 'waiting' ELSE 'todo' END::taskyard.state AS state
     FROM generate_series(1, {number}) AS n
 ) AS made;
 INSERT INTO taskyard.body (project, id, mission, data)
-SELECT project, id, CASE WHEN age::bigint % 3 = 0 THEN 'mission' || age::bigint % 100 END, '{{}}' FROM taskyard.task
+SELECT project, id, CASE age::bigint % 3 WHEN 0 THEN 'mission' || age::bigint % 100 WHEN 1 THEN 'crowd' END, '{{}}' FROM taskyard.task
 """
 AGE = "00000000000000001"
 GUARD = {"project": 1, "age": AGE, "id": f"0000{AGE}", "state": "processing", "fence": 0, "nonce": "nonce1"}
@@ -71,6 +71,8 @@ HOT: dict[str, tuple[str, dict[str, Any]]] = {
     "claim several": (CLAIM, {**WANT, "nonces": SEVERAL}),
     "claim several of one kind": (CLAIM, {**WANT, "worker": "nobody", "nonces": SEVERAL, "kinds": ["kind7"]}),
     "claim of a mission": (OF_MISSION, {**WANT, "mission": "mission7"}),
+    "claim one kind of a mission": (OF_MISSION, {**WANT, "mission": "crowd", "kinds": ["kind7"]}),
+    "claim a rare kind of a mission": (OF_MISSION, {**WANT, "mission": "crowd", "kinds": ["rare", "nowhere"]}),
     "claim several of a mission": (OF_MISSION, {**WANT, "mission": "mission7", "nonces": SEVERAL}),
     "claim of a mission without tasks": (OF_MISSION, {**WANT, "mission": "nowhere"}),
     "find of a mission": (
@@ -103,11 +105,25 @@ PAGE = {
 }
 AGED = {**WANT, "ageing": 60.0}
 READY = queries.load("read")["ready"]
+READY_OF_MISSION = queries.load("read")["ready_of_mission"]
+OF_MISSION_AGED = queries.load("claims")["claim_of_mission_aged"]
 CLAIM_AGED = queries.load("claims")["claim_aged"]
 ORDERED: dict[str, tuple[str, dict[str, Any], int]] = {
     "claim with ageing": (CLAIM_AGED, AGED, 400),
     "claim one kind with ageing": (CLAIM_AGED, {**AGED, "kinds": ["kind7"]}, 400),
     "claim several with ageing": (CLAIM_AGED, {**AGED, "nonces": SEVERAL}, 600),
+    "claim of a mission with ageing": (OF_MISSION_AGED, {**AGED, "mission": "crowd"}, 400),
+    "claim a rare kind of a mission with ageing": (
+        OF_MISSION_AGED,
+        {**AGED, "mission": "crowd", "kinds": ["rare"]},
+        FEW,
+    ),
+    "what is ready of a mission": (READY_OF_MISSION, {**PAGE, "mission": "crowd"}, 400),
+    "what is ready of a rare kind of a mission": (
+        READY_OF_MISSION,
+        {**PAGE, "mission": "crowd", "kinds": ["rare"]},
+        FEW,
+    ),
     "what is ready": (READY, PAGE, 400),
     "what is ready, from the middle on": (READY, {**PAGE, "past": "00000000000020000", "past_priority": 4}, 400),
     "what is ready of one kind": (READY, {**PAGE, "kinds": ["kind7"]}, 400),

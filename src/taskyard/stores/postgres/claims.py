@@ -94,10 +94,9 @@ class Claims:
             held = {"worker": values["worker"], "nonces": values["nonces"]}
             return self._context.on(connection, "claims", "mine", held) or None
 
-        if values["mission"] is not None:
-            statement = "claim_of_mission"
-        else:
-            statement = "claim" if values["ageing"] is None or values["age"] is not None else "claim_aged"
+        statement = "claim" if values["mission"] is None else "claim_of_mission"
+        if values["ageing"] is not None and values["age"] is None:
+            statement += "_aged"
         claimed = self._context.pool.run(queries.load("claims")[statement], values, mine)
         return [rows.Won(row, self._context.policy) for row in claimed]
 

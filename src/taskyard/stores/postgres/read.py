@@ -127,7 +127,9 @@ class Reader:
             "ageing": self._context.policy.ageing,
             "limit": query.limit + 1,
         }
-        found = self._context.run("read", "ready", values)
+        if query.mission is not None:
+            self._missions.gather()
+        found = self._context.run("read", "ready" if query.mission is None else "ready_of_mission", values)
         page = [_compact_task(row) for row in found[: query.limit]]
         return page, order.cursor(page[-1].id, page[-1].priority) if len(found) > query.limit else None
 

@@ -11,6 +11,11 @@ SELECT claimed.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, 
 SELECT claimed.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, id) END FROM taskyard.claim_of_mission(
     %(project)s, %(worker)s, %(kinds)s::text[], %(mission)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s) AS claimed
 
+-- name: claim_of_mission_aged
+SELECT claimed.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, id) END FROM taskyard.claim_of_mission(
+    %(project)s, CASE WHEN set_config('taskyard.ageing', %(ageing)s::text, true) IS NOT NULL THEN %(worker)s END, %(kinds)s::text[],
+    %(mission)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s) AS claimed
+
 -- name: claim_aged
 -- The same with ageing, which the function finds in the transaction's settings.
 SELECT claimed.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, id) END FROM taskyard.claim(

@@ -49,6 +49,11 @@ SELECT id, kind, title, state, priority, worker, mission, assignee, fence FROM t
     %(project)s, %(taker)s, %(kinds)s::text[], %(mission)s, %(past_priority)s, %(past)s, %(ageing)s, %(limit)s)
 ORDER BY place, age LIMIT %(limit)s
 
+-- name: ready_of_mission
+SELECT id, kind, title, state, priority, worker, mission, assignee, fence FROM taskyard.ready_of_mission(
+    %(project)s, %(taker)s, %(kinds)s::text[], %(mission)s, %(past_priority)s, %(past)s, %(ageing)s, %(limit)s)
+ORDER BY place, age LIMIT %(limit)s
+
 -- name: held
 SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed
 FROM taskyard.task WHERE project = %(project)s AND state = 'processing' AND worker = %(worker)s ORDER BY age
