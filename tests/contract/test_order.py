@@ -144,7 +144,8 @@ def test_a_batch_of_claims_keeps_the_order_of_ageing(yard: Yard, near: Yard) -> 
 
 
 def test_with_ageing_an_old_task_of_a_mission_overtakes_an_urgent_one_of_it(yard: Yard, near: Yard) -> None:
-    old = yard.add("a", priority=9, mission="launch").id  # the first of a mission marks a directory, which reads its settings
+    # The first task of a mission marks a directory, which then reads its settings.
+    old = yard.add("a", priority=9, mission="launch").id
     near.policy.ageing = 0.02
     age(yard, old, 400)
     urgent = yard.add("b", priority=0, mission="launch").id
