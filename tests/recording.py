@@ -52,7 +52,7 @@ _SHAPES = (
     (r"(deadlines/BUCKET/.*)\.\d{12,13}\b", r"\1.DUE"),
     (r"/[0-9a-hjkmnp-tv-z]{4}(?=/|$)", "/SEG"),
     (r"\bID\.(\d+)\.[0-9a-z]{8}\d+", r"ID.\1.NONCE"),
-    (r"\bada-[0-9a-z]{8}\d+", "ada-NONCE"),
+    (r"\b(ada|bob)-[0-9a-z]{8}\d+", r"\1-NONCE"),
     (r"\bID\.[0-9a-hjkmnp-tv-z]{8}\.json", "ID.BODY.json"),
     (r"\.b[0-9a-hjkmnp-tv-z]{8}\b", ".bBODY"),
     (r"\.d\d{13}\b", ".dDUE"),

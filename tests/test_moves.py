@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 POLICY = Policy()
 ID = "0" * 21
+BOB = moves.Reviewer("bob", "n", "word")
 
 
 def standing(
@@ -65,8 +66,8 @@ EVENTS: dict[str, Callable[[Standing], Move]] = {
     "edit to free early": lambda at: moves.edited(at, Draft("build"), timed=False, unmet=(), later=True),
     "resume": moves.resumed,
     "submit": lambda at: moves.submitted(at, {"n": 1}),
-    "accept": lambda at: moves.accepted(at, "bob", "n", {"n": 1}),
-    "reject": lambda at: moves.rejected(at, "bob", "n", "not yet"),
+    "accept": lambda at: moves.accepted(at, BOB, {"n": 1}),
+    "reject": lambda at: moves.rejected(at, BOB, "not yet"),
 }
 
 # A dash is a refusal.

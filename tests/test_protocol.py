@@ -26,6 +26,7 @@ from taskyard.stores.directory import context, layout, names
 from taskyard.stores.directory.dropbox import file_format
 from taskyard.stores.directory.log import watch
 from taskyard.stores.directory.names import Lane, Token
+from taskyard.yard import Yard
 
 from .conftest import taken, wait_until
 from .recording import Stage
@@ -33,6 +34,7 @@ from .recording import Stage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from taskyard import Claim
     from taskyard.core.options import TaskOptions
 
 ROOT = Path(__file__).parent.parent
@@ -475,6 +477,40 @@ def play_twin(stage: Stage) -> Callable[[], object]:
     return lambda: stage.store.upkeep.mend("ada")
 
 
+def wanted(stage: Stage) -> Claim:
+    stage.yard.add("build", review=True)
+    return taken(stage.yard.claim())
+
+
+def play_review(judge: Callable[[Yard, str], object]) -> Callable[[Stage], Callable[[], object]]:
+    def play(stage: Stage) -> Callable[[], object]:
+        claim = wanted(stage)
+        claim.done({"ok": True})
+        return lambda: judge(Yard(stage.store, "bob"), claim.id)
+
+    return play
+
+
+def play_second_accept(stage: Stage) -> Callable[[], object]:
+    """Bob writes that he accepts, and no more; then eve accepts."""
+    claim = wanted(stage)
+    claim.done({"ok": True})
+    with pytest.MonkeyPatch.context() as patch:
+
+        def stop(*_: object) -> None:
+            raise RuntimeError
+
+        patch.setattr(stage.disk, "rename", stop, raising=False)
+        with pytest.raises(RuntimeError):
+            Yard(stage.store, "bob").accept(claim.id)
+
+    def accept() -> None:
+        with pytest.raises(taskyard.Conflict, match="waits for review"):
+            Yard(stage.store, "eve").accept(claim.id)
+
+    return accept
+
+
 def play_schedule(stage: Stage) -> None:
     """Make a schedule, and have its first tick added."""
     from tests.contract.test_recurring import far_off, next_of, sweep_at
@@ -528,6 +564,10 @@ PLAYS: dict[str, Callable[[Stage], Callable[[], object]]] = {
     "fail": after(Stage.claimed, lambda _, claim: claim.fail("no disk")),
     "fail for good": after(Stage.claimed, lambda _, claim: claim.fail("no use", retry=False)),
     "release": after(Stage.claimed, lambda _, claim: claim.release()),
+    "submit": after(wanted, lambda _, claim: claim.done({"ok": True})),
+    "accept": play_review(lambda yard, id: yard.accept(id)),
+    "reject": play_review(lambda yard, id: yard.reject(id, "no")),
+    "accept what another has accepted and not moved": play_second_accept,
     "reap": play_reap,
     "wake": play_wake,
     "refine": play_refine,

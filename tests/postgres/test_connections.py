@@ -96,6 +96,43 @@ def test_an_ending_whose_answer_was_lost_is_made_once(yard: Yard, lost: list[str
     assert len(yard.events(task=id)) == 3
 
 
+@pytest.mark.parametrize("verb", ["accept", "reject"])
+@pytest.mark.parametrize("wins", [True, False], ids=["first", "second"])
+def test_a_review_whose_answer_was_lost_is_told_whose_it_was(
+    yard: Yard, lost: list[str], monkeypatch: pytest.MonkeyPatch, verb: str, wins: bool
+) -> None:
+    id = yard.add("build", review=True).id
+    taken(yard.claim()).done({"n": 1})
+    store, at = yard._store, yard._store.stand(id)
+    nonce = yard.report(id).history[-1]["claim"].rpartition(".")[2]
+
+    def judged(name: str) -> bool:
+        reviewer = moves.Reviewer(name, nonce, f"word-of-{name}")
+        move = moves.accepted(at, reviewer, 1) if verb == "accept" else moves.rejected(at, reviewer, f"{name} says no")
+        return store.shift([(at, move)], name)[0]
+
+    assert wins or judged("bob")
+    pool, cut = store._context.pool, [verb] if verb == "accept" else []  # type: ignore[attr-defined]
+    whole = pool.attempt
+
+    def attempt(once: Any, recover: Any = None, **options: Any) -> Any:
+        def cut_off(connection: Connection[Any]) -> Any:
+            answer = once(connection)
+            if cut:
+                cut.clear()
+                connection.close()
+                raise psycopg.OperationalError("the connection is lost")
+            return answer
+
+        return whole(cut_off, recover, **options)
+
+    monkeypatch.setattr(pool, "attempt", attempt)
+    lost += ["WITH moved"] if verb == "reject" else []
+    assert judged("eve") is wins
+    assert lost + cut == []
+    assert [entry["worker"] for entry in yard.report(id).history] == ["ada", "eve" if wins else "bob"]
+
+
 def test_dones_that_were_said_together_and_whose_answer_was_lost_are_all_told_as_made(
     yard: Yard, lost: list[str]
 ) -> None:

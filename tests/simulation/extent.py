@@ -20,7 +20,11 @@ AFTER = (
     "add-after-cancel",
     "edit-after-done",
 )  # a task is put behind one that ends
-REVIEWS = ("accept-reject", "reject-reject")  # not with kills: what nobody has reviewed goes on waiting
+REVIEWS = (
+    "accept-accept",
+    "accept-reject",
+    "reject-reject",
+)  # not with kills: what nobody has reviewed goes on waiting
 GONE = ("fail-untangle", "churned-need", "done-patrol")  # somebody looks for what another moves
 # 156 and 61 s of one core alone: too near to the limit of a test on a slow machine
 LONG_LOST = ("claimer-reaper", "edit-edit")

@@ -210,7 +210,7 @@ class Hand:
     def accept(self, id: str, nonce: str, result: Any) -> bool:
         """Accept what was submitted: the reviewer's claim and its done in one move, noted as both once it is made."""
         moves, fence = self._package.module("core.moves"), self.stand(id).fence
-        made = self._revised("accept", id, lambda at: moves.accepted(at, self.worker, nonce, result))
+        made = self._revised("accept", id, lambda at: moves.accepted(at, self._reviewer(nonce), result))
         if made:
             handle = f"{id}.{fence}.{nonce}"
             self._note(verb="claim", answer="ok", task=id, granted=handle, fence=fence, data={"n": 1})
@@ -219,7 +219,10 @@ class Hand:
 
     def reject(self, id: str, nonce: str, note: str) -> bool:
         moves = self._package.module("core.moves")
-        return self._revised("reject", id, lambda at: moves.rejected(at, self.worker, nonce, note))
+        return self._revised("reject", id, lambda at: moves.rejected(at, self._reviewer(nonce), note))
+
+    def _reviewer(self, nonce: str) -> Any:
+        return self._package.module("core.moves").Reviewer(self.worker, nonce, f"word-of-{self.worker}")
 
     def cancel(self, id: str, standing: Any = None) -> bool:
         return self._revised("cancel", id, self._package.module("core.moves").cancelled, standing)

@@ -410,3 +410,16 @@ def every_need_blocks(package: Package) -> None:
     needs = package.module("core.needs")
     original = needs.verdict
     needs.verdict = lambda policy, state: original("block", state)
+
+
+@plant("accept-accept", "plain", "two claims")
+def a_review_that_was_recorded_before_is_taken_for_ones_own(package: Package) -> None:
+    """It says the same, so let it be mine."""
+    records = package.module("stores.directory.tasks.records").Records
+    original = records.write_review
+
+    def write_review(self: Any, handle: Any, move: Any, reviewer: Any, *rest: Any) -> dict[str, Any]:
+        first = original(self, handle, move, reviewer, *rest)
+        return {**first, "review": reviewer.word, "worker": reviewer.worker}
+
+    records.write_review = write_review

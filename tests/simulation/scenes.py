@@ -476,6 +476,7 @@ SCENES = {
         Scene("resume-zombie", claimed_before, [("ada", done), ("ada", resume_and_done)]),
         Scene("cancel-done", claimed_before, [("ada", done), ("bob", cancel)]),
         Scene("accept-reject", submitted_before, [("bob", accept), ("eve", reject)]),
+        Scene("accept-accept", submitted_before, [("bob", accept), ("eve", accept)]),
         Scene("reject-reject", submitted_before, [("bob", reject), ("eve", reject)]),
         Scene("cancel-claim", one_task, [("ada", take), ("bob", cancel)]),
         Scene("expire-claim", task_that_expires, [("ada", work), ("eve", wait_and_expire)]),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from taskyard.core.retry import Policy
     from taskyard.core.task import Standing
 
+_REJECTED = "rejected: "
 _PROCESSING, _DONE = State.PROCESSING, State.DONE  # looked up once: an enum's member costs time on the hot path
 
 
@@ -71,8 +72,8 @@ class Move:
         self.result = result
         self.submits = False
         """Whether the claim brings a result that another one must accept; its record keeps that, also if it is None."""
-        self.reviewer: tuple[str, str] | None = None
-        """Worker and nonce of a claim that begins and ends with this move, under the standing's own fence."""
+        self.reviewer: Reviewer | None = None
+        """Whose claim begins and ends with this move, under the standing's own fence."""
         self.if_lapsed = False
         """Make the move only if the claim's lease is over at that moment, or its process dead."""
         self.draft: Draft | None = None
@@ -97,6 +98,17 @@ class Move:
         return self.outcome in ("done", "error") and self.to.ended
 
 
+class Reviewer:
+    """One judgement of what was submitted: the reviewer, the submission's nonce, and a word that no other judgement has."""
+
+    __slots__ = ("nonce", "word", "worker")
+
+    def __init__(self, worker: str, nonce: str, word: str) -> None:
+        self.worker = worker
+        self.nonce = nonce
+        self.word = word
+
+
 def done(standing: Standing, result: Any = None) -> Move:
     """The holder finishes the task."""
     if standing.state is not _PROCESSING:
@@ -112,26 +124,39 @@ def submitted(standing: Standing, result: Any = None) -> Move:
     return move
 
 
-def accepted(standing: Standing, worker: str, nonce: str, result: Any) -> Move:
+def accepted(standing: Standing, reviewer: Reviewer, result: Any) -> Move:
     """A reviewer accepts what was submitted: the task is done, under the fence that it waited with."""
     _submitted(standing, "be accepted")
     move = Move("done", _DONE, standing.fence, standing.errors, standing.crashes, 0.0, "done", None, result)
-    move.reviewer = (worker, nonce)
+    move.reviewer = reviewer
     return move
 
 
-def rejected(standing: Standing, worker: str, nonce: str, note: str) -> Move:
+def rejected(standing: Standing, reviewer: Reviewer, note: str) -> Move:
     """A reviewer rejects what was submitted: the task is ready again at once, with the note; no error is counted."""
     _submitted(standing, "be rejected")
     fence = standing.fence + 1
     move = Move("released", State.TODO, fence, standing.errors, standing.crashes, 0.0, "released", rejection(note))
-    move.reviewer = (worker, nonce)
+    move.reviewer = reviewer
     return move
+
+
+def adopted(move: Move, worker: str, reason: str | None) -> Move:
+    """Return a reviewer's move as another one has recorded it first."""
+    first = Move(move.event, move.to, move.fence, move.errors, move.crashes, 0.0, move.outcome, reason, move.result)
+    if move.reviewer is not None:
+        first.reviewer = Reviewer(worker, move.reviewer.nonce, "")
+    return first
 
 
 def rejection(note: str) -> str:
     """Return the reason of a rejection, as the history has it."""
-    return f"rejected: {note}"
+    return f"{_REJECTED}{note}"
+
+
+def is_rejection(reason: object) -> bool:
+    """Whether this is the reason of a rejection."""
+    return isinstance(reason, str) and reason.startswith(_REJECTED)
 
 
 def reviewed(standing: Standing, move: Move) -> Standing:
@@ -139,7 +164,7 @@ def reviewed(standing: Standing, move: Move) -> Standing:
     if move.reviewer is None:
         return standing
     claim = standing.copy()
-    claim.worker, claim.nonce = move.reviewer
+    claim.worker, claim.nonce = move.reviewer.worker, move.reviewer.nonce
     return claim
 
 

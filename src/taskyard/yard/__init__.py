@@ -522,7 +522,7 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
         from taskyard.yard import review
 
         self.tend()
-        return self._after(review.review(self._store, self._task_id(id), self.by, note))
+        return self._after(review.review(self._store, self._task_id(id), self.by, note, self._nonce()))
 
     def pause(self, kind: str | None = None) -> None:
         """Stop handing out tasks, of this kind or of any; running tasks go on."""

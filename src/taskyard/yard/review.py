@@ -22,23 +22,23 @@ _TRIES = 100
 _LOSING = ("delay", "not_before", "expires", "after")  # edits that would take a submitted task from where it waits
 
 
-def review(store: Store, id: str, worker: str, note: str | None) -> Standing:
-    """Accept what was submitted, or with a note reject it; return where the task stood. Raise `Conflict` if nothing waits."""
+def review(store: Store, id: str, worker: str, note: str | None, word: str) -> Standing:
+    """Accept what was submitted, or with a note reject it; return where the task stood. Raise `Conflict` if nothing waits.
+
+    The word is this judgement's own: by it a store knows two of one worker apart.
+    """
     whole = store.stand(id).id
-    made: Handle | None = None
     for _ in range(_TRIES):
         standing, report = store.stand(whole), store.get(whole)
         if report.task.fence != standing.fence:
             continue  # it has moved between the two looks
-        if made is not None and _counts(report, made, worker, note):
-            return standing
         entry = _submitted(report, worker)
         # Every reviewer of one submission names the same claim: so a store keeps one word of them for each outcome.
-        made = Handle(whole, standing.fence, Handle.parse(entry["claim"]).nonce)
+        reviewer = moves.Reviewer(worker, Handle.parse(entry["claim"]).nonce, word)
         if note is None:
-            move = moves.accepted(standing, worker, made.nonce, entry["result"])
+            move = moves.accepted(standing, reviewer, entry["result"])
         else:
-            move = moves.rejected(standing, worker, made.nonce, note)
+            move = moves.rejected(standing, reviewer, note)
         if store.shift([(standing, move)], worker)[0]:
             return standing
     raise Conflict(f"task {id} keeps moving under other hands", hint="try again")
@@ -52,15 +52,6 @@ def refuse_loss(task: Task, changes: Iterable[str]) -> None:
             f"task {task.short} waits for review, and an edit of {' and '.join(losing)} would lose what was submitted",
             hint=f"judge it first: 'taskyard accept {task.short}', or reject; retry has it done anew, cancel ends it",
         )
-
-
-def _counts(report: Report, claim: Handle, worker: str, note: str | None) -> bool:
-    """Whether this review was recorded first, and another one's move made it count."""
-    outcome, reason = ("done", None) if note is None else ("released", moves.rejection(note))
-    return any(
-        (entry["claim"], entry["worker"], entry["outcome"], entry["reason"]) == (str(claim), worker, outcome, reason)
-        for entry in report.history
-    )
 
 
 def _submitted(report: Report, worker: str) -> dict[str, Any]:
@@ -84,4 +75,7 @@ def _hint(report: Report) -> str:
         return "it was accepted before"
     if task.state.ended:
         return f"it ended without a review; 'taskyard retry {task.short}' has it done again"
+    last = report.history[-1] if report.history else {}
+    if moves.is_rejection(last.get("reason")):
+        return f"{last['worker']} has rejected it before; a review comes after its worker has said done again"
     return "a review comes after its worker has said done"

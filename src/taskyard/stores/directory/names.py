@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".json"
 RESULT = "r"
+NAME_MOST = 255  # bytes that filesystems allow
 DROPPED = "x"
 VOUCHED = "L"
 VOUCHED_MARK = f".{VOUCHED}."  # no other part of a name can be this
@@ -490,13 +491,30 @@ class Plan:
     __slots__ = ("counters", "lease", "lease_ms", "max_attempts", "middle")
 
     def __init__(self, counters: Counters, lane: Lane, worker: str, terms: Terms, policy: Policy) -> None:
-        holder = ASSIGNED if lane.assignee is not None else encoded(worker)
+        holder = ASSIGNED if lane.assignee is not None else encoded(worker)  # only its assignee claims such a task
         self.counters = counters
         self.lease = terms.lease(counters.lease, policy.lease)
         self.lease_ms = round(self.lease * 1000)
         self.max_attempts = counters.max_attempts or policy.max_attempts
         lock = f".{VOUCHED}" if terms.vouched else ""
         self.middle = f"{counters.text}.{lane.text}.l{self.lease_ms}{lock}.{holder}-"
+
+
+def reviewed_name(old: str, standing: Standing, worker: str, nonce: str) -> str:
+    """Return the name in done/ of a task that this worker has accepted, from its name while it waited."""
+    lane = Lane.at(standing)
+    stem = f"{standing.id}.{standing.fence}.e{standing.errors}.c{standing.crashes}{own_parts(old)}.{lane.text}"
+    return f"{held_by(f'{stem}.l{round(standing.lease * 1000)}', lane.assignee, worker, nonce)}.{RESULT}{SUFFIX}"
+
+
+def held_by(stem: str, assignee: str | None, worker: str, nonce: str) -> str:
+    """Return the stem with the holder of a claim behind it, who may be another one than the assignee.
+
+    Kind, assignee and holder of the greatest length are too much for one name: then it has the assignee.
+    """
+    own = f"{stem}.{encoded(worker)}-{nonce}"
+    fits = len(own) + len(RESULT) + 1 + len(SUFFIX) <= NAME_MOST
+    return own if assignee is None or (worker != assignee and fits) else f"{stem}.{ASSIGNED}-{nonce}"
 
 
 def attempt_folder(root: str, handle: Handle) -> str:

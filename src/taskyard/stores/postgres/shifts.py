@@ -154,6 +154,7 @@ class Shifts:
             "reason": None if move.reason is None else drafts.compact(move.reason),
             "result": _result(move),
             "keeps": move.keeps_claim,
+            "reviews": move.reviewer is not None,
             "event": move.event,
             "by": by,
             "more": _details(move),

@@ -78,9 +78,10 @@ def _is_legal(text: str) -> bool:
 
 
 def _is_claim(token: Token, name: str) -> bool:
-    """Return whether the lease and the worker are possible; the worker of an assigned lane is its assignee."""
+    """Return whether the lease and the worker are possible; only an assignee claims what is assigned, another one may accept it."""
     assigned = f".{ASSIGNED}-{token.nonce}." in name
-    if assigned != (token.lane.assignee is not None) or not token.fence:
+    accepted = token.has_result and token.verified and token.worker != token.lane.assignee
+    if assigned != (token.lane.assignee is not None and not accepted) or not token.fence:
         return False
     try:
         words.worker(token.worker)

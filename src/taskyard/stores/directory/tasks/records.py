@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from taskyard.core.moves import Move
+    from taskyard.core.moves import Move, Reviewer
     from taskyard.core.task import Standing
     from taskyard.stores.directory.filesystem.disk import Disk
     from taskyard.stores.directory.filesystem.links import Links
@@ -72,6 +72,22 @@ class Records:
             return True
         self.keep_stale(handle, move, standing.worker, by, at)
         return self._says(handle, move)
+
+    def write_review(
+        self, handle: Handle, move: Move, reviewer: Reviewer, by: str, at: int, sync: bool
+    ) -> dict[str, Any]:
+        """Record how a reviewer judges; return the record of this outcome that stands: this one, or the first."""
+        record = {**_record(handle, move, reviewer.worker, by, at), "review": reviewer.word}
+        record["errors"], record["crashes"] = move.errors, move.crashes
+        name = f"{handle}.{move.outcome}.json"
+        if self._publish(handle.id, name, record, sync):
+            return record
+        first = self._read(handle.id, name)
+        if first is None or not _is_record(first):
+            return record  # what cannot be read judges nothing
+        if sync:
+            self._disk.sync(f"{self._root}/results/{handle.id[: ids.SEGMENT]}")  # its writer may have failed to sync it
+        return {"review": None, **first}
 
     def write_cancel(self, id: str, move: Move, by: str, at: int, sync: bool) -> None:
         """Record why a task that no worker holds is about to be cancelled."""
@@ -172,7 +188,11 @@ class Records:
                     history.append({name: entry.get(name) for name in _ENTRY})
                     if kind == "released" and "result" in entry:
                         history[-1]["result"] = entry["result"]  # submitted, to be accepted by another one
-                elif record.get("outcome") in _OUTPUT and not (handle == current and state is State.PROCESSING):
+                elif (
+                    record.get("outcome") in _OUTPUT
+                    and "review" not in record  # who accepts brings nothing of its own
+                    and not (handle == current and state is State.PROCESSING)
+                ):
                     stale.append({name: entry.get(name) for name in (*_ENTRY, "result")})
         bare = papers is not None and not papers.of("attempts", token.id)
         for entry in history:

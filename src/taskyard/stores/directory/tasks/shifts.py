@@ -6,7 +6,6 @@ import functools
 
 from taskyard.core import ids, moves
 from taskyard.core.errors import Conflict, Invalid, NotFound
-from taskyard.core.store_records import Terms
 from taskyard.core.task import Handle, State
 from taskyard.core.times import rfc3339
 from taskyard.stores.directory import names
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.tasks.children import Children
     from taskyard.stores.directory.tasks.deadlines import Deadlines
     from taskyard.stores.directory.tasks.edges import Edges
+    from taskyard.stores.directory.tasks.reviews import Reviews
 
 _UNSYNCED = (
     "released",
@@ -58,6 +58,13 @@ class Shifts:
         from taskyard.stores.directory.tasks.edges import Edges
 
         return Edges(self._context, self)
+
+    @functools.cached_property
+    def reviews(self) -> Reviews:
+        """The judgements of what was submitted; loaded for the first of them."""
+        from taskyard.stores.directory.tasks.reviews import Reviews
+
+        return Reviews(self._context, self)
 
     @functools.cached_property
     def children(self) -> Children:
@@ -99,6 +106,8 @@ class Shifts:
             with self.edges.one_order():
                 crossed = self.edges.crosses(standing.id, move.draft.after)
                 return not crossed and self._rewrite(standing, move.draft, move, by)
+        if move.reviewer is not None:
+            return self.reviews.judge(standing, move, move.reviewer, by)
         if self._shift(standing, move, by, more, lane):
             return True
         given_back = self._given_back(standing)
@@ -130,11 +139,10 @@ class Shifts:
         if move.if_lapsed and not self._is_over(standing, path):
             return False
         at = self._now()
-        claim = moves.reviewed(standing, move)
-        acknowledged = move.event not in _UNSYNCED or move.submits or claim is not standing
+        acknowledged = move.event not in _UNSYNCED or move.submits
         sync = context.durable and alone and acknowledged
         speaks = move.outcome is not None and (move.outcome != "done" or move.result is not None)
-        said = self._recorded(claim, move, by, at, sync) if speaks else True
+        said = self._recorded(standing, move, by, at, sync) if speaks else True
         if said is None:
             return False
         if move.outcome is None and move.event in ("cancelled", "retried"):
@@ -143,12 +151,11 @@ class Shifts:
             # With a result the name shows that, so no later output of the same claim can become the result of a done without.
             segment = standing.id[: ids.SEGMENT]
             folder = f"{context.root}/done/{segment}"
-            target = name if claim is standing else self._claimed_name(claim, move, name)
-            target = target if move.result is None else f"{target[:-5]}.r.json"
-            line = self._log.line(at, "done", claim.id, claim.kind, claim.fence, claim.worker, by)
+            target = name if move.result is None else f"{name[:-5]}.r.json"
+            line = self._log.line(at, "done", standing.id, standing.kind, standing.fence, standing.worker, by)
         else:
-            folder, target, due = self._target(standing, move, name, at, lane or Lane.at(standing))
-            line = self._line(claim, move, by, at, due, more)
+            folder, target, due = self.target(standing, move, name, at, lane or Lane.at(standing))
+            line = self.line(standing, move, by, at, due, more)
         context.links.keep(folder)
         try:
             self._disk.rename(path, f"{folder}/{target}")
@@ -162,17 +169,8 @@ class Shifts:
         finally:
             self._log.append(line)  # the move is made, and a repeated call moves nothing that could be logged
         if alone:
-            self._arrive(standing, move, (folder, target), by)
+            self.arrive(standing, move, (folder, target), by)
         return said  # False: the claim has ended by its first ending, and not by this one
-
-    def _claimed_name(self, claim: Standing, move: Move, name: str) -> str:
-        """Return the name of the task under the claim of its reviewer."""
-        counters = names.Counters.parse(f"e{move.errors}.c{move.crashes}{names.own_parts(name)}.json")
-        assert counters is not None  # made of the parts of a legal name
-        worker = claim.worker or ""
-        terms = Terms(worker, claim.lease, None, False)
-        plan = names.Plan(counters, Lane.at(claim), worker, terms, self._context.policy)
-        return f"{claim.id}.{claim.fence}.{plan.middle}{claim.nonce}.json"
 
     def follow_up(self, id: str, state: State, by: str) -> None:
         """Unblock or cancel the tasks that waited for a task which has ended now, as their needs say."""
@@ -193,8 +191,8 @@ class Shifts:
             return None
         at = self._now()
         self._context.records.write_cancel(standing.id, move, by, at, sync)
-        folder, target, _ = self._target(standing, move, name, at, Lane.at(standing))
-        line = self._line(standing, move, by, at, None, {"cancelled_by": other})
+        folder, target, _ = self.target(standing, move, name, at, Lane.at(standing))
+        line = self.line(standing, move, by, at, None, {"cancelled_by": other})
         if not self._context.mover.move(path, folder, target):
             self._log.forget()
             return None
@@ -223,7 +221,7 @@ class Shifts:
         else:
             self._context.records.write_cancel(standing.id, move, by, at, sync)
 
-    def _arrive(self, standing: Standing, move: Move, place: tuple[str, str], by: str) -> None:
+    def arrive(self, standing: Standing, move: Move, place: tuple[str, str], by: str) -> None:
         """Do what follows from a move to this place, for this process and for other tasks."""
         state = move.to
         if state is _TODO:
@@ -253,7 +251,7 @@ class Shifts:
         except FileNotFoundError:
             return False
 
-    def _line(
+    def line(
         self, standing: Standing, move: Move, by: str, at: int, due: int | None, told: dict[str, Any] | None = None
     ) -> bytes:
         """Return the event of the move, noted as an intent and ready to be logged."""
@@ -273,7 +271,7 @@ class Shifts:
             second = self._log.line(at, "blocked", *about, None, by, {"after": list(standing.unmet)})
         return self._log.line(at, move.event, *about, standing.worker, by, more) + second
 
-    def _target(self, standing: Standing, move: Move, name: str, at: int, lane: Lane) -> tuple[str, str, int | None]:
+    def target(self, standing: Standing, move: Move, name: str, at: int, lane: Lane) -> tuple[str, str, int | None]:
         """Return folder and name after this move, and the due time if the task is to wait."""
         name = name[name.index(f"{standing.id}.") :]  # another program may have put a prefix before it
         stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}{names.own_parts(name, moves.keeps_deadline(standing, move))}"
@@ -330,7 +328,7 @@ class Shifts:
         own = names.Counters.limits(draft, deadline=old.deadline or move.expires_anew)
         stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}.b{token}{own}"
         target = self._placed(standing.id, move.to, stem, lane, due, at)
-        line = self._line(standing, move, by, at, due if move.due_anew and move.to is State.WAITING else None)
+        line = self.line(standing, move, by, at, due if move.due_anew and move.to is State.WAITING else None)
         try:
             before = self._connect(standing.id, move)
         except NotFound:

@@ -160,8 +160,7 @@ class YardWriter:
             stem = f"{stem}.d{task.due}"
         if task.nonce is not None:
             lease = task.held_for or task.claim_lease or task.lease or self._lease
-            holder = names.ASSIGNED if task.worker == task.assignee else encoded(task.worker or "")
-            stem = f"{stem}.l{lease}.{holder}-{task.nonce}"
+            stem = names.held_by(f"{stem}.l{lease}", task.assignee, task.worker or "", task.nonce)
         if task.state == State.DONE:
             stem = f"{stem}.{names.RESULT}"  # its record has the time of the done: a file's own time cannot be copied
         if task.state == State.WAITING:

@@ -209,19 +209,20 @@ INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
 VALUES (%(project)s, %(event)s, %(id)s, %(kind)s, %(fence)s, %(worker)s, %(by)s, %(more)s)
 
 -- name: was_made
--- Whether a move was made whose answer was lost: the task stands at its target, or the claim's record names it.
+-- Whether a move was made whose answer was lost: the task stands at its target, or the claim's record names it. All reviewers of what was
+-- submitted have one claim and one target: so a review is known by its worker and its words.
 SELECT EXISTS (
     SELECT FROM taskyard.task
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(to)s::taskyard.state AND fence = %(to_fence)s
-      AND NOT (fence = %(fence)s AND state = %(state)s::taskyard.state)
+      AND NOT (fence = %(fence)s AND state = %(state)s::taskyard.state) AND NOT %(reviews)s
     UNION ALL
     SELECT FROM taskyard.ended
     WHERE project = %(project)s AND age = %(age)s AND id = %(id)s AND state = %(to)s::taskyard.state AND fence = %(to_fence)s
-      AND (NOT %(keeps)s OR nonce = %(claim_nonce)s)
+      AND (NOT %(keeps)s OR nonce = %(claim_nonce)s) AND (NOT %(reviews)s OR worker = %(worker)s)
     UNION ALL
     SELECT FROM taskyard.record
     WHERE project = %(project)s AND age = %(age)s AND sort = 'outcome' AND fence = %(claim_fence)s AND nonce = %(claim_nonce)s
-      AND outcome = %(outcome)s
+      AND outcome = %(outcome)s AND (NOT %(reviews)s OR (worker, content) = (%(worker)s, %(reason)s))
 )
 
 -- name: refuse
