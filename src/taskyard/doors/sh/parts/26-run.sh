@@ -42,7 +42,8 @@ END
     pid=$!
     (_ty_pulse "$handle" "$lease" "$pid" "$_ty_self") </dev/null >/dev/null 2>&1 &
     beat=$!
-    _ty_wait_for $pid || code=$?
+    # A signal that came before the wait does not end it.
+    [ -n "$_ty_stop" ] || _ty_wait_for $pid || code=$?
     if [ -n "$_ty_stop" ]; then
         _ty_halt $pid
         wait $pid 2>/dev/null
