@@ -125,6 +125,7 @@ def test_a_gateway_that_is_killed_and_started_again_loses_nothing(place: str) ->
         process = serve(place, port)
     crew.join()
     process.kill()
+    process.wait()
     check(place, crew)
 
 
@@ -136,5 +137,7 @@ def test_of_two_gateways_one_may_be_killed_and_nobody_notices(place: str) -> Non
     first.kill()
     crew.join()
     second.kill()
+    first.wait()
+    second.wait()
     assert crew.outages == 0
     check(place, crew)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import sys
-import time
 from typing import TYPE_CHECKING
 
 if __name__ == "__main__":
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 40  # ids and handles that an actor can choose from
 _PAUSE = 0.01  # seconds to wait if there is nothing to do
+
+
+def _sleep(seconds: float) -> None:
+    """Sleep as `time.sleep` does, which libfaketime fails at times: it sleeps until a moment of a clock that is faked."""
+    select.select((), (), (), seconds)
 
 
 class Actor:
@@ -62,7 +67,7 @@ class Actor:
         except (ClaimLost, Conflict, NotFound, Ambiguous):
             return
         except Unavailable:
-            time.sleep(_PAUSE)  # the history has the error, and the supervisor counts it
+            _sleep(_PAUSE)  # the history has the error, and the supervisor counts it
 
     # Actions that add tasks
 
@@ -125,10 +130,10 @@ class Actor:
         kinds = [action.kind] if action.only_kind else None
         claim = self._yard.claim(kinds=kinds, lease=LEASE / 5 if oversleeps else None)
         if claim is None:
-            time.sleep(_PAUSE)
+            _sleep(_PAUSE)
             return
         self._handles = [*self._handles, claim.handle][-_REMEMBERED:]
-        time.sleep(LEASE / 3 if oversleeps else action.pause)
+        _sleep(LEASE / 3 if oversleeps else action.pause)
         self._end(action.verb, claim)
 
     def _end(self, verb: str, claim: RecordedClaim) -> None:
