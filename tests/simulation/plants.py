@@ -347,7 +347,9 @@ def what_is_used_looked_at_before_the_claim_only(package: Package) -> None:
 @plant("nest-nest", "plain", "in use")
 def folders_compared_as_names(package: Package) -> None:
     """What differs is not the same."""
-    package.module("core.resources").InUse.conflict = lambda self, name, but=None: next(
+    resources = package.module("core.resources")
+    resources.sought = frozenset
+    resources.InUse.conflict = lambda self, name, but=None: next(
         ((name, user) for user in self._users.get(name.strip("/"), {}).values() if user != but), None
     )
 
@@ -360,7 +362,7 @@ def what_was_seen_at_the_last_claim_believed_after_this_one(package: Package) ->
     def clash(self: Any, name: str) -> bool:
         if not self._seen_at > 0:
             return bool(original(self, name))
-        return self.glance(self.of(self._context.processing, name)).first(()) is not None
+        return False
 
     original, uses.clash = uses.clash, clash
 

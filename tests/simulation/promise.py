@@ -32,7 +32,7 @@ GRAMMAR = {
     "names": rf"{_SEG}/{_ID}\.[^/]+",
     "needs": rf"{_SEG}/{_ID}/{_ID}", "followers": rf"{_SEG}/{_ID}/({_ID}|failed|cancelled)", "children": rf"{_SEG}/{_ID}/{_ID}",
     "keys": r"([0-9a-f]{2})/\1[0-9a-f]{38}\.json", "missions": r"since|[0-9a-f]{12}\.(json|cancelled)", "paused": r"[^/]+",
-    "deadlines": rf"[0-9T-]+/{_SEG}/{_ID}\.[0-9]+", "backlog": r"[^/]+",
+    "deadlines": rf"[0-9T-]+/{_SEG}/{_ID}\.[0-9]+", "backlog": r"[^/]+", "uses": _SEG,
     "asked": r"[^/]+", "segments": rf"{_SEG}|[0-9]-[^/]+",
     "events": r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}\.[^./]+(\.[0-9]+)?\.jsonl",
     "workers": r"[^/]+", "writers": rf"([0-9]+-{_W}{{8}}(\.new)?|lost_races)", "turns": "[0-9]+",

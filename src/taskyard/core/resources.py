@@ -76,6 +76,27 @@ def may_starve(names: Sequence[str]) -> bool:
     return len(names) > 1 or any(map(is_folder, names))
 
 
+def marks(names: Iterable[str]) -> frozenset[str]:
+    """Return marks of what a task uses: another task conflicts with it if it seeks one of them (`sought`)."""
+    return frozenset(mark for name in names for mark in _marks(name, _FOLDER, _ABOVE))
+
+
+def sought(names: Iterable[str]) -> frozenset[str]:
+    """Return the marks of what would conflict with a task that uses these."""
+    return frozenset(mark for name in names for mark in _marks(name, _ABOVE, _FOLDER))
+
+
+def _marks(name: str, folder: str, above_it: str) -> list[str]:
+    if "/" not in name:
+        return [name]
+    own = path(name)
+    found = [own, *(above_it + around for around in above(own))]
+    return [*found, folder + own] if is_folder(name) else found
+
+
+_FOLDER, _ABOVE = "\1", "\2"  # no name has a control character
+
+
 class InUse:
     """The resources in use, by key, each with its user; finds what stands in the way of a name without reading all."""
 

@@ -52,7 +52,6 @@ _FENCE = 9  # digits of a fence, the most that a handle takes; in todo/ one less
 _DIGITS = 13  # of a number in a name: the milliseconds of a far-away day
 ASSIGNED = "@"  # stands for the worker where the lane names an assignee: only that worker can be it
 
-_USES_MARKS = (".u.", ".w.", ".U.", ".W.")
 _WANTS = frozenset("uvwUVWY")
 _DUE_MARKS = frozenset("UVWY")
 _MINUTE, _HOUR, _DAY = "%Y-%m-%dT%H-%M", "%Y-%m-%dT%H", "%Y-%m-%d"
@@ -198,7 +197,7 @@ def is_lane(part: str) -> bool:
 
 def uses_something(name: str) -> bool:
     """Whether the task of this name uses a resource: no word in a name holds a dot."""
-    return any(mark in name for mark in _USES_MARKS)
+    return ".u." in name or ".w." in name or ".U." in name or ".W." in name
 
 
 def has_deadline(name: str) -> bool:

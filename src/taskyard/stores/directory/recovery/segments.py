@@ -9,6 +9,7 @@ from taskyard.stores.directory.names import Lane, Token
 from taskyard.stores.directory.tasks.locate import NO_FOLDER
 from taskyard.stores.directory.tasks.segment_index import PLACES
 from taskyard.stores.directory.tasks.segments import RECENT, Segments, next_number
+from taskyard.stores.directory.tasks.uses_index import UsesIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def retire(context: Context, segment: str, segments: list[str]) -> None:
             return
     except PermissionError:
         return  # there may be tasks in folders that are not readable
+    UsesIndex(context).drop(segment)
     Segments(context).remove(segment)
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.context import Context
     from taskyard.stores.directory.tasks.backlog import Backlog
     from taskyard.stores.directory.tasks.shifts import Shifts
+    from taskyard.stores.directory.tasks.uses_index import UsesIndex
 
 _BATCH = 500  # tasks that share one sync of the filesystem, and one intent
 _FEW = 4  # up to this many files are synced faster one by one
@@ -53,6 +54,13 @@ class Adder:
         from taskyard.stores.directory.tasks.backlog import Backlog
 
         return Backlog(self._context)
+
+    @functools.cached_property
+    def _uses_index(self) -> UsesIndex:
+        """Who uses what; loaded when the first task uses something."""
+        from taskyard.stores.directory.tasks.uses_index import UsesIndex
+
+        return UsesIndex(self._context)
 
     def reserve(self, drafts: Sequence[Draft], known: Collection[str] = ()) -> None:
         """Take places for the new ones of these tasks; raise `Full` if a bound of the settings leaves too few."""
@@ -233,7 +241,9 @@ class Adder:
             self._shifts.edges.register(needs, sync, {new.id for new in batch})
 
     def index(self, batch: Sequence[New], sync: bool) -> None:
-        """Write the entries of tasks with a deadline or a parent, before they are published; one left over does no harm."""
+        """Write the entries of tasks with resources, a deadline or a parent, before they are published; one left over does no harm."""
+        if any(new.draft.uses for new in batch):
+            self._uses_index.note((new.id, new.draft.uses) for new in batch)
         for new in batch:
             if new.draft.parent is not None:
                 self._shifts.children.note(new.draft.parent, new.id, sync)

@@ -106,8 +106,8 @@ class Claims:
             if mark in _DEADLINES and self._expired(folder, name, head.lane, want.worker):
                 continue
             if mark in _USES:
-                taken = self.uses.glance(self.uses.of(folder, name)) if taken is None else taken
                 kept = self.uses.kept() if kept is None else kept
+                taken = self.uses.glance(name, kept) if taken is None else taken
                 missing = self._pass_over(head, folder, name, taken, kept)
                 if missing is not None:
                     busy = None if busy is None else busy | {missing}
@@ -153,15 +153,19 @@ class Claims:
         moves = error.filename == path and error.filename2 is not None and error.errno in CLOSED
         return moves and self._disk.may_change(self._processing)
 
-    def _pass_over(self, head: Head, folder: str, name: str, taken: InUse, kept: dict[str, str]) -> str | None:
-        """Return what to skip because this task needs a resource in use, or kept for an older one; None if it can have all.
+    def _pass_over(self, head: Head, folder: str, name: str, taken: InUse | None, kept: dict[str, str]) -> str | None:
+        """Return what to skip because this task needs a resource in use, or kept for an older one; None if it may have all.
 
         The task is moved where it waits for that resource. No claim lists that place before the resource is free: so a
         backlog is walked once, and not by every claim.
         """
+        if taken is None:
+            return None
         own = self.uses.of(folder, name)
         id, fence, rest = name.split(".", 2)
         found = taken.first(own)
+        if found is not None and found[2].startswith(f"{id}."):
+            return None  # another worker has got this very task meanwhile: a lost race, and no conflict
         resource, in_use = (None, False) if found is None else (found[1], True)
         if resource is None and kept:
             resource = self.uses.first_kept(kept, own, id)

@@ -13,10 +13,11 @@ from taskyard.core.ids import LENGTH, age_key
 from taskyard.core.order import is_old
 from taskyard.stores.directory.names import NO_FILE, Token, uses_something
 from taskyard.stores.directory.tasks import task_file
+from taskyard.stores.directory.tasks.uses_index import UsesIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from taskyard.core.resources import InUse
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 _KNOWN_MOST = 100_000
 _NOT_ITS_OWN = "bx"  # the content is an edit, or a file that a person may still change
-_RECENT = 50  # milliseconds for which a claim believes the last listing; the check after the claim decides
-_WARY = 100  # claims that list first, after one that met a conflict
+_RECENT = 50  # milliseconds for which a claim trusts that nothing conflicts; the look after its move decides
+_WARY = 100  # claims that look first, after one that met a conflict
 
 
 class Uses:
@@ -33,9 +34,13 @@ class Uses:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._index = UsesIndex(context)
         self._known: dict[tuple[str, str], tuple[str, ...]] = {}
         self._read: tuple[str, dict[str, Any]] | None = None
-        self._seen, self._seen_at, self._wary = resources.InUse(), -_RECENT, 0
+        self._seen_at, self._wary = -_RECENT, 0
+        self._own: dict[
+            str, frozenset[str]
+        ] = {}  # claims of this process, each with the marks of what conflicts with it
 
     def of(self, folder: str, name: str) -> tuple[str, ...]:
         """Return the resources of the task with this name; none if it has moved, or is broken and will never run."""
@@ -64,31 +69,33 @@ class Uses:
 
     def taken(self) -> InUse:
         """Return the resources in use now, each with the name in processing/ of the task that uses it."""
-        self._seen, self._seen_at = self._in_use(self._others("")), self._context.clock.now()
-        return self._seen
-
-    def glance(self, own: tuple[str, ...]) -> InUse:
-        """Return the resources in use: as last seen, if that is recent, all was free then, and no claim has met a conflict of late."""
-        self._wary -= self._wary > 0
-        recent = 0 <= self._context.clock.now() - self._seen_at < _RECENT
-        return self._seen if recent and not self._wary and self._seen.first(own) is None else self.taken()
-
-    def beware(self) -> None:
-        """List before the next claims: tasks conflict now."""
-        self._wary = _WARY
-
-    def _others(self, but: str) -> set[str]:
-        """Return the names in processing/ of tasks that use something, without this one."""
-        names = set(filter(uses_something, self._context.disk.listdir(self._context.processing)))
-        names.discard(but)
-        return names
-
-    def _in_use(self, names: Iterable[str]) -> InUse:
+        self._seen_at = self._context.clock.now()
         taken = resources.InUse()
-        for name in names:
+        for name in filter(uses_something, self._held()):
             for resource in self.of(self._context.processing, name):
                 taken.add(resource, name)
         return taken
+
+    def glance(self, name: str, kept: dict[str, str]) -> InUse | None:
+        """Return the resources in use; None if a claim need not look before it moves this task, because of late nothing conflicts.
+
+        Of workers that race for a task only the one that gets it then looks around. That look decides.
+        """
+        self._wary -= self._wary > 0
+        calm = not self._wary and not kept and 0 <= self._context.clock.now() - self._seen_at < _RECENT
+        return None if calm and self._context.policy.ageing is None and self._is_apart(name) else self.taken()
+
+    def _is_apart(self, name: str) -> bool:
+        """Whether it is known, without a look at the task's file, that it conflicts with no claim of this process."""
+        marks = self._indexed(name)
+        return marks is not None and all(sought.isdisjoint(marks) for sought in self._own.values())
+
+    def beware(self) -> None:
+        """Look before the next claims: tasks conflict now."""
+        self._wary = _WARY
+
+    def _held(self) -> list[str]:
+        return self._context.disk.listdir(self._context.processing)
 
     def kept(self, *, fresh: bool = False) -> dict[str, str]:
         """Return the resources that are kept for a task, each with the age key of the oldest task that it is kept for.
@@ -126,16 +133,26 @@ class Uses:
 
         Two listings, because one may miss a claim that its own worker takes over, under another name, at that moment.
         """
-        own = self.of(self._context.processing, name)
-        seen = self._in_use(self._others(name) | self._others(name))
-        clashes = seen.first(own) is not None
+        sought = resources.sought(self.of(self._context.processing, name))
+        held = {*self._held(), *self._held()}
+        held.discard(name)
+        clashes = any(not sought.isdisjoint(self._marks(other)) for other in filter(uses_something, held))
+        own = {other: its for other, its in self._own.items() if other in held}
+        self._own = own if clashes else {**own, name: sought}
         if clashes:
             self.beware()
-        else:
-            for resource in own:
-                seen.add(resource, name)
-        self._seen, self._seen_at = seen, self._context.clock.now()
+        self._seen_at = self._context.clock.now()
         return clashes
+
+    def _marks(self, name: str) -> Collection[str]:
+        """Return the marks of what a running task uses."""
+        marks = self._indexed(name)
+        return resources.marks(self.of(self._context.processing, name)) if marks is None else marks
+
+    def _indexed(self, name: str) -> Collection[str] | None:
+        """Return the marks of what a task uses, if the index has them and they still apply."""
+        id, _, _, _, part = name.split(".", 5)[:5]
+        return None if part[0] in _NOT_ITS_OWN else self._index.marks(id)
 
     def first_taken(self, own: tuple[str, ...]) -> tuple[str, str, Token] | None:
         """Return one of these resources that is not free, what is in its way, and the task that uses that; None if all are free."""

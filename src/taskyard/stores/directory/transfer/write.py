@@ -88,7 +88,7 @@ class YardWriter:
         """Remove what an earlier run has written of this segment."""
         self._folders.clear()
         folders = [f"{state}/{segment}" for state in ("blocked", "done", "failed", "cancelled")]
-        folders += [f"{folder}/{segment}" for folder in ("results", "attempts", "edits", "needs", "names")]
+        folders += [f"{folder}/{segment}" for folder in ("results", "attempts", "edits", "needs", "names", layout.USES)]
         for folder in ("todo", "waiting", layout.DEADLINES):
             folders += [f"{folder}/{name}/{segment}" for name in self._reader.listed(folder)]
         folders += [f"processing/{name}" for name in self._reader.listed("processing") if name.startswith(segment)]
