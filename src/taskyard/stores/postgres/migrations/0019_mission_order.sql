@@ -1,7 +1,8 @@
 -- min_client: 1
 -- Tasks of a mission in the order of claims: by kind without a look at the mission's other kinds, and with ageing.
 
--- One pass over the members of missions (a million: 0.2 s), and an entry for each that is in todo.
+-- One pass over the members of missions, during which they cannot be changed. A million of them, on a busy machine with 2 cores:
+-- half a second with a tenth in todo, 2.3 s with all.
 CREATE INDEX mission_task_of_kind ON taskyard.mission_task (project, mission, kind, priority, age) WHERE state = 'todo';
 
 -- The kinds of a mission that have something in todo, without those in `part`.
