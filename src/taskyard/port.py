@@ -159,6 +159,9 @@ class YardPort(Protocol):
     def get(self, id: str) -> Task:
         """The whole task of this id, unique beginning of one, or short name."""
 
+    def get_many(self, ids: Iterable[str] = (), *, keys: Iterable[str] = ()) -> list[Task]:
+        """The whole tasks of these whole ids, and those that were added under these keys, oldest first; unknown ones are left out."""
+
     def report(self, id: str) -> Report:
         """The task with its history, notes and stale results."""
 

@@ -58,6 +58,27 @@ def test_a_unique_beginning_will_do_in_upper_case_too(yard: Yard) -> None:
         assert yard.get(id[:-1].upper()).id == id
 
 
+def test_many_tasks_are_got_whole_by_ids_and_by_keys(yard: Yard) -> None:
+    ids_ = yard.add_many([{"kind": "build", "data": {"n": n}, "key": f"k{n}"} for n in range(4)])
+    yard.edit(ids_[1], title="New")
+    taken(yard.claim(ids_[2])).done({"ok": True})
+    found = yard.get_many([ids_[2], ids_[0]], keys=["k1", "k0", "unknown"])
+    assert [task.id for task in found] == ids_[:3], "each once, oldest first"
+    assert [task.data for task in found] == [{"n": 0}, {"n": 1}, {"n": 2}]
+    assert (found[1].title, found[1].key, found[2].state, found[2].result) == ("New", "k1", State.DONE, {"ok": True})
+    assert [task.short for task in found] == yard.shorten(ids_[:3])
+    assert yard.get_many([]) == yard.get_many(keys=["unknown"]) == []
+
+
+def test_many_tasks_are_got_by_whole_ids_alone(yard: Yard) -> None:
+    id = yard.add("build").id
+    for wrong in (yard.shorten([id])[0], "nonsense"):
+        with pytest.raises(Invalid, match="not a whole id"):
+            yard.get_many([wrong])
+    with pytest.raises(Invalid, match="key"):
+        yard.get_many(keys=["line\nbreak"])
+
+
 def test_no_ids_have_no_short_names(yard: Yard) -> None:
     assert yard.shorten([]) == []
 

@@ -68,6 +68,13 @@ class RemoteReading:
         """Return the whole task with this id, unique beginning of an id, or short name."""
         return self.report(id).task
 
+    def get_many(self, ids: Iterable[str] = (), *, keys: Iterable[str] = ()) -> list[Task]:
+        """Return the whole tasks of these whole ids, and those that were added under these keys, oldest first."""
+        named, keyed = words.several(ids, "ids"), words.several(keys, "keys")
+        if not named and not keyed:
+            return []
+        return [wire.task(task) for task in self._ask("get_many", ids=named, keys=keyed)["tasks"]]
+
     def report(self, id: str) -> Report:
         """Return the task with its history, notes and stale results."""
         told = self._ask("report", id=id)

@@ -124,6 +124,7 @@ ROUTES = (
     # Look
     Route("facts", "GET", "/v1/yard", READ, {}, {"label": "str", "policy": "Policy", "checks": "{[str]}", "batch": "int", "version": "str"}, "The yard's settings."),
     Route("report", "GET", "/v1/tasks/{id}", READ, {"id": "str"}, {**_TASK, "history": "[object]", "notes": "[object]", "stale_results": "[object]", "dependents": "[str]", "children": "[str]"}, "Everything about one task, by id, unique beginning of one, or short name."),
+    Route("get_many", "POST", "/v1/tasks/get", READ, {"ids": "[str]?", "keys": "[str]?"}, _TASKS, "The whole tasks of these whole ids, and those that were added under these keys, oldest first. Unknown ones are left out.", slow=True),
     Route("find", "GET", "/v1/tasks", READ, {**FILTERS, **_PAGE}, _LIST, "Tasks by state, kind, mission and holder, oldest first."),
     Route("ready", "GET", "/v1/ready", READ, {"kind": _SEVERAL, "mission": "str?", "worker": "str?", **_PAGE}, _LIST, "What this worker could claim now, in the order of claims."),
     Route("graph", "POST", "/v1/graph", READ, {"ids": _SEVERAL, "mission": "str?", "kind": _SEVERAL, "state": _SEVERAL, "limit": "int?", "fold": "str?"}, {"graph": "object"}, "Which task comes after which, with the critical path.", slow=True),

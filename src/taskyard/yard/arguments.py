@@ -25,6 +25,15 @@ EVENTS = (
 task_id = task_names.task_id
 
 
+def whole_id(value: object) -> str:
+    """Return a whole id of a task."""
+    if isinstance(value, str) and ids.is_id(value):
+        return value
+    raise Invalid(
+        f"not a whole id: {words.shown(value)}", hint="give ids as lists print them; 'get' also takes short names"
+    )
+
+
 class Page(list["Task"]):
     """Tasks of one list, and the cursor to go on from (`next`, None at the end)."""
 

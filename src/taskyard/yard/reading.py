@@ -55,6 +55,19 @@ class Reading:
         """Return the whole task with this id, unique beginning of an id, or short name."""
         return self.report(id).task
 
+    def get_many(self, ids: Iterable[str] = (), *, keys: Iterable[str] = ()) -> list[Task]:
+        """Return the whole tasks of these whole ids, and those that were added under these keys, each once, oldest first.
+
+        What is unknown, or was pruned, is left out.
+        """
+        named = [arguments.whole_id(id) for id in words.several(ids, "ids")]
+        keyed = [words.text(key, "key") for key in words.several(keys, "keys")]
+        if not named and not keyed:
+            return []
+        found = self._store.find(Query(ids=named, keys=keyed, whole=True))[0]
+        self._name(found)
+        return found
+
     def report(self, id: str) -> Report:
         """Return the task with its history, notes and stale results."""
         report = self._store.get(self._task_id(id))

@@ -178,6 +178,7 @@ CALLS: dict[str, Callable[..., Given]] = {
     "settled": lambda yard, claim: _state(yard.settled(claim)),
     "lease": lambda yard, claim: {"lease": yard.lease(claim)},
     "report": _report,
+    "get_many": lambda yard, **given: {"tasks": [task(one) for one in yard.get_many(**given)]},
     "find": _find,
     "ready": _ready,
     "graph": _graph,
