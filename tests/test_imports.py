@@ -29,7 +29,7 @@ SEAM = TIERS.index("store")
 CORE = [
     {"errors", "forks", "signals", "diagnosis", "limits", "reasons", "json_codec"},
     {"task", "ids", "times", "words", "needs", "task_reasons", "processes"},
-    {"order", "resources", "activity", "tokens"},
+    {"order", "resources", "activity", "tokens", "secret_files"},
     {
         "graph",
         "metrics",

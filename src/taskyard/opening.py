@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from taskyard.core import secret_files
 from taskyard.core.errors import Invalid, NoYard
 from taskyard.core.words import shown
 from taskyard.yard import Yard
@@ -49,11 +50,11 @@ def init(
     shared: bool | None = None,
     group: str | None = None,
 ) -> Yard:
-    """Make a yard unless it exists, and open it; without a URL, the one named by $TASKYARD, else ./.taskyard.
+    """Make a yard unless it exists, and open it; without a URL, the one that the environment names, else ./.taskyard.
 
     The group can use a `shared` yard too: the group of the directory, or the one called `group`.
     """
-    named = _text(url) if url is not None else os.environ.get("TASKYARD") or DEFAULT_NAME
+    named = _text(url) if url is not None else secret_files.given("TASKYARD") or DEFAULT_NAME
     if named.startswith(GATEWAYS):
         return _remote(named, worker, durability)  # whoever starts a gateway has made its yards
     backend, place = _served(named)
@@ -143,8 +144,8 @@ def migrate(
 
 
 def locate(environment: Mapping[str, str] = os.environ, start: str | None = None) -> str:
-    """Return the yard to use if none is named: $TASKYARD, else the nearest .taskyard upward."""
-    named = environment.get("TASKYARD")
+    """Return the yard to use if none is named: $TASKYARD, else what is in $TASKYARD_FILE, else the nearest .taskyard upward."""
+    named = secret_files.given("TASKYARD", environment)
     if named:
         return named
     from taskyard.find_yard import nearest

@@ -205,6 +205,16 @@ def test_a_client_without_a_good_token_is_denied_and_told_what_to_do(guarded: Gu
         far.counts()
 
 
+def test_a_client_finds_its_token_in_a_file(guarded: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text(f"{guarded.secrets['work']}\n")
+    monkeypatch.setenv("TASKYARD_TOKEN_FILE", str(tmp_path / "token"))
+    with taskyard.open(guarded.running.url()) as far:
+        assert far.add("from-a-file").created
+    monkeypatch.setenv("TASKYARD_TOKEN_FILE", str(tmp_path / "none"))
+    with pytest.raises(taskyard.Unavailable, match="TASKYARD_TOKEN_FILE names"):
+        taskyard.open(guarded.running.url())
+
+
 def test_a_yard_whose_tokens_are_all_revoked_stays_closed() -> None:
     with taskyard.init("memory:closed") as yard:
         assert yard.token_digests() is None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
 
-from taskyard.core import forks, ids, json_codec
+from taskyard.core import forks, ids, json_codec, secret_files
 from taskyard.core.errors import Invalid, TaskyardError, Unavailable
 from taskyard.remote import routes, wire
 from taskyard.remote.http import Address, Connections
@@ -109,7 +108,7 @@ class Requests:
 def opened(url: str) -> Requests:
     """Return what asks the gateway of this URL, with the token of the environment."""
     address = Address(url)
-    return Requests(address, Connections(address), os.environ.get("TASKYARD_TOKEN") or None)
+    return Requests(address, Connections(address), secret_files.given("TASKYARD_TOKEN"))
 
 
 def _named(name: str, value: object) -> str:

@@ -66,7 +66,7 @@ COMMANDS = {
     "token": Command(
         token,
         "Tokens say who may use the yard through a gateway: 'read' looks, 'work' also adds, claims and ends tasks, 'manage' does everything. 'new' prints one, once: the yard keeps only its SHA-256. "
-        "From the first token on, every gateway of the yard refuses requests without one, also when all are revoked again. Clients send the token of $TASKYARD_TOKEN. "
+        "From the first token on, every gateway of the yard refuses requests without one, also when all are revoked again. Clients send the token of $TASKYARD_TOKEN, else of the file $TASKYARD_TOKEN_FILE. "
         "The log names the token as the one who changed something. Whoever can reach the yard itself needs none. A copy of the yard has none of its tokens.",
         (
             ("taskyard token new --scope read --name board", "a token for a program that only looks"),
