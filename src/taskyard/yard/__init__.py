@@ -81,6 +81,7 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
         """
         twin = Yard(self._store, worker)
         twin._speaker = self
+        twin._ticks = self._ticks  # what one request learns of the next tick, all that wait must know
         if request is not None:
             twin._identify(_incarnation(request))
         if usual is not None:

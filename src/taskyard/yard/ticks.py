@@ -38,8 +38,9 @@ class Ticks:
             return 0
         self._look_at = at + store.policy.sweep_every
         schedules = [schedule for schedule in store.schedules.all(mend=True) if not schedule.paused]
-        self._alarm, self.left = None, 0
+        self.left = 0
         if not schedules:
+            self._alarm = None
             return 0
         moment = store.reasons.now() if now is None else now
         due = sorted((each for each in schedules if each.due <= moment), key=lambda each: each.due)
@@ -56,8 +57,7 @@ class Ticks:
                     nexts.append(following[1])
         if len(due) > _MOST:
             nexts.append(moment)
-        if nexts:
-            self._alarm = time.monotonic() + max(0, min(nexts) - moment + 1) / 1000
+        self._alarm = time.monotonic() + max(0, min(nexts) - moment + 1) / 1000 if nexts else None
         return added
 
     def _is_able(self, due: int) -> bool:
