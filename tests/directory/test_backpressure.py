@@ -86,8 +86,11 @@ def test_a_costly_count_is_not_repeated_for_every_add(yard: Yard, monkeypatch: p
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"{counted} {since} {at} 1000")
     taken(yard.claim())
-    with pytest.raises(Full, match="3 of 3"):
+    with open(f"{yard.url}/backlog/@", "ab") as file:
+        file.write(b"+")  # another adder at the same moment
+    with pytest.raises(Full, match="3 of 3") as full:
         yard.add("build")
+    assert full.value.count == 3
     monkeypatch.setattr(backlog, "REST", 0)
     yard.add("build")
 

@@ -58,7 +58,8 @@ class Backlog:
             counted, since, at, cost = self._counted(kind)
             most = counted + self._size(kind) - since
             if at and not backlog.may_count(at, cost, now) and most + number > bounds[kind]:
-                raise backlog.full(kind, most, bounds[kind], number)
+                # What is carried on also has what was claimed since: it may be more than there ever was room for.
+                raise backlog.full(kind, min(most, bounds[kind]), bounds[kind], number)
             if not backlog.is_current(at, now) or most + number > bounds[kind]:
                 return False
         return True
