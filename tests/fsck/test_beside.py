@@ -353,6 +353,27 @@ def test_sweeps_do_not_let_a_task_go_that_has_lost_its_needs(yard: Yardful) -> N
     yard.heals("need_missing")
 
 
+def test_tasks_that_come_after_one_another_are_named_and_an_edit_frees_them(yard: Yardful) -> None:
+    with taskyard.open(yard.place) as opened:
+        yard.ids["last"] = opened.add("last", after=yard.ids["blocked"]).id
+    first, old, last = (yard.ids[name] for name in ("blocked", "needed", "last"))
+    content = yard.file("blocked").read_bytes()
+    yard.file("blocked").write_bytes(content.replace(old.encode(), last.encode()))
+    (need,) = yard.root.glob(f"needs/*/{first}/{old}")
+    need.rename(need.with_name(last))
+    (follower,) = yard.root.glob(f"followers/*/{old}/{first}")
+    follower.unlink()
+    (yard.root / "followers" / last[:4] / last).mkdir(parents=True)
+    (yard.root / "followers" / last[:4] / last / first).touch()
+    (entry,) = yard.leaves("cycle")
+    assert entry["what"] in (f"{first} after {last} after {first}", f"{last} after {first} after {last}")
+    with taskyard.open(yard.place) as opened:
+        assert "it comes after itself" in opened.why(first)["message"]
+        assert opened.edit(first, after=[]).state == "todo"
+    yard.does("blocked")
+    yard.does("last")
+
+
 def test_a_need_without_its_other_half_gets_it(yard: Yardful) -> None:
     (follower,) = yard.root.glob("followers/*/*/*")
     follower.unlink()

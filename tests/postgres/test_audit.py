@@ -22,6 +22,10 @@ DAMAGE = {
     "need_met": "DELETE FROM taskyard.need WHERE id = '{blocked}'",
     "need_open": "UPDATE taskyard.task SET state = 'todo' WHERE id = '{blocked}'",
     "need_lost": "UPDATE taskyard.need SET other = '{nowhere}' WHERE id = '{blocked}'",
+    "cycle": (
+        "UPDATE taskyard.task SET state = 'blocked', followed = true WHERE id IN ('{todo}', '{blocked}');"
+        "INSERT INTO taskyard.need (project, id, other) SELECT project, other, id FROM taskyard.need WHERE id = '{blocked}'"
+    ),
     "key_without_task": "UPDATE taskyard.key SET id = '{nowhere}' WHERE key = 'k'",
     "key_missing": "DELETE FROM taskyard.key WHERE key = 'k'",
     "use_without_claim": "UPDATE taskyard.used SET resource = 'other' WHERE resource = 'db'",

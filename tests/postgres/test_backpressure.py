@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from taskyard import Yard
 
 
-def test_a_costly_count_that_is_carried_on_says_no_more_than_there_is_room_for(yard: Yard, sql: Connection[Any]) -> None:
+def test_a_costly_count_that_is_carried_on_says_no_more_than_there_is_room_for(
+    yard: Yard, sql: Connection[Any]
+) -> None:
     yard.set_settings({"max_todo": 2})
     yard.add_many([{"kind": "build"}] * 2)
     with pytest.raises(Full, match="2 of 2"):

@@ -8,7 +8,7 @@ from taskyard.core.needs import Need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from taskyard.core.draft import Draft
 
@@ -66,6 +66,29 @@ def path(id: str, after: Sequence[str], find_after: FindAfter) -> list[str] | No
                     following.append(older)
         level = following
     return None
+
+
+def cycles(starts: Iterable[str], comes_after: Callable[[str], Sequence[str]]) -> Iterator[list[str]]:
+    """Yield the cycles that these tasks lead to, ids from one task back to itself; each task is asked for its needs once."""
+    clear: set[str] = set()  # leads to no cycle that was not yielded
+    for start in starts:
+        way = {start: iter(comes_after(start))} if start not in clear else {}
+        while way:
+            last = next(reversed(way))
+            other = next(way[last], None)
+            if other is None:
+                clear.add(last)
+                del way[last]
+            elif other in way:
+                names = list(way)
+                yield [*names[names.index(other) :], other]
+            elif other not in clear:
+                way[other] = iter(comes_after(other))
+
+
+def shown(path: Sequence[str]) -> str:
+    """Return a way from one task to the next as people read it; a long one is cut."""
+    return " after ".join([*path[:_SHOWN], "...", path[-1]] if len(path) > _SHOWN + 1 else path)
 
 
 def _local_names(drafts: Sequence[Draft]) -> dict[tuple[str, str], int]:
@@ -180,8 +203,7 @@ def cycle(path: Sequence[str]) -> Invalid:
     """Make the error for tasks that come after one another; `path` begins and ends with the same one."""
     if len(path) == 2:
         return Invalid(f"{path[0]} cannot come after itself", hint="leave that entry out of its after")
-    shown = [*path[:_SHOWN], "...", path[-1]] if len(path) > _SHOWN + 1 else list(path)
     return Invalid(
-        f"these tasks come after one another: {' after '.join(shown)}",
+        f"these tasks come after one another: {shown(path)}",
         hint="take one of these steps out of an after; else none of them could ever start",
     )

@@ -8,8 +8,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+from taskyard.core import plan
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from taskyard.stores.postgres.context import Context
@@ -31,7 +34,7 @@ def audit(context: Context) -> dict[str, Any]:
             "did": None,
             "repaired": False,
         }
-        for code, id, what in context.run("fsck", "audit")
+        for code, id, what in [*context.run("fsck", "audit"), *_cycles(context)]
     ]
     [(tasks, events)] = context.run("fsck", "count")
     return {
@@ -40,3 +43,12 @@ def audit(context: Context) -> dict[str, Any]:
         "counts": dict(Counter(str(entry["code"]) for entry in findings)),
         "findings": findings,
     }
+
+
+def _cycles(context: Context) -> Iterator[tuple[str, str, str]]:
+    """Yield code, task and path of tasks that come after one another, so that none of them can ever start."""
+    after: dict[str, list[str]] = {}
+    for id, other in context.run("fsck", "ahead"):
+        after.setdefault(id, []).append(other)
+    for path in plan.cycles(after, lambda one: after.get(one, [])):
+        yield "cycle", path[0], plan.shown(path)

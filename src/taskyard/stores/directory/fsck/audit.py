@@ -61,6 +61,7 @@ class Audit:
         only_logged = sorted(self.log_audit.segments.difference(segments))
         for begin in range(0, len(only_logged), ROUND):
             self._round(only_logged[begin : begin + ROUND])
+        self._guarded(self._edge_audit.cycles)
         self._guarded(self._key_audit.check, self._task_audit.keyed, self._task_audit.misplaced)
         self._guarded(self._leftover_audit.check)
         self._guarded(self.log_audit.gaps)

@@ -234,6 +234,12 @@ CODES: dict[str, Code] = {
     "edge_half": Code(
         DAMAGE, "a task waits for another one whose end would not tell it", "the other half of the edge is made"
     ),
+    "cycle": Code(
+        DAMAGE,
+        "blocked tasks come after one another, so that none of them can ever start",
+        ALONE,
+        "take one of these steps out with 'taskyard edit ID --after ...' or '--no-after', or cancel a task",
+    ),
     "need_met": Code(PENDING, "the task is blocked, and nothing that it comes after is open", "let go"),
     "need_failed": Code(
         PENDING,

@@ -1,8 +1,10 @@
-"""Check edges: each has both halves, no task is blocked without a need, and none is free although it has one."""
+"""Check edges: each has both halves, no task is blocked without a need or behind itself, and none is free although it has one."""
 
 from __future__ import annotations
 
-from taskyard.core import ids, needs
+from itertools import pairwise
+
+from taskyard.core import ids, needs, plan
 from taskyard.core.task import State
 from taskyard.stores.directory.recovery.segments import PATIENCE
 
@@ -27,6 +29,7 @@ class EdgeAudit:
         self._audit = audit
         self._root = audit.root
         self._edges = edges
+        self._backward: list[str] = []
 
     def check(self, segment: str, seen: Seen) -> None:
         """Compare needs with tasks, needs with followers, and followers with needs."""
@@ -43,8 +46,23 @@ class EdgeAudit:
         for id, several in seen.items():
             if several[-1].state is State.BLOCKED:
                 self._blocked(several[-1], noted.get(id, []))
+                # Tasks come after older ones, unless an edit or a hand said otherwise: every cycle has a step to a younger one.
+                if any(ids.age_key(other) >= ids.age_key(id) for other in noted.get(id, [])):
+                    self._backward.append(id)
         for id, followers in self._read("followers", segment).items():
             self._followers(segment, id, followers)
+
+    def cycles(self) -> None:
+        """Add a suspect for every cycle of blocked tasks; to be called after all segments were checked."""
+        for path in plan.cycles(self._backward, self._edges.needs):
+            place = (f"{self._root}/needs/{path[0][: ids.SEGMENT]}", path[0])
+            self._audit.suspect("cycle", place, plan.shown(path), self._still_cycle(path), path[0])
+
+    def _still_cycle(self, path: list[str]) -> Callable[[], bool]:
+        return lambda: (
+            all(other in self._edges.needs(id) for id, other in pairwise(path))
+            and self._edges.states(path, State.BLOCKED).keys() == set(path)
+        )
 
     def _read(self, place: str, segment: str) -> dict[str, list[str]]:
         top = f"{self._root}/{place}/{segment}"

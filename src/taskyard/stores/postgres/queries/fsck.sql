@@ -108,6 +108,15 @@ JOIN (
 ) AS latest ON latest.task = stands.id
 WHERE latest.fence > stands.fence
 
+-- Tasks come after older ones, unless an edit or a hand said otherwise: every cycle has a step to a younger one.
+-- name: ahead
+WITH RECURSIVE ahead AS (
+    SELECT id, other FROM taskyard.need WHERE project = %(project)s AND substr(other, 5) >= substr(id, 5)
+    UNION
+    SELECT need.id, need.other FROM ahead JOIN taskyard.need ON need.project = %(project)s AND need.id = ahead.other
+)
+SELECT id, other FROM ahead ORDER BY id, other
+
 -- name: count
 SELECT (SELECT count(*) FROM taskyard.task WHERE project = %(project)s) + (SELECT count(*) FROM taskyard.ended WHERE project = %(project)s),
        (SELECT count(*) FROM taskyard.event WHERE project = %(project)s)
