@@ -106,8 +106,10 @@ class Store(Protocol):
         wait for these needs and for no other; those that were met since the decision count no more.
         """
 
-    def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
-        """Begin the lease anew and return its end, or None if the claim is over."""
+    def renew(
+        self, standing: Standing, progress: float | None = None, note: str | None = None, by: str | None = None
+    ) -> int | None:
+        """Begin the lease anew and return its end, or None if the claim is over. A note is by the holder, unless another asks."""
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
         """Which of these claims still hold their tasks; a look only, which renews nothing and is not logged."""
@@ -138,6 +140,9 @@ class Store(Protocol):
 
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """What happened, in order, and the cursor to go on from."""
+
+    def tell(self, event: str, by: str, kind: str = "", more: dict[str, Any] | None = None) -> None:
+        """Log an event about the yard (`core.yard_events`), after what it tells of was done."""
 
     def pause(self, kind: str | None, on: bool) -> None:
         """Hand out no more tasks of this kind, or of any; or do so again."""

@@ -155,8 +155,6 @@ def test_what_changes_nothing_is_not_told(yard: Yard) -> None:
     assert claim.holds()
     claim.done("same")
     claim.done("same")
-    yard.pause()
-    yard.unpause()
     yard.get(id)
     yard.sweep()
     assert [event["event"] for event in yard.events()] == ["added", "claimed", "done"]

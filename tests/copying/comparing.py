@@ -33,12 +33,12 @@ def listed(url: str) -> list[dict[str, Any]]:
 
 
 def logged(url: str) -> list[dict[str, Any]]:
-    """The whole log."""
+    """All events of tasks: what was done to a yard itself stays with it."""
     events: list[dict[str, Any]] = []
     cursor: list[str] = []
     while True:
         page = say("log", "--yard", url, "--limit", "1000", *cursor)
-        events += page["events"]
+        events += [event for event in page["events"] if event["task"]]
         if len(page["events"]) < 1000:
             return events
         cursor = ["--cursor", page["cursor"]]

@@ -178,10 +178,10 @@ def test_the_log_goes_on_where_it_was(copied: Callable[..., Yard]) -> None:
 
     with copied(life) as yard:
         page = yard.events()
-        assert [event["event"] for event in page] == ["added", "claimed", "done"]
+        assert [event["event"] for event in page] == ["added", "claimed", "done", "unpaused"]
         yard.add("more")
         assert [event["event"] for event in yard.events(cursor=page.cursor)] == ["added"]
-        assert [event["event"] for event in yard.events()] == ["added", "claimed", "done", "added"]
+        assert [event["event"] for event in yard.events()] == ["added", "claimed", "done", "unpaused", "added"]
 
 
 @every_way

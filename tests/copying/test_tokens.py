@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pytest
+
 import taskyard
+from taskyard import opening
 from taskyard.doors.cli import main
+from tests.copying.test_same import STORES
 from tests.servers import postgres
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -28,3 +34,24 @@ def test_a_copy_has_none_of_the_tokens_and_keeps_its_own(tmp_path: Path) -> None
         with taskyard.open(target) as yard:
             assert yard.token_digests() == before
             assert yard.counts()["todo"] == 1
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_copy_keeps_what_was_done_to_itself_in_its_log(store: str, new: Callable[[str], str]) -> None:
+    origin, target = new("directory"), new(store)
+    with taskyard.init(target, worker="bob") as yard:
+        yard.new_token("own")
+        own = list(yard.events())
+    with taskyard.init(origin, worker="ada") as yard:
+        yard.pause()
+        yard.add("build")
+        yard.cancel(yard.add("build").id)
+    assert main(["copy", origin, target]) == 0
+    with taskyard.open(target) as yard:
+        events = list(yard.events())
+    assert own == [event for event in events if not event["task"]]
+    assert [event["event"] for event in events if event["task"]] == ["added", "added", "cancelled"]
+    with closing(opening.endpoint(target, target=True)) as unfinished:
+        unfinished.clear_events()  # as a copy that was killed does, if it finds another beginning there
+    with taskyard.open(target) as yard:
+        assert list(yard.events()) == own

@@ -190,7 +190,7 @@ def test_the_log_names_the_token_that_asked(guarded: Guarded, monkeypatch: pytes
         taken(far.claim(ended.id)).done()
         far.cancel(cancelled.id)
         told = [(one["event"], one["worker"], one["by"]) for one in far.events(task=ended.id)]
-        assert told == [("added", None, "manage"), ("claimed", "ada", "ada"), ("done", "ada", "manage")]
+        assert told == [("added", None, "manage"), ("claimed", "ada", "manage"), ("done", "ada", "manage")]
         assert [one["by"] for one in far.events(task=cancelled.id)] == ["manage", "manage"]
 
 

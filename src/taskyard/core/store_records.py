@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Want:
     """What a worker wants to claim; one object serves many claims."""
 
-    __slots__ = ("id", "kinds", "mission", "move", "over", "terms", "worker")
+    __slots__ = ("by", "id", "kinds", "mission", "move", "over", "terms", "worker")
 
     def __init__(
         self,
@@ -32,8 +32,11 @@ class Want:
         usual: float | None = None,
         vouched: bool = False,
         mission: str | None = None,
+        by: str | None = None,
     ) -> None:
         self.worker = worker
+        self.by = worker if by is None else by
+        """Who asks, in the log: the worker, or whom a door speaks for."""
         self.kinds = kinds
         self.mission = mission
         """Claim only tasks of this mission."""
@@ -45,9 +48,9 @@ class Want:
         self.terms = Terms(worker, lease, usual, vouched)
 
     @classmethod
-    def again(cls, worker: str, over: Standing, move: Move) -> Self:
+    def again(cls, worker: str, over: Standing, move: Move, by: str | None = None) -> Self:
         """Make the want of a worker that lost its memory: the claim that it holds, under a new fence and nonce."""
-        want = cls(worker)
+        want = cls(worker, by=by)
         want.over, want.move = over, move
         return want
 

@@ -306,9 +306,11 @@ def _normalized(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def windows(events: Iterable[dict[str, Any]]) -> Generator[list[dict[str, Any]], None, None]:
-    """Yield the log in lists of `WINDOW` events, each sorted by `in_order`."""
+    """Yield the log in lists of `WINDOW` events, each sorted by `in_order`; events about a yard itself stay with it."""
     window = []
     for event in events:
+        if not event["task"]:
+            continue
         window.append(_normalized(event))
         if len(window) == WINDOW:
             yield in_order(window)

@@ -69,7 +69,7 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
         self.by = self.worker
         self._usual: float | None = None
         self._vouched = False
-        self._anything = Want(self.worker)
+        self._anything = Want(self.worker, by=self.by)
 
     def acting_for(
         self, worker: str | None, request: str | None = None, usual: float | None = None, by: str | None = None
@@ -86,8 +86,9 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
             twin._identify(_incarnation(request))
         if usual is not None:
             twin._usual = draft.lease(usual)
-            twin._anything = Want(twin.worker, usual=twin._usual)
-        twin.by = twin.worker if by is None else by
+        if by is not None:
+            twin.by = by
+        twin._anything = Want(twin.worker, usual=twin._usual, by=twin.by)
         return twin
 
     def granted(self) -> list[Claim]:
@@ -285,7 +286,12 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
             self._usual,
             self._vouched and worker is None,
             None if mission is None else words.text(mission, "mission"),
+            self._asker(worker),
         )
+
+    def _asker(self, worker: str | None) -> str:
+        """Return who claims, in the log: the worker that the call names, unless a door says that another asks."""
+        return self.by if worker is None or self.by != self.worker else worker
 
     def _nonce(self) -> str:
         return f"{self._incarnation}{next(self._count)}"
@@ -507,7 +513,7 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
         name = arguments.resumed(self._named, worker)
         claims = []
         for standing in self._store.held(name):
-            want = Want.again(self.worker, standing, moves.resumed(standing))
+            want = Want.again(self.worker, standing, moves.resumed(standing), self.by)
             claims += [Claim(self, grant.standing, grant) for grant in self._store.claim(want, [self._nonce()])]
         return claims
 
@@ -527,11 +533,16 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
 
     def pause(self, kind: str | None = None) -> None:
         """Stop handing out tasks, of this kind or of any; running tasks go on."""
-        self._store.pause(None if kind is None else words.kind(kind), True)
+        self._pause(kind, True)
 
     def unpause(self, kind: str | None = None) -> None:
         """End a `pause` with the same arguments."""
-        self._store.pause(None if kind is None else words.kind(kind), False)
+        self._pause(kind, False)
+
+    def _pause(self, kind: str | None, on: bool) -> None:
+        named = None if kind is None else words.kind(kind)
+        self._store.pause(named, on)
+        self._store.tell("paused" if on else "unpaused", self.by, named or "")
 
     def settings(self) -> dict[str, Any]:
         """Return every setting of the yard, as it was set or by default."""
@@ -547,7 +558,9 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
         """
         from taskyard.core import settings
 
-        return settings.effective(self._store.settings(lambda written: settings.changed(written, changes)))
+        written = self._store.settings(lambda before: settings.changed(before, changes))
+        self._store.tell("configured", self.by, more={"changes": changes})
+        return settings.effective(written)
 
     def _revise(self, id: str, decide: Callable[[Standing], Move]) -> Task:
         self.tend()
@@ -587,6 +600,8 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
         filters = (state, kind, mission)
         only = None if all(given is None for given in filters) else arguments.query(*filters, None)
         told = self._store.upkeep.prune(seconds, number, self.by, apply=apply, only=only)
+        if apply:
+            self._store.tell("pruned", self.by, more={"count": told["tasks"]})
         told["oldest"] = None if told["oldest"] is None else times.rfc3339(told["oldest"])
         return told
 

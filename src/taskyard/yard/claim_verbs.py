@@ -49,7 +49,7 @@ class ClaimVerbs:
         handle = handle_of(claim)
         current = claim if isinstance(claim, Standing) else self._store.stand(handle.id)
         if current.is_under(handle) and current.state is State.PROCESSING:
-            until = self._store.renew(current, share, text)
+            until = self._store.renew(current, share, text, self.by)
             if until is not None:
                 self.tend()  # after the renewal: a holder that slept past its lease must not reap its own claim
                 return times.rfc3339(until)

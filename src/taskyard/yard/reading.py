@@ -45,7 +45,7 @@ class Reading:
     ) -> Swept:
         """Add what schedules ask for, then do the janitor's work."""
         ticked = self._ticks.add_due(self._store, asked=asked)
-        swept = janitor.sweep(self._store, self.worker, limit, mend=mend, intake=intake)
+        swept = janitor.sweep(self._store, self.by, limit, mend=mend, intake=intake)
         swept.ticked, swept.ticks_left = ticked, self._ticks.left
         return swept
 
@@ -492,7 +492,7 @@ class Reading:
         """Take in recently dropped files before the whole yard is read, if that is possible."""
         try:
             if self._store.dropbox is not None:
-                self._store.dropbox.intake(self.worker, janitor.INTAKE)
+                self._store.dropbox.intake(self.by, janitor.INTAKE)
         except Unavailable:
             pass  # a yard that cannot be written can still be read
         self.tend()

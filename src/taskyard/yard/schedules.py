@@ -49,7 +49,9 @@ class ScheduleVerbs(Reading):
             named, ids.base32(ids.chance(40), 8), said, rules.NEVER if first is None else first, created_at=now
         )
         known = self._store.schedules.put(new)
-        if known is not None:
+        if known is None:
+            self._tell("schedule_made", new)
+        else:
             rules.same(known, said)
         return {**_described(known or new), "created": known is None}
 
@@ -66,7 +68,7 @@ class ScheduleVerbs(Reading):
 
     def pause_schedule(self, name: str) -> dict[str, Any]:
         """Add no more tasks of this schedule; those that were added stay."""
-        return self._move(name, lambda at: at if at.paused else at.moved(paused=True))
+        return self._move(name, "schedule_paused", lambda at: at if at.paused else at.moved(paused=True))
 
     def unpause_schedule(self, name: str) -> dict[str, Any]:
         """Go on with the next tick from now on; those of the pause are not made up for."""
@@ -78,7 +80,7 @@ class ScheduleVerbs(Reading):
         def decide(at: Schedule) -> Schedule:
             return rules.resumed(at, now, cron.times_of(at.said["cron"], at.said["tz"])) if at.paused else at
 
-        return self._move(name, decide)
+        return self._move(name, "schedule_unpaused", decide)
 
     def remove_schedule(self, name: str) -> dict[str, Any]:
         """Remove a schedule, and return what it was; its tasks stay. One that is made under its name later begins anew."""
@@ -87,13 +89,20 @@ class ScheduleVerbs(Reading):
         found = self._scheduled(name)
         if not self._store.schedules.remove(found):
             raise rules.unknown(name)
+        self._tell("schedule_removed", found)
         return _described(found)
 
-    def _move(self, name: str, decide: Callable[[Schedule], Schedule]) -> dict[str, Any]:
+    def _tell(self, event: str, schedule: Schedule) -> None:
+        self._store.tell(event, self.by, schedule.said["task"]["kind"], {"schedule": schedule.name})
+
+    def _move(self, name: str, event: str, decide: Callable[[Schedule], Schedule]) -> dict[str, Any]:
         for _ in range(_TRIES):
             at = self._scheduled(name)
             to = decide(at)
-            if to is at or self._store.schedules.move(at, to):
+            if to is at:
+                return _described(at)
+            if self._store.schedules.move(at, to):
+                self._tell(event, to)
                 return _described(to)
         raise Conflict(f"the schedule {name} keeps moving under other hands", hint="try again")
 

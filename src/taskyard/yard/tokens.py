@@ -14,6 +14,7 @@ class TokenVerbs:
     """Makes, lists and revokes tokens. They are a part of the yard's settings, so every store changes them in one step."""
 
     _store: Store
+    by: str
 
     def new_token(self, name: str | None = None, *, scope: str = "work", project: str | None = None) -> dict[str, Any]:
         """Make a token, and return it with its secret `token`, which is kept nowhere.
@@ -34,7 +35,9 @@ class TokenVerbs:
             "sha256": tokens.digest(secret),
         }
         self._store.settings(lambda written: tokens.added(written, called, fields))
-        return {**tokens.shown(called, fields), "token": secret}
+        made = tokens.shown(called, fields)
+        self._store.tell("token_made", self.by, more={"token": called, "scope": made["scope"]})
+        return {**made, "token": secret}
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return every token by name, without secrets."""
@@ -55,7 +58,9 @@ class TokenVerbs:
             return after
 
         self._store.settings(without)
-        return tokens.shown(name, before)
+        revoked = tokens.shown(name, before)
+        self._store.tell("token_revoked", self.by, more={"token": name, "scope": revoked["scope"]})
+        return revoked
 
     def token_digests(self) -> Tokens | None:
         """Return each token with its digest, for a gateway to check; None if none was ever made."""

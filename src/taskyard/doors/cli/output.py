@@ -46,6 +46,8 @@ _COLOURS = {
     "reaped": "31",
     "refused": "31",
     "set_aside": "31",
+    "paused": "33",
+    "unpaused": "34",
 }
 
 

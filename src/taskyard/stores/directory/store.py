@@ -209,7 +209,9 @@ class DirectoryStore:
             )
             for task in page:
                 try:
-                    grant = self._claims.particular(Want(want.worker, None, lease, task.id, usual, vouched), nonce)
+                    grant = self._claims.particular(
+                        Want(want.worker, None, lease, task.id, usual, vouched, by=want.by), nonce
+                    )
                 except (Conflict, NotFound):
                     continue  # another worker was first
                 if grant is not None:
@@ -228,9 +230,11 @@ class DirectoryStore:
             raise unavailable(error, self.url) from error
 
     @explains_errors
-    def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
+    def renew(
+        self, standing: Standing, progress: float | None = None, note: str | None = None, by: str | None = None
+    ) -> int | None:
         """Renew the lease and return its new end; None if the claim is over."""
-        return self._claims.renew(standing, progress, note)
+        return self._claims.renew(standing, progress, note, by)
 
     @explains_errors
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
@@ -312,6 +316,12 @@ class DirectoryStore:
 
         reader = LogReader(self._context.disk, f"{self.url}/events")
         return ([], reader.latest()) if trail.at_end else reader.read(trail)
+
+    @explains_errors
+    def tell(self, event: str, by: str, kind: str = "", more: dict[str, Any] | None = None) -> None:
+        """Log an event about the yard."""
+        context = self._context
+        context.log.write(context.clock.exact(), event, "", kind, 0, None, by, more)
 
     @explains_errors
     def pause(self, kind: str | None, on: bool) -> None:

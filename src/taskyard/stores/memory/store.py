@@ -160,7 +160,7 @@ class MemoryStore:
                 shelf.note(want.kinds, now)
             record = shelf.named(want.id) if want.id is not None else shelf.first(want, self.policy.ageing, now)
             while want.id is None and record is not None and record.is_expired(now):
-                self._expire(record, want.worker)
+                self._expire(record, want.by)
                 record = shelf.first(want, self.policy.ageing, now)
             if record is None:
                 return None
@@ -184,7 +184,7 @@ class MemoryStore:
             record.until = self._lease_end(standing)
             record.progress = None
             shelf.place(record)
-            shelf.tell(now, "claimed", standing, want.worker)
+            shelf.tell(now, "claimed", standing, want.by)
             shelf.pace(standing.kind, now)
             return Grant(standing.copy(), record.task(), record.until)
 
@@ -276,7 +276,7 @@ class MemoryStore:
 
     def _take_over(self, want: Want, nonce: str) -> Grant | None:
         """Return the same claim under the move's fence and a new nonce, or None if it is over."""
-        standing, move, by = want.over, want.move, want.worker
+        standing, move, by = want.over, want.move, want.by
         assert standing is not None  # the caller checks this
         assert move is not None
         with self._open() as shelf:
@@ -293,6 +293,13 @@ class MemoryStore:
             shelf.place(record)
             shelf.tell(now, move.event, after, by, resumed=True)
             return Grant(after.copy(), record.task(), record.until)
+
+    def tell(self, event: str, by: str, kind: str = "", more: dict[str, Any] | None = None) -> None:
+        """Log an event about the yard."""
+        told = {"at": times.rfc3339(self._clock()), "event": event, "task": "", "fence": 0, "kind": kind}
+        with self._open() as shelf:
+            shelf.events.append({**told, "worker": None, "by": by, **(more or {})})
+            shelf.ring()
 
     def pause(self, kind: str | None, on: bool) -> None:
         """Pause this kind, or with None the whole yard; with `on` false, end that pause."""
@@ -357,7 +364,9 @@ class MemoryStore:
                 return
             record.stale.append({**late, "at": times.rfc3339(self._clock())})
 
-    def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
+    def renew(
+        self, standing: Standing, progress: float | None = None, note: str | None = None, by: str | None = None
+    ) -> int | None:
         """Start the lease anew and return its end, or None if the claim is over."""
         with self._open() as shelf:
             record = shelf.named(standing.id)
@@ -370,7 +379,7 @@ class MemoryStore:
             if note is not None:
                 now = self._clock()
                 record.notes.append({**record.claim(), "text": note, "at": times.rfc3339(now)})
-                shelf.tell(now, "noted", held, held.worker or "", text=note)
+                shelf.tell(now, "noted", held, by or held.worker or "", text=note)
             return record.until
 
     def get(self, id: str) -> Report:

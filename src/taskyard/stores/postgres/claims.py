@@ -44,7 +44,7 @@ class Claims:
     def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
         """Claim the most urgent, oldest tasks that `want` allows, or the one that it names or takes over."""
         if want.over is not None and want.move is not None:
-            return self._take_over(want.over, want.move, nonces[0], want.worker)
+            return self._take_over(want.over, want.move, nonces[0], want.by)
         if want.id is not None:
             return [self._named(want, nonces[0])]
         if want.mission is not None:
@@ -56,7 +56,7 @@ class Claims:
 
     def _one(self, want: Want, nonce: str) -> Grant | None:
         """Claim one task, in one statement with the claims of other threads at this moment."""
-        key = (want.terms, want.kinds, want.mission)
+        key = (want.terms, want.by, want.kinds, want.mission)
         combiner = self._combiners.get(key)
         if combiner is None:
             if len(self._combiners) >= _COMBINERS_MOST:
@@ -105,7 +105,7 @@ class Claims:
         return {
             "project": self._context.project, "worker": worker, "kinds": None if want.kinds is None else driver.array(sorted(want.kinds)),
             "age": None, "fence": None, "nonces": driver.words(nonces), "lease": lease, "usual": usual, "default": self._context.policy.lease,
-            "mission": want.mission, "ageing": self._context.policy.ageing,
+            "mission": want.mission, "ageing": self._context.policy.ageing, "by": want.by,
         }  # fmt: skip
 
     def _named(self, want: Want, nonce: str) -> Grant:
@@ -156,12 +156,13 @@ class Claims:
         )
         return [rows.Won(row, self._context.policy) for row in found]
 
-    def renew(self, standing: Standing, progress: float | None, note: str | None) -> int | None:
+    def renew(self, standing: Standing, progress: float | None, note: str | None, by: str | None = None) -> int | None:
         """Restart the lease and return its end, or None if the claim is over."""
         values = {
             **place(standing.id), "fence": standing.fence, "nonce": standing.nonce,
             "progress": None if progress is None else float(progress), "note": None if note is None else draft.compact(note),
             "more": None if note is None else draft.compact({"text": note}), "token": None if note is None else driver.new_token(),
+            "by": by or standing.worker,
         }  # fmt: skip
         sent_at = time.monotonic()
 

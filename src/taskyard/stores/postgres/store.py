@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from taskyard.core import draft
 from taskyard.core.store_records import Counts
 from taskyard.stores.postgres.add import Adder
 from taskyard.stores.postgres.address import Address
@@ -98,13 +99,20 @@ class PostgresStore:
             self.reasons.note(want.kinds)
         return grants
 
-    def renew(self, standing: Standing, progress: float | None = None, note: str | None = None) -> int | None:
+    def renew(
+        self, standing: Standing, progress: float | None = None, note: str | None = None, by: str | None = None
+    ) -> int | None:
         """Restart the lease and return its end, or None if the claim is over."""
-        return self._claims.renew(standing, progress, note)
+        return self._claims.renew(standing, progress, note, by)
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
         """Return which of these claims still hold their tasks; one statement."""
         return self._claims.holding(handles)
+
+    def tell(self, event: str, by: str, kind: str = "", more: dict[str, Any] | None = None) -> None:
+        """Log an event about the project."""
+        told = None if more is None else draft.compact(more)
+        self._context.run("upkeep", "tell", {"event": event, "by": by, "kind": kind, "more": told})
 
     def pause(self, kind: str | None, on: bool) -> None:
         """Stop handing out tasks of this kind, or of any; or resume it."""

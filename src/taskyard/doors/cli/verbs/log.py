@@ -115,9 +115,9 @@ def _cells(event: dict[str, Any]) -> list[str]:
     texts = (
         f"{event['at'][:19]}Z",
         event["event"],
-        event.get("short") or event["task"],
+        event.get("short") or event["task"] or "-",
         str(event["fence"] or "-"),
-        event["kind"],
+        event["kind"] or "-",
         event["worker"] or "-",
     )
     return [_one_line(text) for text in texts]
@@ -139,7 +139,9 @@ def _details(event: dict[str, Any]) -> str:
         parts.append(f"waits for {', '.join(map(ids.short, event['after'][:3]))}{more}")
     if event.get("freed_by"):
         parts.append(f"{ids.short(event['freed_by'])} is done")
-    parts += [event[name] for name in ("reason", "text") if event.get(name)]
+    if isinstance(event.get("changes"), dict):
+        parts += [f"{name} = {output.json_text(value)}" for name, value in event["changes"].items()]
+    parts += [str(event[name]) for name in ("token", "mission", "schedule", "reason", "text") if event.get(name)]
     if event["by"] != event["worker"]:
         parts.append(f"(by {event['by']})")
     return _one_line("  ".join(parts))

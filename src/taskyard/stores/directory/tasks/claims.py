@@ -103,7 +103,7 @@ class Claims:
                 busy = frozenset(map(names.resource_digest, taken))
                 continue
             mark = name[-6] if name[-7] == "." else ""
-            if mark in _DEADLINES and self._expired(folder, name, head.lane, want.worker):
+            if mark in _DEADLINES and self._expired(folder, name, head.lane, want.by):
                 continue
             if mark in _USES:
                 kept = self.uses.kept() if kept is None else kept
@@ -219,7 +219,7 @@ class Claims:
     def particular(self, want: Want, nonce: str) -> Grant | None:
         """Claim the task that `want` names, or take over the claim that it names."""
         if want.over is not None and want.move is not None:
-            return self._take_over(want.over, want.move, nonce, want.worker)
+            return self._take_over(want.over, want.move, nonce, want.by)
         assert want.id is not None  # the caller checks this
         return self._named(want, want.id, nonce)
 
@@ -273,7 +273,7 @@ class Claims:
         target = f"{id}.{number}.{plan.middle}{nonce}.json"
         path = f"{self._processing}/{target}"
         now = now or self._now()
-        line = self._log.line(now, "claimed", id, lane.kind, number, want.worker, want.worker)
+        line = self._log.line(now, "claimed", id, lane.kind, number, want.worker, want.by)
         try:
             self._disk.rename(f"{folder}/{name}", path)
         except FileNotFoundError:
@@ -382,7 +382,7 @@ class Claims:
         counted = (standing.fence, standing.errors, standing.crashes)
         self._shifts.shift(standing, Move("failed", State.FAILED, *counted, outcome="error", reason=reason), "taskyard")
 
-    def renew(self, standing: Standing, progress: float | None, note: str | None) -> int | None:
+    def renew(self, standing: Standing, progress: float | None, note: str | None, by: str | None = None) -> int | None:
         """Start the lease anew and return its end, or None if the claim is over."""
         folder, name = standing.place
         stamp = self._touched(folder, name)
@@ -396,7 +396,8 @@ class Claims:
             self._context.records.progress(handle, progress)
         if note is not None:
             self._context.records.note(handle, worker, note, stamp)
-            self._log.write(stamp, "noted", standing.id, standing.kind, standing.fence, worker, worker, {"text": note})
+            about = (standing.id, standing.kind, standing.fence, worker)
+            self._log.write(stamp, "noted", *about, by or worker, {"text": note})
         return stamp + round(standing.lease * 1000)
 
     def _touched(self, folder: str, name: str) -> int | None:

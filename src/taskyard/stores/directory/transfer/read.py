@@ -86,7 +86,7 @@ class YardReader:
         facts.dropped = sum(map(names.is_dropped, self.disk.listdir(f"{self.root}/todo")))
         marked = filter(ids.is_segment, self._locator.names(f"{self.root}/segments"))
         facts.highest = max(map(ids.number, marked), default=-1)
-        logged = any(name.endswith(".jsonl") for name in self._locator.names(f"{self.root}/events"))
+        logged = any(event["task"] for event in self.events())
         facts.is_empty = not (logged or facts.dropped or self.segments() or any(self.files(with_progress=True)))
         return facts
 

@@ -17,6 +17,7 @@ from taskyard.core.times import rfc3339
 from taskyard.core.transfer import value
 from taskyard.core.words import encoded
 from taskyard.stores.directory import layout, names
+from taskyard.stores.directory.log import lines
 from taskyard.stores.directory.names import Counters, Lane
 from taskyard.stores.directory.tasks import missions, schedules, task_file
 from taskyard.stores.directory.tasks.keys import path_of
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.transfer.read import YardReader
 
 _LOG = "copied"  # the part of a log file's name that other writers fill with their kernel's
+_KEPT = ".yard.jsonl"  # the end of the pages that keep the events about a yard that is copied to
+_ABOUT_YARD = b'"task":"",'
 _HOUR = len("2026-01-31T12")
 _CHUNK = 1 << 16  # bytes that are searched at a time for the end of a line
 
@@ -203,20 +206,20 @@ class YardWriter:
     def append_events(self, events: list[dict[str, Any]]) -> None:
         """Append `events` to the log. Hours never fall from one event to the next, so readers get them in this order."""
         hour = max((name[:_HOUR] for name in self._pages()), default="")
-        lines: list[str] = []
+        texts: list[str] = []
         for event in events:
             own = event["at"][:_HOUR]
             if own > hour:
-                self._log(hour, lines)
-                hour, lines = own, []
-            lines.append(compact(event))
-        self._log(hour, lines)
+                self._log(hour, texts)
+                hour, texts = own, []
+            texts.append(compact(event))
+        self._log(hour, texts)
 
-    def _log(self, hour: str, lines: list[str]) -> None:
-        if lines:
+    def _log(self, hour: str, texts: list[str]) -> None:
+        if texts:
             path = f"{self._root}/events/{hour}.{_LOG}.jsonl"
             self._trim(path)
-            self._disk.append(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
+            self._disk.append(path, "".join(f"{text}\n" for text in texts).encode("utf-8", "backslashreplace"))
 
     def _trim(self, path: str) -> None:
         """Remove the half line that a killed run may have left at the end of the file."""
@@ -231,9 +234,15 @@ class YardWriter:
             self._disk.cut(path, end)
 
     def clear_events(self) -> None:
-        """Remove all events from the log."""
+        """Remove all events from the log but those about the yard itself."""
+        folder = f"{self._root}/events"
         for name in self._pages():
-            self._disk.remove(f"{self._root}/events/{name}")
+            if name.endswith(_KEPT):
+                continue
+            own = [line for _, line, _ in lines.whole(self._disk, f"{folder}/{name}", _CHUNK) if _ABOUT_YARD in line]
+            if own:
+                self._disk.append(f"{folder}/{name[:_HOUR]}{_KEPT}", b"".join(line + b"\n" for line in own))
+            self._disk.remove(f"{folder}/{name}")
 
     def _pages(self) -> list[str]:
         return [name for name in self._disk.listdir(f"{self._root}/events") if name.endswith(".jsonl")]

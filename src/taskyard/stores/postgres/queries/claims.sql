@@ -1,25 +1,28 @@
 -- Claiming, renewing, taking over. Claims and dones are functions of the schema. Until the tables are analyzed, the
 -- planner takes a project for nearly empty, and prefers to read all of it. So a state is compared as text where a task
 -- is looked up by its age: then no partial index applies. Joined tables are named by their key as well, or read row by
--- row (LATERAL).
+-- row (LATERAL). Who asks, and ageing, the functions find in the transaction's settings.
 
 -- name: claim
 SELECT claimed.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, id) END FROM taskyard.claim(
-    %(project)s, %(worker)s, %(kinds)s::text[], %(age)s, %(fence)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s) AS claimed
+    %(project)s, CASE WHEN set_config('taskyard.by', %(by)s, true) IS NOT NULL THEN %(worker)s END, %(kinds)s::text[],
+    %(age)s, %(fence)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s) AS claimed
 
 -- name: claim_of_mission
 SELECT claimed.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, id) END FROM taskyard.claim_of_mission(
-    %(project)s, %(worker)s, %(kinds)s::text[], %(mission)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s) AS claimed
+    %(project)s, CASE WHEN set_config('taskyard.by', %(by)s, true) IS NOT NULL THEN %(worker)s END, %(kinds)s::text[],
+    %(mission)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s) AS claimed
 
 -- name: claim_of_mission_aged
 SELECT claimed.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, id) END FROM taskyard.claim_of_mission(
-    %(project)s, CASE WHEN set_config('taskyard.ageing', %(ageing)s::text, true) IS NOT NULL THEN %(worker)s END, %(kinds)s::text[],
+    %(project)s, CASE WHEN set_config('taskyard.ageing', %(ageing)s::text, true) || set_config('taskyard.by', %(by)s, true) IS NOT NULL THEN %(worker)s END,
+    %(kinds)s::text[],
     %(mission)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s) AS claimed
 
 -- name: claim_aged
--- The same with ageing, which the function finds in the transaction's settings.
 SELECT claimed.*, CASE WHEN after IS NOT NULL THEN taskyard.origin(%(project)s, id) END FROM taskyard.claim(
-    %(project)s, CASE WHEN set_config('taskyard.ageing', %(ageing)s::text, true) IS NOT NULL THEN %(worker)s END, %(kinds)s::text[],
+    %(project)s, CASE WHEN set_config('taskyard.ageing', %(ageing)s::text, true) || set_config('taskyard.by', %(by)s, true) IS NOT NULL THEN %(worker)s END,
+    %(kinds)s::text[],
     %(age)s, %(fence)s, %(nonces)s::text[], %(lease)s, %(usual)s, %(default)s) AS claimed
 
 -- name: holder
@@ -101,7 +104,7 @@ noted AS (
 ),
 logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
-    SELECT %(project)s, 'noted', id, kind, fence, worker, worker, %(more)s FROM known WHERE %(note)s::text IS NOT NULL
+    SELECT %(project)s, 'noted', id, kind, fence, worker, %(by)s, %(more)s FROM known WHERE %(note)s::text IS NOT NULL
 )
 SELECT coalesce((SELECT lease_ends FROM renewed), (SELECT lease_ends FROM renewed_beside)),
        CASE WHEN %(note)s::text IS NOT NULL THEN taskyard.ring(%(project)s) END

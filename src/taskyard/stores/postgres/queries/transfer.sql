@@ -9,7 +9,7 @@ SELECT paused, paused_kinds, settings, made_at,
        coalesce((SELECT last_value >> 10 FROM pg_sequences WHERE schemaname = 'taskyard' AND sequencename = 'number'), -1),
        EXISTS (SELECT FROM taskyard.task WHERE project = %(project)s)
        OR EXISTS (SELECT FROM taskyard.ended WHERE project = %(project)s)
-       OR EXISTS (SELECT FROM taskyard.event WHERE project = %(project)s),
+       OR EXISTS (SELECT FROM taskyard.event WHERE project = %(project)s AND task <> ''),
        (SELECT oid FROM pg_database WHERE datname = current_database())
 FROM taskyard.project WHERE id = %(project)s
 
@@ -208,7 +208,7 @@ INSERT INTO taskyard.event (project, at, event, task, kind, fence, worker, by, m
 SELECT %(project)s, at, event, task, kind, fence, worker, by, more FROM pg_temp.event_copy ORDER BY place
 
 -- name: clear_events
-DELETE FROM taskyard.event WHERE project = %(project)s
+DELETE FROM taskyard.event WHERE project = %(project)s AND task <> ''
 
 -- name: missions
 SELECT name, brief, owner, created_at, cancelled_at, reason, done, failed

@@ -52,6 +52,13 @@ SELECT settings FROM taskyard.project WHERE id = %(project)s FOR NO KEY UPDATE
 -- name: change_settings
 UPDATE taskyard.project SET settings = %(settings)s WHERE id = %(project)s RETURNING taskyard.ring(%(project)s)
 
+-- name: tell
+WITH told AS (
+    INSERT INTO taskyard.event (project, event, task, kind, fence, by, more)
+    VALUES (%(project)s, %(event)s, '', %(kind)s, 0, %(by)s, %(more)s)
+)
+SELECT taskyard.ring(%(project)s)
+
 -- name: pause_all
 UPDATE taskyard.project SET paused = %(on)s WHERE id = %(project)s RETURNING taskyard.ring(%(project)s)
 

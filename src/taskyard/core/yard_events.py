@@ -1,0 +1,8 @@
+"""The events that are about the yard, and about no task: their `task` is an empty text, and their fence 0."""
+
+from __future__ import annotations
+
+YARD_EVENTS = (
+    "paused", "unpaused", "configured", "token_made", "token_revoked", "mission_made", "mission_cancelled",
+    "schedule_made", "schedule_paused", "schedule_unpaused", "schedule_removed", "pruned",
+)  # fmt: skip
