@@ -55,6 +55,7 @@ STORES = {
     "run_lock": None,
 }  # which store a module of stores/ belongs to
 STARTS = {
+    "doors.cli.verbs.import_tasks": "importers",
     "doors.cli.verbs.mcp": "mcp",
     "doors.cli.verbs.serve": "gateway",
     "doors.gateway.mcp": "mcp",

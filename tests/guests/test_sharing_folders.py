@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import pytest
 
 import taskyard
 from taskyard import Claim, ClaimLost, Yard
+from taskyard.doors.cli import main
 from taskyard.stores.directory.tasks import claims
 from tests.conftest import damage, taken
 from tests.guests import programs
@@ -340,8 +342,22 @@ def test_a_whole_queue_is_set_aside_and_not_made_one_task(yard: Yard, root: Path
     yard.sweep()
     (entry,) = yard.set_aside()
     assert entry["name"] == "queue"
-    assert "import" in str(entry["reason"])
+    assert "taskyard import lab FILE" in str(entry["reason"])
     assert [task.kind for task in yard.find()] == ["resize"]
+
+
+def test_a_queue_that_was_set_aside_is_imported_by_the_command_that_the_reason_names(yard: Yard, root: Path) -> None:
+    tasks = [{"id": "inspect-docs", "kind": "docs", "status": "done"}, {"id": "run", "kind": "x", "status": "ready"}]
+    drop(root, "queue.json", tasks=tasks, claims=[])
+    master = [{"id": 1, "title": "Plan", "status": "pending", "dependencies": []}]
+    drop(root, "tasks.json", master={"tasks": master, "metadata": {}})
+    yard.sweep()
+    for entry in yard.set_aside():
+        [words] = re.findall(r"'taskyard (import \w+ FILE)'", str(entry["reason"]))
+        file = str(root / "failed" / f"{entry['name']}.json")
+        assert main(["--yard", str(root), *words.replace("FILE", file).split(" ", 2)]) == 0
+    found = {task.title: str(task.state) for task in yard.find()}
+    assert found == {"inspect-docs": "done", "run": "todo", "Plan": "todo"}
 
 
 def test_why_tells_who_has_the_file_that_a_guest_took(root: Path, yard: Yard) -> None:

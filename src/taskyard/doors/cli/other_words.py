@@ -49,7 +49,7 @@ VERBS = {
         ("unclaim return requeue yield unlock unassign free drop put-back error abandon giveup give-up nack", _LEAVE),
         ("renew extend touch ping keepalive keep-alive alive beat progress lease", _BEAT),
         ("new insert enqueue push submit put post task issue todo send append", _ADD),
-        ("import load bulk batch", _MANY),
+        ("load bulk batch", _MANY),
         ("at later defer snooze delay", "'taskyard add KIND --delay 2h' adds a task for later; 'taskyard edit ID --delay 2h' puts one off"),
         ("cron crontab every repeat recur recurring", "'taskyard schedule add NAME CRON KIND' adds a task again and again, such as \"30 2 * * *\""),
         ("ls tasks issues items queue find search grep query filter dir", _LIST),

@@ -25,6 +25,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Put work in": {
         "init": ("init", "make a yard"),
         "add": ("add", "add a task, or many from a file"),
+        "import": ("import_tasks", "bring in the tasks of another tool"),
         "mission": ("mission", "a named goal that groups tasks: make, list, show, cancel"),
         "schedule": ("schedule", "tasks that are added again and again, by cron expressions"),
     },

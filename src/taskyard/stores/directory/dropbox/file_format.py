@@ -55,19 +55,30 @@ _CALLED = {list: "a list", str: "a text", int: "a number", float: "a number", bo
 
 
 def _refuse_queue(fields: dict[str, Any]) -> None:
-    """Refuse a whole queue, such as the queue.json of a coordinator: it is many tasks, not one."""
-    tasks = fields.get("tasks")
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+    """Refuse a whole queue, such as the queue.json of a coordinator or Taskmaster's tasks.json: it is many tasks, not one."""
+    if not _OWN.isdisjoint(fields):
         return
-    if _OWN.isdisjoint(fields) and any(_ONE_OF_MANY & task.keys() for task in tasks):
+    lists = [fields.get("tasks"), *(value.get("tasks") for value in fields.values() if isinstance(value, dict))]
+    tasks = [task for some in lists if _is_queue(some) for task in some or ()]
+    if tasks:
+        tool = "taskmaster" if any(_TASKMASTER & task.keys() for task in tasks) else "lab"
         raise Invalid(
-            f"this is a queue of {len(tasks)} tasks, and not one task: import it with 'taskyard add --from FILE', which takes "
-            "one task a line, or drop a file for each"
+            f"this is a queue of {len(tasks)} tasks, and not one task: 'taskyard import {tool} FILE' imports all of them; "
+            "FILE is this file, which is in failed/ now"
         )
+
+
+def _is_queue(tasks: object) -> bool:
+    return (
+        isinstance(tasks, list)
+        and all(isinstance(task, dict) for task in tasks)
+        and any(_ONE_OF_MANY & task.keys() for task in tasks)
+    )
 
 
 _OWN = frozenset(("kind", "operation", "taskId", "task_id", "data"))  # an object with one of these is a task
 _ONE_OF_MANY = frozenset(("id", "kind", "status", "state", "title"))
+_TASKMASTER = frozenset(("subtasks", "dependencies", "testStrategy"))
 
 
 def draft(fields: dict[str, Any]) -> Draft:
