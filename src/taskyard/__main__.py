@@ -14,6 +14,10 @@ _OBJECTS = (
 def run() -> int:
     """Run the command of this process, and end it; return the exit code if the interpreter has to end in its own way."""
     gc.set_threshold(_OBJECTS)
+    if os.getpid() == 1:
+        from taskyard.doors.cli import first_process
+
+        first_process.stand_in()
     from taskyard.doors.cli import main
 
     code = main()

@@ -80,3 +80,4 @@ class RunOptions(TypedDict, total=False):
     max_tasks: int | None
     idle_exit: Duration | None
     grace: Duration
+    alive: str | None

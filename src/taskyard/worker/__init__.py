@@ -103,7 +103,8 @@ class Worker:
     ) -> Tally:
         """Work until a signal, `stop()`, or a limit in the options; return how many tasks ended in each way.
 
-        Options: kinds, mission, concurrency, processes (rather than threads), drain, once, max_tasks, idle_exit, grace.
+        Options: kinds, mission, concurrency, processes (rather than threads), drain, once, max_tasks, idle_exit, grace, alive (a file that is
+        touched at each sign of life, for `taskyard alive`).
         """
         if not self._handlers and self._any is None:
             raise Invalid("this worker has no handlers", hint="put @worker.handles('kind') before a function")

@@ -56,6 +56,10 @@ class ProcessBeats:
                 self._jobs.pop(job.handle, None)
             self._say("".join([f"-{job.handle}\n" for job in jobs]))
 
+    def overdue(self) -> float:
+        """Return 0: a companion that is dead is replaced, and one that hangs is noticed when the claims are lost."""
+        return 0.0
+
     def _start(self) -> None:
         """Start a new companion, and send it all held claims; the caller holds the lock."""
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

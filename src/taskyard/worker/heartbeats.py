@@ -33,6 +33,9 @@ class Beats(Protocol):
     def drop(self, jobs: Sequence[Job]) -> None:
         """Stop beating for these jobs, which have ended."""
 
+    def overdue(self) -> float:
+        """Return by how many seconds the next look at a claim is overdue; 0 if none is."""
+
     def close(self) -> None:
         """Stop all beats."""
 
@@ -108,6 +111,12 @@ class Heartbeats:
             soonest = min((one.look_at for one in self._held.values()), default=None)
         return None if soonest is None else max(0.0, soonest - ticks())
 
+    def overdue(self) -> float:
+        """Return by how many seconds the next look is overdue; 0 if none is."""
+        with self._lock:
+            soonest = min((one.look_at for one in self._held.values()), default=None)
+        return 0.0 if soonest is None else max(0.0, ticks() - soonest)
+
     def turn(self) -> None:
         """Check, and beat for, every claim that is due."""
         now = ticks()
@@ -166,6 +175,10 @@ class ThreadBeats:
         for job in jobs:
             self._jobs.pop(job.handle, None)
             self._pulse.remove(job.handle)
+
+    def overdue(self) -> float:
+        """Return by how many seconds the next look is overdue; 0 if none is."""
+        return self._pulse.overdue()
 
     def _claim(self, handle: str) -> Claim | None:
         job = self._jobs.get(handle)

@@ -19,7 +19,18 @@ CONCURRENCY_MOST = 1000
 class Options:
     """How many tasks at a time, of which kinds and mission, and when to end."""
 
-    __slots__ = ("concurrency", "drain", "grace", "idle_exit", "kinds", "max_tasks", "mission", "once", "processes")
+    __slots__ = (
+        "alive",
+        "concurrency",
+        "drain",
+        "grace",
+        "idle_exit",
+        "kinds",
+        "max_tasks",
+        "mission",
+        "once",
+        "processes",
+    )
 
     def __init__(
         self,
@@ -33,6 +44,7 @@ class Options:
         max_tasks: int | None = None,
         idle_exit: Duration | None = None,
         grace: Duration = 10.0,
+        alive: str | None = None,
     ) -> None:
         self.kinds = None if kinds is None else arguments.kinds(kinds)
         self.mission = None if mission is None else words.text(mission, "mission")
@@ -43,6 +55,13 @@ class Options:
         self.max_tasks = None if max_tasks is None else draft.integer(max_tasks, "max_tasks", 1, 10**9)
         self.idle_exit = None if idle_exit is None else times.seconds(idle_exit, "idle_exit")
         self.grace = times.seconds(grace, "grace")
+        self.alive = alive
+        """The path of the file that is touched at each sign of life."""
+        if alive is not None and processes:
+            raise Invalid(
+                "alive and processes exclude each other",
+                hint="one file cannot speak for several processes: use threads",
+            )
         if once and max_tasks is not None:
             raise Invalid(
                 "once and max_tasks exclude each other",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from taskyard.core.errors import Conflict, NotFound, TaskyardError, Unavailable
 from taskyard.worker import outcome
+from taskyard.worker.alive_file import AliveFile
 from taskyard.worker.batched_dones import BatchedDones
 from taskyard.worker.guard_client import GuardClient
 from taskyard.worker.job import Job
@@ -39,6 +40,8 @@ _LONG = 3600.0
 _LOOK = 0.5
 _SWEEP_LOOK = 1.0  # seconds between two checks whether a sweep is due, while no slot claims
 _LOOK_AGAIN = 0.05
+_SIGN_EVERY = 10.0  # seconds between two signs of life while all slots are busy
+_LATE = 10.0  # seconds by which a heartbeat may be overdue: then it is not the machine that is slow
 
 
 class Run:
@@ -67,6 +70,7 @@ class Run:
         self._trouble = Trouble(tell)
         self._pauses = Pauses(yard, options.kinds, tell)
         self.tally = Tally()
+        self._alive = None if options.alive is None else AliveFile(options.alive)
         self._stopping = threading.Event()
         self._given_up = threading.Event()
         self.news = MainThreadWakeup()
@@ -108,6 +112,8 @@ class Run:
             self._given_up.set()
             self._outbox.close()
             self._beats.close()
+            if self._alive is not None:
+                self._alive.close()
             sweeper.join(LAST_GRACE)  # a sweep that waits for a yard that is away must not hold up the end
         if self._failure is not None:
             raise self._failure
@@ -199,8 +205,21 @@ class Run:
             if not self._door.locked():
                 try:
                     self._yard.tend()
+                    self._sign_while_busy()
                 except TaskyardError:
                     continue  # the next round tries again
+
+    def _sign_while_busy(self) -> None:
+        """Give a sign of life if the yard answers for the claims that are held: no slot asks it anything meanwhile."""
+        held = [job.claim.ref for job in list(self._held.values())]
+        if self._alive is not None and held and self._alive.age() > _SIGN_EVERY:
+            self._yard.holding(held)
+            self._sign()
+
+    def _sign(self) -> None:
+        """Give a sign of life, unless heartbeats are overdue."""
+        if self._alive is not None and self._beats.overdue() < _LATE:
+            self._alive.sign()
 
     def _publish(self) -> None:
         try:
@@ -264,6 +283,7 @@ class Run:
                 try:
                     found = self._claim()
                     self._trouble.over()
+                    self._sign()
                     if not found:
                         self._trouble.passed(self._yard.unusable())
                     if found:

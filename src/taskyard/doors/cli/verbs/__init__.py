@@ -60,6 +60,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "token": ("token", "who may use the yard through a gateway: new, list, revoke"),
         "sh": ("sh", "print the shell client, for places without Python"),
         "demo": ("demo", "watch a crew at work; one is killed, one is stopped, nothing is lost"),
+        "alive": ("alive", "for health checks: does this worker, janitor or gateway give signs of life?"),
         "heartbeat": ("heartbeat", "renew the lease of a claim"),
         "resume": ("claim", "take my claims again after a restart"),
         "prune": ("prune", "let ended tasks go to the archive"),

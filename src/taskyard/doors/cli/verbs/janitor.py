@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from taskyard.doors.cli.alert import ReaperAlert
     from taskyard.port import YardPort
+    from taskyard.worker.alive_file import AliveFile
     from taskyard.yard.janitor import Swept
 
 _LEAST_PAUSE = 0.05
@@ -26,6 +27,8 @@ def janitor(call: Call) -> Reply | None:
     """Sweep once, or every `--every` seconds until a signal."""
     every = call.given.seconds("every", least=_LEAST_PAUSE)
     alert = _alert(call)
+    if every is None and call.given.text("alive") is not None:
+        raise Invalid("--alive is for a janitor that goes on", hint="say --every S as well")
     if every is not None:
         _sweep_until_told(call, every, alert)
         return None
@@ -98,14 +101,32 @@ class _Stopped:
 def _sweep_until_told(call: Call, every: float, alert: ReaperAlert | None) -> None:
     from taskyard.core.signals import Stopping
 
-    stopped = _Stopped()
+    stopped, alive = _Stopped(), _alive(call)
     with Stopping(lambda _: stopped.set()):  # a running sweep is finished: the signal only ends the pause after it
-        _rounds(call.yard, call.as_json, every, stopped, alert)
+        _rounds(call.yard, call.as_json, every, stopped, alert, alive)
+    if alive is not None:
+        alive.close()
     if alert is not None:
         alert.wait()
 
 
-def _rounds(yard: YardPort, as_json: bool, every: float, stopped: _Stopped, alert: ReaperAlert | None) -> None:
+def _alive(call: Call) -> AliveFile | None:
+    path = call.given.text("alive")
+    if path is None:
+        return None
+    from taskyard.worker.alive_file import AliveFile
+
+    return AliveFile(path)
+
+
+def _rounds(
+    yard: YardPort,
+    as_json: bool,
+    every: float,
+    stopped: _Stopped,
+    alert: ReaperAlert | None,
+    alive: AliveFile | None,
+) -> None:
     warned = False
     while not stopped.is_set():
         try:
@@ -117,6 +138,8 @@ def _rounds(yard: YardPort, as_json: bool, every: float, stopped: _Stopped, aler
         except Unavailable as error:  # a disk may come back, and a janitor runs unattended
             replies.remark(f"taskyard: warning: {error.message}; trying again in {every:.10g} s")
         else:
+            if alive is not None:
+                alive.sign()
             if swept or as_json or (facts is not None and facts["alerted"]):
                 replies.answer(_reply(swept, yard.outside().others, facts, yard.full()), as_json)
         stopped.wait(every)
@@ -141,6 +164,7 @@ COMMANDS = {
         most=None,
         options=(
             Option("--every", "S", "sweep again and again, with so long between"),
+            Option("--alive", "FILE", "with --every: touch this file after each sweep, for 'taskyard alive'"),
             Option("--alert-above", "N", "run CMD when more than so many tasks were reaped in the last minute"),
         ),
     ),

@@ -32,6 +32,7 @@ def work(call: Call) -> Reply:
         "max_tasks": given.integer("max-tasks"),
         "idle_exit": given.seconds("idle-exit"),
         "grace": given.seconds("grace"),
+        "alive": given.text("alive"),
     }
     checks = dict(_check(text) for text in given.texts("check") or ())
     _adopt(call)
@@ -166,6 +167,7 @@ COMMANDS = {
                 "[DIR]",
                 "run each command in a git worktree and branch of its own, named by the claim; in DIR, else beside the checkout",
             ),
+            Option("--alive", "FILE", "touch this file at each sign of life, for 'taskyard alive'"),
             Option(
                 "--check", "NAME=CMD", "the command behind the check of this name (else that of yard.json)", many=True
             ),
