@@ -22,6 +22,11 @@ def legal(name: object) -> str:
             raise Invalid(
                 f"uses {words.shown(text)} has a part '..'", hint="name it from one root on, such as src/auth/login.py"
             )
+        if text.endswith("/."):
+            raise Invalid(
+                f"uses {words.shown(text)} may mean a file or a folder",
+                hint=f"write {path(text)}/ for all that is below it",
+            )
         if not path(text).strip("/."):
             raise Invalid(f"uses {words.shown(text)} names no folder", hint="name one below it, such as src/")
     return text
