@@ -448,3 +448,27 @@ def test_a_wait_goes_on_while_all_that_its_task_needs_can_still_be_done(yard: Ya
     with pytest.raises(taskyard.TimedOut):
         yard.wait(task.id, timeout=0)
     wait_until(lambda: yard.get(task.id).state == "blocked")
+
+
+def test_a_task_that_is_cancelled_with_another_names_what_must_be_retried_first(yard: Yard) -> None:
+    root = failed(yard)
+    task = yard.add("test", after=f"{root.id}:cancel")
+    facts = yard.why(task.id)
+    assert codes(facts) == ["cancelled", "cancelled_with"]
+    assert (
+        facts["next"] == f"'taskyard retry {root.short}' first; then 'taskyard retry {task.short}' puts this one back"
+    )
+    yard.retry(root.id)
+    assert codes(yard.why(task.id)) == ["cancelled"]
+    assert yard.why(task.id)["next"] == f"'taskyard retry {task.short}' puts it back"
+    yard.retry(task.id)
+
+
+def test_a_full_yard_is_named(yard: Yard) -> None:
+    yard.set_settings({"max_todo": 2, "kinds": {"build": {"max_todo": 1}}})
+    yard.add("build", delay=1000)
+    facts = yard.why()
+    assert facts["full"] == [{"kind": "build", "count": 1, "max_todo": 1}]
+    assert "kind build is full (1 of 1): an add is refused, or waits for room" in facts["message"]
+    yard.add("test", delay=1000)
+    assert "the yard is full (2 of 2), kind build is full (1 of 1)" in yard.why()["message"]

@@ -369,6 +369,8 @@ def test_tasks_that_come_after_one_another_are_named_and_an_edit_frees_them(yard
     assert entry["what"] in (f"{first} after {last} after {first}", f"{last} after {first} after {last}")
     with taskyard.open(yard.place) as opened:
         assert "it comes after itself" in opened.why(first)["message"]
+        with pytest.raises(taskyard.TaskyardError, match="it comes after itself"):
+            opened.wait(last, timeout=60)
         assert opened.edit(first, after=[]).state == "todo"
     yard.does("blocked")
     yard.does("last")

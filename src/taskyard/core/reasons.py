@@ -147,6 +147,11 @@ def full(entries: Sequence[Facts]) -> str:
     return ", ".join(parts)
 
 
+def refusing(entries: Sequence[Facts]) -> str:
+    """Return what refuses further tasks."""
+    return f"{full(entries)}: an add is refused, or waits for room"
+
+
 def set_aside(count: int) -> str:
     """Return how many dropped files could be no tasks."""
     return f"{_files(count)} set aside, because no task could be made of {'it' if count == 1 else 'them'}"
@@ -201,7 +206,11 @@ def clauses(facts: Facts) -> list[str]:
         *_one(due, facts.get("due")),
         *_one(running, facts.get("running")),
         *(blocked(entry) for entry in behind if entry not in stuck),
-        *([dropped(facts["dropped"], facts.get("full", ()))] if facts.get("dropped") else ()),
+        *(
+            [dropped(facts["dropped"], facts.get("full", ()))]
+            if facts.get("dropped")
+            else _one(refusing, facts.get("full"))
+        ),
         *([done(facts.get("failed", 0), facts.get("cancelled", 0))] if facts.get("done") else ()),
         *_one(empty, facts.get("empty")),
         *_one(schedule, facts.get("schedules")),

@@ -183,6 +183,12 @@ def ended(state: str, at: tuple[str, float] | None, worker: str | None, reason: 
     }
 
 
+def cancelled_with(other: str, short: str, state: str) -> Reason:
+    """The task comes after one that it is cancelled with, and that has to be retried first."""
+    message = f"it is cancelled with {short}, which it comes after and which {reasons.state(state)}"
+    return {"code": "cancelled_with", "other": other, "short": short, "state": state, "message": message}
+
+
 # A file that is no task
 
 
@@ -211,7 +217,9 @@ def guest(name: str, state: str, worker: str | None, at: str | None) -> Reason:
 
 def way_out(short: str, found: Sequence[Reason]) -> str:
     """Return what would move the task, by the first reason that has an answer."""
-    for reason in found:
+    for reason in sorted(
+        found, key=lambda one: one["code"] != "cancelled_with"
+    ):  # a retry of the task itself is refused
         if reason["code"] == "paused":
             return reasons.unpause({"yard": reason["kind"] is None, "kinds": [reason["kind"]]})
         if reason["code"] in _WAYS:
@@ -237,6 +245,7 @@ _WAYS = {
     "held": "it goes on when {worker} ends it, or when its lease ends without a heartbeat",
     "done": "nothing: it is done; add another task to do it once more",
     "failed": "'taskyard retry {short}' tries it again",
+    "cancelled_with": "'taskyard retry {other}' first; then 'taskyard retry {short}' puts this one back",
     "cancelled": "'taskyard retry {short}' puts it back",
     "set_aside": "put the file right in failed/, then 'taskyard retry {short}'",
     "not_a_task": "put it right, or give it a name that ends in .json",

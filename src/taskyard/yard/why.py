@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from taskyard.core import reasons, times
+from taskyard.core import plan, reasons, task_reasons, times
 from taskyard.core.errors import Unavailable
 from taskyard.core.store_records import Query
 from taskyard.core.task import State
@@ -60,6 +60,7 @@ class Facts:
         if not (ready or todo or running or facts["due"] or facts["review"] or facts["blocked"]):
             facts |= self._nothing_open()
         facts |= self._dropped()
+        facts["full"] = full(self._store)
         facts["unusable"] = [*([] if self._store.files is None else self._store.files.unusable()), *self._refused]
         found = {name: fact for name, fact in facts.items() if fact}
         return {"message": reasons.sentence(found), "next": reasons.way_out(found), **found}
@@ -198,7 +199,6 @@ class Facts:
         dropped = dropbox.dropped()
         return {
             "dropped": dropped,
-            "full": full(self._store) if dropped else [],
             "set_aside": len(dropbox.set_aside()),
             "not_tasks": dropbox.outside().others[:ENTRIES_MOST],
         }
@@ -225,7 +225,14 @@ def stuck(store: Store, blocked: Iterable[Task]) -> dict[str, Any] | None:
     waiting = list(blocked)
     chain = chains.Chains(store, waiting) if waiting else None
     for task in waiting:
-        cause = None if chain is None else chain.root(task)
+        assert chain is not None  # there are tasks
+        circle = chain.cycle(task)
+        if circle:
+            shorts = store.shorten([one.id for one in circle])
+            message = f"{shorts[0]} can never end by itself: it comes after itself ({plan.shown(shorts)})"
+            way = task_reasons.way_out(shorts[0], [task_reasons.cycle([one.id for one in circle], shorts)])
+            return {"message": message, "next": way, "task": task.id, "cycle": [one.id for one in circle]}
+        cause = chain.root(task)
         if cause is not None:
             task_short, short = store.shorten([task.id, cause.id])
             entry = {"behind": cause.id, "short": short, "state": str(cause.state), "count": 1}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.core import ids, task_reasons, times
+from taskyard.core import ids, needs, task_reasons, times
 from taskyard.core.errors import Unavailable
 from taskyard.core.store_records import Query, Trail
 from taskyard.core.task import State
@@ -140,14 +140,27 @@ class TaskFacts:
     def _ended(self) -> list[Reason]:
         task = self._task
         last = self._report.history[-1] if self._report.history else None
-        at, worker, reason = None, task.worker, task.error
+        at, worker, reason, ahead = None, task.worker, task.error, None
         if task.state is State.CANCELLED:
             event = self._event("cancelled")
             if event is not None:
                 at, worker = event["at"], event["by"]
+            ahead = self._cancels()
         elif last is not None:
             at, worker = last["at"], last["worker"]
-        return [task_reasons.ended(str(task.state), None if at is None else (at, -self._seconds(at)), worker, reason)]
+        found = [task_reasons.ended(str(task.state), None if at is None else (at, -self._seconds(at)), worker, reason)]
+        if ahead is not None:
+            found.append(task_reasons.cancelled_with(ahead.id, self._shorten([ahead])[0], str(ahead.state)))
+        return found
+
+    def _cancels(self) -> Task | None:
+        """Return a task that this one is cancelled with as long as that is failed or cancelled: no retry brings it back before."""
+        others = chains.by_ids(self._store, [str(need) for need in self._task.after])
+        for need in self._task.after:
+            other = others.get(str(need))
+            if other is not None and needs.verdict(needs.on_failure(need), other.state) == needs.CANCEL:
+                return other
+        return None
 
     def _event(self, name: str, fence: int | None = None) -> dict[str, Any] | None:
         """Return the newest event of this name, and of this fence; None if the log does not have it any more."""
