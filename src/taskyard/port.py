@@ -436,6 +436,8 @@ class YardPort(Protocol):
         state: str | Iterable[str] | None = None,
         kind: str | Iterable[str] | None = None,
         mission: str | None = None,
+        worker: str | None = None,
+        ids: Iterable[str] | str | None = None,
         apply: bool = False,
     ) -> dict[str, Any]:
         """Let old ended tasks go to the archive; without `apply` only count them."""

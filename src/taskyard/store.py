@@ -233,7 +233,7 @@ class Upkeep(Protocol):
     ) -> dict[str, Any]:
         """Remove tasks that ended more than `age` seconds ago, or are more than `count`; without `apply` only count them.
 
-        With `only`: of the tasks with these states, kinds and mission, and no page of the log.
+        With `only`: of the tasks with these states, kinds, mission, worker and ids, and no page of the log.
         """
 
     def audit(

@@ -194,6 +194,24 @@ def test_a_prune_by_filter_spares_what_does_not_match(yard: Yard) -> None:
     assert yard.prune(age="1h", kind="test")["tasks"] == 0
 
 
+def test_a_prune_by_filter_takes_all_that_match_without_an_age_or_a_count(yard: Yard) -> None:
+    ids = [yard.add("build").id for _ in range(3)]
+    for id, worker in zip(ids, ("ada", "bob", "ada"), strict=True):
+        taken(yard.claim(id, worker=worker)).done()
+    other = yard.add("test").id
+    yard.cancel(other)
+    assert yard.prune(worker="ada")["tasks"] == 2
+    assert yard.prune(state="cancelled", apply=True)["tasks"] == 1
+    assert yard.prune(ids=[ids[0], ids[1]], worker="bob", apply=True)["tasks"] == 1
+    assert {task.id for task in yard.find(state="done")} == {ids[0], ids[2]}
+    assert yard.prune(ids=ids[0], apply=True)["tasks"] == 1
+    with pytest.raises(NotFound):
+        yard.prune(ids=other)
+    open_one = yard.add("build").id
+    assert yard.prune(ids=[open_one], apply=True)["tasks"] == 0
+    assert yard.get(open_one).state == "todo"
+
+
 def test_a_prune_by_filter_leaves_the_log(yard: Yard) -> None:
     yard.cancel(yard.add("build").id)
     before = len(yard.events())

@@ -176,7 +176,7 @@ ROUTES = (
     # What a worker needs beside its claims, and upkeep
     Route("remains", "POST", "/v1/remains", READ, {"kinds": "[str]?", "mission": "str?"}, {"remains": "bool"}, "Whether a task of these kinds is ready, running, or comes back after a backoff."),
     Route("sweep", "POST", "/v1/sweep", WORK, {"limit": "int?"}, {"swept": "{int}"}, "Take in what was dropped, reap and wake what is overdue, now.", slow=True),
-    Route("prune", "POST", "/v1/prune", MANAGE, {"age": "duration?", "count": "int?", "state": _SEVERAL, "kind": _SEVERAL, "mission": "str?", "apply": "bool?"}, {"pruned": "object"}, "Let old ended tasks go to the archive; without `apply` only count them.", slow=True),
+    Route("prune", "POST", "/v1/prune", MANAGE, {"age": "duration?", "count": "int?", "state": _SEVERAL, "kind": _SEVERAL, "mission": "str?", "worker": "str?", "ids": "[str]?", "apply": "bool?"}, {"pruned": "object"}, "Let old ended tasks go to the archive; without `apply` only count them.", slow=True),
     Route("audit", "POST", "/v1/audit", MANAGE, {"repair": "bool?"}, {"audit": "object"}, "Prove that every task is in one legal state.", slow=True),
 )  # fmt: skip
 BY_VERB = {route.verb: route for route in ROUTES}

@@ -374,10 +374,13 @@ class RemoteYard(RemoteReading):
         state: str | Iterable[str] | None = None,
         kind: str | Iterable[str] | None = None,
         mission: str | None = None,
+        worker: str | None = None,
+        ids: Iterable[str] | str | None = None,
         apply: bool = False,
     ) -> dict[str, Any]:
         """Move ended tasks to the archive; without `apply` only count them."""
-        given = {"state": several(state, "state"), "kind": several(kind, "kind"), "mission": mission}
+        given: dict[str, Any] = {"state": several(state, "state"), "kind": several(kind, "kind"), "mission": mission}
+        given |= {"worker": worker, "ids": several(ids, "ids")}
         return dict(self._ask("prune", age=age, count=count, **given, apply=apply)["pruned"])
 
     def audit(self, repair: bool = False, progress: Callable[[str], object] | None = None) -> dict[str, Any]:

@@ -586,19 +586,25 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
         state: str | Iterable[str] | None = None,
         kind: str | Iterable[str] | None = None,
         mission: str | None = None,
+        worker: str | None = None,
+        ids: Iterable[str] | str | None = None,
         apply: bool = False,
     ) -> dict[str, Any]:
         """Move ended tasks to the archive: those that ended longer ago than `age`, or beyond the newest `count`.
 
-        With a state, kind or mission: only of those that match, and no page of the log goes. Without `apply` it only returns
-        what would go.
+        With a filter (a state, kind, mission, the worker that ended them) or `ids`: only of those that match, all of them if no age and no
+        count is given, and no page of the log goes. Without `apply` it only returns what would go.
         """
+        filters = (state, kind, mission, worker)
+        only = None if all(given is None for given in (*filters, ids)) else arguments.query(*filters)
+        if only is not None and ids is not None:
+            only.ids = [self._store.stand(self._task_id(id)).id for id in words.several(ids, "ids")]
         if age is None and count is None:
-            raise Invalid("prune needs an age or a count", hint="say how long, or how many, ended tasks are kept")
+            if only is None:
+                raise Invalid("prune needs an age or a count", hint="say how long, or how many, ended tasks are kept")
+            count = 0
         seconds = None if age is None else times.seconds(age, "age")
         number = None if count is None else draft.integer(count, "count", 0, 10**9)
-        filters = (state, kind, mission)
-        only = None if all(given is None for given in filters) else arguments.query(*filters, None)
         told = self._store.upkeep.prune(seconds, number, self.by, apply=apply, only=only)
         if apply:
             self._store.tell("pruned", self.by, more={"count": told["tasks"]})

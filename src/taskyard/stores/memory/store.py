@@ -647,4 +647,5 @@ def _answers(record: Record, query: Query) -> bool:
         and (query.mission is None or record.draft.mission == query.mission)
         and (query.worker is None or at.worker == query.worker)
         and (query.taker is None or at.assignee in (None, query.taker))
+        and (query.ids is None or at.id in query.ids)
     )

@@ -152,6 +152,8 @@ class Upkeep:
             "kinds": None if kinds is None else sorted(kinds),
             "states": None if states is None else sorted(map(str, states)),
             "mission": None if only is None else only.mission,
+            "worker": None if only is None else only.worker,
+            "ids": None if only is None else only.ids,
         }
 
         def once(connection: Connection[Any]) -> dict[str, Any]:

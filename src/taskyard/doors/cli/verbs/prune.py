@@ -16,7 +16,18 @@ def prune(call: Call) -> Reply:
     age, count = call.given.text("older-than"), call.given.integer("keep")
     states, kinds, mission = filters.states(call.given), call.given.texts("kind"), call.given.text("mission")
     named = None if states is None else sorted(states)
-    told = call.yard.prune(age, count, state=named, kind=kinds, mission=mission, apply=call.given.flag("apply"))
+    by_name = call.given.words or None
+    worker = None if by_name else call.given.text("worker")
+    told = call.yard.prune(
+        age,
+        count,
+        state=named,
+        kind=kinds,
+        mission=mission,
+        worker=worker,
+        ids=by_name,
+        apply=call.given.flag("apply") or call.given.flag("yes"),
+    )
     return Reply(told, lambda: _page(told))
 
 
@@ -39,18 +50,21 @@ COMMANDS = {
         prune,
         "Let ended tasks go, with their results, notes and keys, to compressed JSON Lines in the yard's archive/. Without --apply "
         "nothing is done: it tells what would go. What has not ended never goes. 'retention_age' and 'retention_count' in yard.json "
-        "have the sweep do the same by itself. With a filter only tasks that match go, and all of the log stays.",
+        "have the sweep do the same by itself. With IDs or a filter only those tasks go, all of them without an age or a count, and all of the log stays.",
         (
             ("taskyard prune --older-than 30d", "what would go"),
             ("taskyard prune --older-than 30d --apply", "let it go"),
             ("taskyard prune --keep 1000 --apply", "keep the thousand that ended last"),
-            ("taskyard prune --keep 0 --state cancelled --kind build --apply", "all builds that were cancelled"),
+            ("taskyard prune --state cancelled --kind build --apply", "all builds that were cancelled"),
         ),
+        words="[ID...]",
         options=(
             Option("--older-than", "S", "what ended longer ago than this (12h, 30d), and files of the log as old"),
             Option("--keep", "N", "all but so many that ended last"),
             *filters.OPTIONS,
+            Option("--worker", "NAME", "only tasks that this worker ended"),
             Option("--apply", None, "do it"),
+            Option("--yes", None, "the same, as other verbs for many tasks have it"),
         ),
     ),
 }

@@ -23,7 +23,7 @@ def stats(call: Call) -> Reply:
     if metrics and given.flag("mission"):
         raise Invalid("--prometheus is about the whole yard", hint="leave out --mission")
     data = call.yard.stats(given.text("mission"), exact=given.flag("exact"))
-    return _metrics(data, output) if metrics else Reply(data, lambda: _table(data))
+    return _metrics(data, output) if metrics else Reply(data, lambda: _table(data, given.text("mission")))
 
 
 def _metrics(data: dict[str, Any], output: str | None) -> Reply:
@@ -38,7 +38,7 @@ def _metrics(data: dict[str, Any], output: str | None) -> Reply:
     return Reply({**data, "output": output}, lambda: "")
 
 
-def _table(data: dict[str, Any]) -> str:
+def _table(data: dict[str, Any], mission: str | None) -> str:
     from taskyard.doors.cli import output
 
     states = [str(state) for state in data["counts"]]
@@ -46,6 +46,7 @@ def _table(data: dict[str, Any]) -> str:
     rows.append(_row("all", data["counts"], states))
     table = output.table(("KIND", *states, "total"), rows, right=frozenset(range(1, len(states) + 2)))
     beside = (
+        "" if mission is None else "of the whole yard:",
         _rates(data["rates"], frozenset(data["approximate"])),
         _ages(data["oldest_ready"], data["ages"]),
         _estimates(data["approximate"]),

@@ -120,7 +120,9 @@ class Pruner:
     def _matches(self, only: Query, found: Found) -> bool:
         if only.states is not None and found.state not in only.states:
             return False
-        if not only.wants(found.token.lane.kind, None):
+        if not only.wants(found.token.lane.kind, None) or (only.ids is not None and found.token.id not in only.ids):
+            return False
+        if only.worker not in (None, found.token.worker):
             return False
         try:
             return only.mission is None or only.mission == read_task(self._context.edits.read(*found.place)).mission

@@ -85,6 +85,7 @@ SELECT age, id, key FROM (
     FROM taskyard.ended
     WHERE project = %(project)s AND (%(kinds)s::text[] IS NULL OR kind = ANY (%(kinds)s::text[]))
       AND (%(states)s::taskyard.state[] IS NULL OR state = ANY (%(states)s::taskyard.state[])) AND (%(mission)s::text IS NULL OR mission = %(mission)s)
+      AND (%(worker)s::text IS NULL OR worker = %(worker)s) AND (%(ids)s::text[] IS NULL OR id = ANY (%(ids)s::text[]))
 ) AS endings
 WHERE place > %(count)s OR ended_at < taskyard.now() - %(age)s
 
