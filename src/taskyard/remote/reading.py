@@ -77,24 +77,24 @@ class RemoteReading:
 
     def report(self, id: str) -> Report:
         """Return the task with its history, notes and stale results."""
-        told = self._ask("report", id=id)
+        answer = self._ask("report", id=id)
         return Report(
-            wire.task(told["task"]),
-            told["history"],
-            told["notes"],
-            told["stale_results"],
+            wire.task(answer["task"]),
+            answer["history"],
+            answer["notes"],
+            answer["stale_results"],
             lambda: None,
-            lambda most: list(told["dependents"][:most]),
-            lambda most: list(told["children"][:most]),
+            lambda most: list(answer["dependents"][:most]),
+            lambda most: list(answer["children"][:most]),
         )
 
     def inputs(self, task: str | Task) -> arguments.Inputs:
         """Return the results of the tasks that this one comes after and that are done, by id, up to 4 MiB as JSON."""
         if not isinstance(task, str) and not task.after:
             return arguments.Inputs()
-        told = self._ask("inputs", task=task if isinstance(task, str) else task.id)
-        inputs = arguments.Inputs(told["inputs"])
-        inputs.left_out = told["left_out"]
+        answer = self._ask("inputs", task=task if isinstance(task, str) else task.id)
+        inputs = arguments.Inputs(answer["inputs"])
+        inputs.left_out = answer["left_out"]
         return inputs
 
     def dependencies(self, task: str | Task) -> list[dict[str, Any]]:
@@ -257,10 +257,10 @@ class RemoteReading:
         return RemoteWaiter(self._changed, self._bell, seconds, stopped)
 
     def _changed(self, seen: str | None, seconds: float) -> str:
-        told = self._requests.ask(
+        answer = self._requests.ask(
             "changes", {"seen": seen, "seconds": seconds}, wait=seconds, woken=self._bell.descriptor
         )
-        return str(told["seen"])
+        return str(answer["seen"])
 
     def wake(self) -> None:
         """Wake every wait of this process on this yard now; a signal handler may call this too."""
@@ -288,9 +288,9 @@ class RemoteReading:
             "cursor": cursor,
             "mission": mission,
         }
-        told = self._ask("events", **given, event=several(event, "event"), limit=limit)
-        events = arguments.Events(told["events"])
-        events.cursor = told["cursor"]
+        answer = self._ask("events", **given, event=several(event, "event"), limit=limit)
+        events = arguments.Events(answer["events"])
+        events.cursor = answer["cursor"]
         return events
 
     def watch(
@@ -373,7 +373,7 @@ def several(value: Iterable[str] | str | None, name: str) -> list[str] | None:
     return sorted(texts) if isinstance(value, set | frozenset) else texts
 
 
-def _page(told: dict[str, Any]) -> arguments.Page:
-    page = arguments.Page(wire.task(line) for line in told["tasks"])
-    page.next = told["next"]
+def _page(answer: dict[str, Any]) -> arguments.Page:
+    page = arguments.Page(wire.task(line) for line in answer["tasks"])
+    page.next = answer["next"]
     return page

@@ -141,11 +141,11 @@ def _query(route: Route, arguments: dict[str, Any]) -> str:
 def _data(answer: Answer, url: str) -> dict[str, Any]:
     """Return the data of an answer, or raise its error."""
     try:
-        told = json_codec.decode(answer.body)
-        if told.get("ok") is True:
-            data: dict[str, Any] = told["data"]
+        decoded = json_codec.decode(answer.body)
+        if decoded.get("ok") is True:
+            data: dict[str, Any] = decoded["data"]
             return data
-        error: TaskyardError = wire.raised(told["error"])
+        error: TaskyardError = wire.raised(decoded["error"])
     except (ValueError, AttributeError, KeyError, TypeError):
         raise Unavailable(
             f"what answers at {url} is no gateway of Taskyard (status {answer.status})",

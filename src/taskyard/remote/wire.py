@@ -68,35 +68,39 @@ def good(data: Any) -> dict[str, Any]:
 def bad(error: TaskyardError) -> dict[str, Any]:
     """Return the envelope of an error."""
     hint = error.hint or (HINT if error.code == Invalid.code else None)
-    told: dict[str, Any] = {"code": error.code, "message": error.message, "hint": hint}
+    error_fields: dict[str, Any] = {"code": error.code, "message": error.message, "hint": hint}
     why = getattr(error, "why", None)
     if why:
-        told["why"] = why
+        error_fields["why"] = why
     tasks = getattr(error, "tasks", None)
     if tasks:
-        told["tasks"] = [task.as_dict() for task in tasks]
+        error_fields["tasks"] = [task.as_dict() for task in tasks]
     if isinstance(error, errors.Full):
-        told |= {name: getattr(error, name) for name in _FULL}
+        error_fields |= {name: getattr(error, name) for name in _FULL}
     names = getattr(error, "ids", None)
     if names:
-        told["ids"] = names
-    return {"v": VERSION, "ok": False, "error": told}
+        error_fields["ids"] = names
+    return {"v": VERSION, "ok": False, "error": error_fields}
 
 
-def raised(told: dict[str, Any]) -> TaskyardError:
+def raised(error_fields: dict[str, Any]) -> TaskyardError:
     """Return the error that an envelope tells of."""
-    kind = _FAMILY.get(told.get("code", ""), TaskyardError)
+    kind = _FAMILY.get(error_fields.get("code", ""), TaskyardError)
     if kind is errors.Stuck:
-        tasks = [task(fields) for fields in told.get("tasks", ())]
-        return errors.Stuck(told["message"], hint=told.get("hint"), why=told.get("why"), tasks=tasks)
+        tasks = [task(fields) for fields in error_fields.get("tasks", ())]
+        return errors.Stuck(
+            error_fields["message"], hint=error_fields.get("hint"), why=error_fields.get("why"), tasks=tasks
+        )
     if kind is errors.Full:
         return errors.Full(
-            told["message"], hint=told.get("hint"), **{name: told[name] for name in _FULL if name in told}
+            error_fields["message"],
+            hint=error_fields.get("hint"),
+            **{name: error_fields[name] for name in _FULL if name in error_fields},
         )
     if kind is errors.TimedOut:
-        return errors.TimedOut(told["message"], hint=told.get("hint"), ids=told.get("ids", ()))
-    hint = told.get("hint")
-    return kind(told.get("message"), hint=None if hint == HINT else hint)
+        return errors.TimedOut(error_fields["message"], hint=error_fields.get("hint"), ids=error_fields.get("ids", ()))
+    hint = error_fields.get("hint")
+    return kind(error_fields.get("message"), hint=None if hint == HINT else hint)
 
 
 def milliseconds(text: str) -> int:

@@ -64,9 +64,9 @@ class RemoteYard(RemoteReading):
     def add(self, kind: str, data: Any = None, *, conn: Any = None, wait: float = 0, **options: Any) -> Task:
         """Add a new task and return it; it is stored safely when this returns. Raise `Full` as a near yard does."""
         _refuse_connection(self.label, conn)
-        told = self._added("add", {"kind": kind, "data": data, **wire.options(options)}, wait)
-        task = wire.task(told["task"])
-        task.created = told["created"]
+        answer = self._added("add", {"kind": kind, "data": data, **wire.options(options)}, wait)
+        task = wire.task(answer["task"])
+        task.created = answer["created"]
         return task
 
     def add_many(self, tasks: Iterable[Any], *, conn: Any = None, wait: float = 0) -> arguments.Added:
@@ -75,9 +75,9 @@ class RemoteYard(RemoteReading):
         given = [
             wire.options(fields) if isinstance(fields, dict) else fields for fields in words.several(tasks, "tasks")
         ]
-        told = self._added("add_many", {"tasks": given}, wait)
-        added = arguments.Added(told["ids"])
-        added.created = told["created"]
+        answer = self._added("add_many", {"tasks": given}, wait)
+        added = arguments.Added(answer["ids"])
+        added.created = answer["created"]
         return added
 
     def _added(self, verb: str, given: dict[str, Any], wait: float) -> dict[str, Any]:
@@ -109,9 +109,9 @@ class RemoteYard(RemoteReading):
         end = times.ticks() + (times.seconds(wait, "wait") if wait else 0.0)
         while True:
             left = max(0.0, min(end - times.ticks(), wire.LONGEST_POLL))
-            told = self._granted("claim", {**given, "wait": left}, left)["claim"]
-            if told is not None:
-                return self._claim(told)
+            answer = self._granted("claim", {**given, "wait": left}, left)["claim"]
+            if answer is not None:
+                return self._claim(answer)
             if times.ticks() >= end:
                 return None
 
@@ -136,12 +136,12 @@ class RemoteYard(RemoteReading):
             "worker": worker,
             "lease": lease,
         }
-        return [self._claim(told) for told in self._granted("claim_many", given)["claims"]]
+        return [self._claim(answer) for answer in self._granted("claim_many", given)["claims"]]
 
     def resume(self, worker: str | None = None) -> list[Claim]:
         """Claim again every task that this worker's name holds, under a new fence."""
         name = arguments.resumed(self._named, worker)
-        return [self._claim(told) for told in self._granted("resume", {"worker": name})["claims"]]
+        return [self._claim(answer) for answer in self._granted("resume", {"worker": name})["claims"]]
 
     def _granted(self, verb: str, given: dict[str, Any], wait: float = 0.0) -> dict[str, Any]:
         """Ask for claims. If no answer comes, the next such call asks under the same key: it gets the claims that were granted."""
@@ -160,9 +160,9 @@ class RemoteYard(RemoteReading):
             self._unanswered[sort] = key
             raise
 
-    def _claim(self, told: dict[str, Any]) -> Claim:
-        granted = Granted(wire.task(told["task"]), wire.milliseconds(told["lease_until"]))
-        return Claim(self, Handle.parse(told["claim"]), granted)
+    def _claim(self, answer: dict[str, Any]) -> Claim:
+        granted = Granted(wire.task(answer["task"]), wire.milliseconds(answer["lease_until"]))
+        return Claim(self, Handle.parse(answer["claim"]), granted)
 
     def held(self, handle: str) -> Claim:
         """Return the claim of this handle, for a process that knows only the handle."""
@@ -197,8 +197,8 @@ class RemoteYard(RemoteReading):
 
     def done_many(self, ended: Sequence[tuple[ClaimRef, Any]]) -> list[bool]:
         """End these claims as done with these results; return for each whether it is done now."""
-        told = [{"claim": str(handle_of(claim)), "result": result} for claim, result in ended]
-        return list(self._ask("done_many", ended=told)["done"])
+        endings = [{"claim": str(handle_of(claim)), "result": result} for claim, result in ended]
+        return list(self._ask("done_many", ended=endings)["done"])
 
     def fail(self, claim: ClaimRef, reason: str = "no reason was given", retry: bool = True) -> State:
         """End the claim with an error; the task is retried later if attempts are left and `retry` is set. Return its state."""
@@ -240,8 +240,8 @@ class RemoteYard(RemoteReading):
 
     def retry(self, id: str) -> Task | None:
         """Retry a failed or cancelled task, make a waiting one ready now, or take in a file that was set aside."""
-        told = self._steer("retry", id=id)["task"]
-        return None if told is None else wire.task(told)
+        answer = self._steer("retry", id=id)["task"]
+        return None if answer is None else wire.task(answer)
 
     def accept(self, id: str) -> Task:
         """Accept what was submitted for review: the task is done with it."""
@@ -283,12 +283,12 @@ class RemoteYard(RemoteReading):
             "mission": mission,
             "worker": worker,
         }
-        told: dict[str, Any] = self._steer(
+        answer: dict[str, Any] = self._steer(
             "bulk", verb=verb, ids=several(ids, "ids"), **filters, reason=reason, apply=apply, most=most
         )["bulk"]
         if progress is not None and apply:
-            progress(told["count"], told["count"])
-        return told
+            progress(answer["count"], answer["count"])
+        return answer
 
     def pause(self, kind: str | None = None) -> None:
         """Stop handing out tasks, of this kind or of any; running tasks go on."""

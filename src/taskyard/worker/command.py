@@ -124,8 +124,8 @@ class Command:
             job.is_guarded = False
 
     def _environment(self, job: Job, workdir: str, timeout: float | None) -> dict[str, str | None]:
-        told = environment(job.claim, job.task.worker, workdir, job.check, timeout)
-        return {**told} if job.worktree is None else {**told, **job.worktree.environment()}
+        variables = environment(job.claim, job.task.worker, workdir, job.check, timeout)
+        return {**variables} if job.worktree is None else {**variables, **job.worktree.environment()}
 
     def _words(self, job: Job, workdir: str, task: str) -> list[str]:
         stands_for = {"{id}": job.id, "{kind}": job.kind}
@@ -155,7 +155,7 @@ def environment(
     timeout: float | None = None,
 ) -> dict[str, str]:
     """Return the variables about the task that a command gets beside the worker's own environment."""
-    told = {
+    variables = {
         "TASKYARD": claim.yard.url,
         "TASKYARD_CLAIM": claim.handle,
         "TASKYARD_TASK": claim.id,
@@ -163,12 +163,12 @@ def environment(
         "TASKYARD_WORKER": worker or "",
     }
     if workdir is not None:
-        told["TASKYARD_WORKDIR"] = workdir
+        variables["TASKYARD_WORKDIR"] = workdir
     if timeout is not None:
-        told["TASKYARD_TIMEOUT"] = f"{timeout:.10g}"
+        variables["TASKYARD_TIMEOUT"] = f"{timeout:.10g}"
     if check is not None:
-        told["TASKYARD_CHECK"] = draft.compact(check)  # for a `done` that the command calls itself
-    return told
+        variables["TASKYARD_CHECK"] = draft.compact(check)  # for a `done` that the command calls itself
+    return variables
 
 
 def _filled(word: str, stands_for: Mapping[str, str]) -> str:

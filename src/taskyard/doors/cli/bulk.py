@@ -49,8 +49,8 @@ def as_myself(call: Call) -> Call:
 
 def several(call: Call, verb: str, ids: list[str], reason: str | None = None) -> Reply:
     """Do it with these tasks; exit 1 if one of them was refused."""
-    told = call.yard.bulk(verb, ids, reason=reason, apply=True, progress=_progress(verb))
-    return _reply(verb, told, 1 if told["refused"] else 0)
+    outcome = call.yard.bulk(verb, ids, reason=reason, apply=True, progress=_progress(verb))
+    return _reply(verb, outcome, 1 if outcome["refused"] else 0)
 
 
 def chosen(call: Call, verb: str, reason: str | None = None) -> Reply:
@@ -67,32 +67,32 @@ def chosen(call: Call, verb: str, reason: str | None = None) -> Reply:
     if not given.flag("yes"):
         most = call.yard.bulk(verb, **choice)["count"]
         confirm.confirmed(call, most, f"{verb} {most} task{'s'[: most != 1]}")
-    told = call.yard.bulk(verb, **choice, reason=reason, apply=True, most=most, progress=_progress(verb))
-    return _reply(verb, told, 0)
+    outcome = call.yard.bulk(verb, **choice, reason=reason, apply=True, most=most, progress=_progress(verb))
+    return _reply(verb, outcome, 0)
 
 
-def _reply(verb: str, told: dict[str, Any], code: int) -> Reply:
-    data = {name: told[name] for name in ("count", "changed", "refused")}
-    return Reply(data, lambda: _text(verb, told), code, stands=_done(verb, told))
+def _reply(verb: str, outcome: dict[str, Any], code: int) -> Reply:
+    data = {name: outcome[name] for name in ("count", "changed", "refused")}
+    return Reply(data, lambda: _text(verb, outcome), code, stands=_done(verb, outcome))
 
 
-def _text(verb: str, told: dict[str, Any]) -> str:
+def _text(verb: str, outcome: dict[str, Any]) -> str:
     from taskyard.core import ids
     from taskyard.doors.cli import output
 
-    if not told["count"]:
+    if not outcome["count"]:
         remark("no such tasks")
-    for refused in told["refused"][:_SHOWN]:
+    for refused in outcome["refused"][:_SHOWN]:
         remark(f"{ids.short(refused['id'])} was left as it is: {output.plain(refused['reason'])}")
-    if len(told["refused"]) > _SHOWN:
-        remark(f"and {len(told['refused']) - _SHOWN} more")
-    return _done(verb, told) if told["count"] else ""
+    if len(outcome["refused"]) > _SHOWN:
+        remark(f"and {len(outcome['refused']) - _SHOWN} more")
+    return _done(verb, outcome) if outcome["count"] else ""
 
 
-def _done(verb: str, told: dict[str, Any]) -> str:
+def _done(verb: str, outcome: dict[str, Any]) -> str:
     past = {"cancel": "cancelled", "retry": "retried", "release": "released"}[verb]
-    left = f", {len(told['refused'])} left as they are" if told["refused"] else ""
-    return f"{told['changed']} task{'s'[: told['changed'] != 1]} {past}{left}"
+    left = f", {len(outcome['refused'])} left as they are" if outcome["refused"] else ""
+    return f"{outcome['changed']} task{'s'[: outcome['changed'] != 1]} {past}{left}"
 
 
 def _progress(verb: str) -> Callable[[int, int], None] | None:

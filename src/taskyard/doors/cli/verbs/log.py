@@ -156,25 +156,25 @@ def _follow_until_told(call: Call, filters: dict[str, Any], cursor: str | None, 
 
     from taskyard.core.signals import Stopping
 
-    told, yard = Event(), call.yard
+    stop, yard = Event(), call.yard
 
     def tell(_: int) -> None:
-        told.set()
+        stop.set()
         yard.wake()
 
     with Stopping(tell):
-        _follow(yard, call.as_json, filters, cursor, limit, told)
+        _follow(yard, call.as_json, filters, cursor, limit, stop)
 
 
 def _follow(
-    yard: YardPort, as_json: bool, filters: dict[str, Any], cursor: str | None, limit: int | None, told: Event
+    yard: YardPort, as_json: bool, filters: dict[str, Any], cursor: str | None, limit: int | None, stop: Event
 ) -> None:
-    """Print past and then new events, until `told` is set or `limit` events were printed."""
+    """Print past and then new events, until `stop` is set or `limit` events were printed."""
     lines = Lines()
     left, away = limit, False
-    while not told.is_set():
+    while not stop.is_set():
         try:
-            for events in yard.follow(**filters, cursor=cursor, limit=left, until=told.is_set):
+            for events in yard.follow(**filters, cursor=cursor, limit=left, until=stop.is_set):
                 away, cursor = False, events.cursor
                 replies.say("\n".join(replies.encoded(event) if as_json else lines.line(event) for event in events))
                 left = None if left is None else left - len(events)
@@ -183,7 +183,7 @@ def _follow(
             if not away:
                 remark(f"taskyard: warning: {error.message}; trying again")
             away = True
-            told.wait(1.0)
+            stop.wait(1.0)
 
 
 _FILTERS = (

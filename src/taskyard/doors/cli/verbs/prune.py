@@ -18,7 +18,7 @@ def prune(call: Call) -> Reply:
     named = None if states is None else sorted(states)
     by_name = call.given.words or None
     worker = None if by_name else call.given.text("worker")
-    told = call.yard.prune(
+    pruned = call.yard.prune(
         age,
         count,
         state=named,
@@ -28,19 +28,19 @@ def prune(call: Call) -> Reply:
         ids=by_name,
         apply=call.given.flag("apply") or call.given.flag("yes"),
     )
-    return Reply(told, lambda: _page(told))
+    return Reply(pruned, lambda: _page(pruned))
 
 
-def _page(told: dict[str, Any]) -> str:
-    tasks, events = told["tasks"], told["events"]
+def _page(pruned: dict[str, Any]) -> str:
+    tasks, events = pruned["tasks"], pruned["events"]
     what = f"{tasks} ended task{'s'[: tasks != 1]}"
     if events:
         what += f" and {events} file{'s'[: events != 1]} of the log"
-    if not told["applied"]:
-        since = f", the oldest from {told['oldest']}" if told["oldest"] else ""
+    if not pruned["applied"]:
+        since = f", the oldest from {pruned['oldest']}" if pruned["oldest"] else ""
         return f"{what} would go to the archive{since}; nothing was done (--apply lets them go)"
-    where = f": archive/{', archive/'.join(told['archives'][:3])}" if told["archives"] else ""
-    kept = told.get("kept", 0)
+    where = f": archive/{', archive/'.join(pruned['archives'][:3])}" if pruned["archives"] else ""
+    kept = pruned.get("kept", 0)
     stayed = f"; {kept} stayed: moved on, or not to be read by this user ('taskyard fsck' names what)" if kept else ""
     return f"{what} went to the archive{where}{stayed}"
 
