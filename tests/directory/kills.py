@@ -1,4 +1,8 @@
-"""SIGKILL at any one system call of the directory store: a forked child does the work, and dies before its n-th call."""
+"""SIGKILL at any one system call of the directory store that matters: a forked child does the work, and dies there.
+
+A kill before a call that only reads leaves the same disk as a kill before the next change. So the child dies before each
+change, and before the call that follows one: between two changes it may have noted an intent in shared memory.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,18 @@ from taskyard.stores.directory.filesystem import disk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CALLS = frozenset(
-    ("open", "read", "write", "fsync", "close", "rename", "link", "unlink", "mkdir", "rmdir", "utime", "stat", "fstat")
-) | {"listdir", "lseek", "pread", "ftruncate", "access"}
+CHANGES = frozenset(
+    ("write", "rename", "link", "unlink", "mkdir", "rmdir", "utime", "ftruncate", "truncate", "pwrite", "symlink")
+)
+CALLS = CHANGES | {"open", "read", "fsync", "close", "stat", "fstat", "listdir", "lseek", "pread", "access"}
 
 
 class Deadly:
-    """The os module, but for the n-th system call that is made through it."""
+    """The os module, but for the n-th call that is made through it before or after a change."""
 
     def __init__(self, fatal: int) -> None:
         self._left = fatal
+        self._changed = False
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(os, name)
@@ -29,16 +35,19 @@ class Deadly:
 
     def counted(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            self._left -= 1
-            if self._left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+            changes = real.__name__ in CHANGES or (real is os.open and bool(args[1] & os.O_CREAT))
+            if changes or self._changed:
+                self._left -= 1
+                if self._left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            self._changed = changes
             return real(*args, **kwargs)
 
         return call
 
 
 def killed_at(fatal: int, work: Callable[[], Any]) -> tuple[bool, Any]:
-    """Whether the child that did this work was killed before its so-manieth call, and what it said if it was not."""
+    """Whether the child that did this work was killed before its n-th call beside a change, and what it answered if it was not."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,4 @@
-"""A process may die between any two system calls: then one sweep, and everything is as if it had died before or after."""
+"""A process may die before any system call: then one sweep, and everything is as if it had died before or after the verb."""
 
 from __future__ import annotations
 
@@ -373,8 +373,8 @@ def test_a_kill_at_any_system_call_leaves_nothing_for_anybody_to_repair(
             if not died:
                 assert scene.holds(yard, ready, answer), f"answered {answer!r}, but it does not hold"
         shutil.rmtree(url)
-    print(f"{name}, {durability}: killed at each of {fatal - 1} system calls")  # noqa: T201  for whoever runs it with -s
-    assert fatal > 5
+    print(f"{name}, {durability}: killed at each of {fatal - 1} system calls beside a change")  # noqa: T201  for whoever runs it with -s
+    assert fatal > 1, "nothing was killed"
 
 
 def check_nothing_is_lost(yard: taskyard.Yard, name: str, fatal: int) -> None:

@@ -46,7 +46,7 @@ def killed_everywhere(
             check_nothing_is_stuck(yard)
             check(yard, context, died)
         shutil.rmtree(url)
-    assert fatal > 5
+    assert fatal > 1, "nothing was killed"
 
 
 def needed_by_all(yard: taskyard.Yard) -> dict[str, str]:

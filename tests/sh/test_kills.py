@@ -190,7 +190,7 @@ def test_a_kill_anywhere_leaves_nothing_for_anybody_to_repair(
                 assert yard.set_aside() == []
                 check_log(yard)
             assert not [entry for entry in os.listdir(f"{url}/writers") if entry.endswith((".sh", ".look"))]
-        shutil.rmtree(url)
+            shutil.rmtree(url, ignore_errors=True)  # a child of the killed shell may still be ending
     print(f"{scene}, {name}: killed at each of {fatal - 1} places")  # noqa: T201  for whoever runs it with -s
     assert fatal > 4
 
