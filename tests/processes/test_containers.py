@@ -1,16 +1,17 @@
-"""Containers that share a volume, as docs/containers.md has them: made here of namespaces, with the page's own environment."""
+"""Containers that share a volume, as compose.yaml has them: made here of namespaces, with the file's own environment."""
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from pathlib import Path
+
+import yaml
 
 import taskyard
 from tests.processes import tools
 
-PAGE = Path(__file__).parents[2] / "docs" / "containers.md"
+COMPOSE = Path(__file__).parents[2] / "compose.yaml"
 TASK = {
     "taskId": "123-abc-789",
     "inputFile": "/path/to/shared/volume/data/source_image.png",
@@ -21,10 +22,9 @@ TASK = {
 
 
 def environments() -> list[dict[str, str]]:
-    """What each service of the page is given."""
-    text = PAGE.read_text(encoding="utf-8")
-    blocks = re.findall(r"environment:\n((?: +- \w+=\S+\n)+)", text)
-    return [dict(re.findall(r"- (\w+)=(\S+)", block)) for block in blocks]
+    """What each agent of the file is given."""
+    services = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"].values()
+    return [dict(each.split("=", 1) for each in one["environment"]) for one in services if "environment" in one]
 
 
 def test_three_containers_do_what_is_dropped_into_folders_that_were_made_by_hand(tmp_path: Path) -> None:

@@ -44,10 +44,15 @@ def group_name(number: int) -> str:
 
 
 def give(folder: str, group: int | None = None) -> None:
-    """Share a folder that we made with a group: with this one, or with the one that it belongs to already."""
-    if group is not None:
+    """Share a folder with a group: with this one, or with the one that it belongs to already.
+
+    What is right already stays: the folder may be another user's, as the mount point of a volume often is.
+    """
+    if group is not None and group != os.stat(folder).st_gid:
         os.chown(folder, -1, group)
-    os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode) | _FOLDER)
+    mode = stat.S_IMODE(os.stat(folder).st_mode)
+    if mode & _FOLDER != _FOLDER:
+        os.chmod(folder, mode | _FOLDER)
 
 
 class SharedDisk(Disk):
