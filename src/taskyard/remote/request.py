@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 from taskyard.core import forks, ids, json_codec, secret_files
-from taskyard.core.errors import Invalid, TaskyardError, Unavailable
+from taskyard.core.errors import Full, Invalid, TaskyardError, Unavailable
 from taskyard.remote import routes, wire
 from taskyard.remote.http import Address, Connections
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _QUICK = 60.0  # seconds for an answer, beside what the gateway was asked to wait
 _CHECKED = 3600.0  # for verbs that may take long: a `done` may run a check, a `prune` may move a million tasks
+_PATIENCE = 3.0  # seconds in which a request is sent again if the gateway asks for that: then its caller is told
 _NAME_MOST = 2000  # characters of a path's part: longer ones are no names, and no server takes them
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
 
@@ -87,7 +89,14 @@ class Requests:
             return f"{route.method} {project}/{path} HTTP/1.1\r\nhost: {host}\r\n{rest}{more}\r\n".encode()
 
         seconds = (_CHECKED if route.slow else _QUICK) + wait
-        return _data(self.connections.ask(head, body, seconds, woken), self.address.url)
+        end = time.monotonic() + _PATIENCE
+        while True:
+            answer = self.connections.ask(head, body, seconds, woken)
+            pause = _pause(answer)
+            if pause is None or time.monotonic() + pause > end:
+                return _data(answer, self.address.url)
+            again = True
+            time.sleep(pause)
 
     def close(self) -> None:
         """Close the connections, and refuse every later request."""
@@ -136,6 +145,21 @@ def _query(route: Route, arguments: dict[str, Any]) -> str:
             text = _text(name, one) if texts else one if isinstance(one, str) else wire.encoded(one).decode()
             pairs.append(f"{name}={quoted(text)}")
     return "?" + "&".join(pairs) if pairs else ""
+
+
+def _pause(answer: Answer) -> float | None:
+    """Return after how many seconds the gateway, or a proxy before it, asks to be asked again; None if it does not."""
+    after = answer.headers.get("retry-after", "")
+    if answer.status not in (429, 503) or not (after.isascii() and after.isdigit()) or _code(answer) == Full.code:
+        return None  # a yard that is full says so: whether to wait for room is for the caller to say
+    return int(after) + ids.chance(8) / 512  # not all at one moment
+
+
+def _code(answer: Answer) -> object:
+    try:
+        return json_codec.decode(answer.body)["error"]["code"]
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _data(answer: Answer, url: str) -> dict[str, Any]:

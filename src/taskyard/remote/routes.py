@@ -87,6 +87,10 @@ class Route:
         self.slow = slow
         """Whether it may take seconds: it gets no thread that quick verbs need."""
 
+    def reads(self, given: dict[str, object]) -> bool:
+        """Whether a request with these arguments changes nothing."""
+        return self.scope == READ or (self.verb == "audit" and not given.get("repair"))
+
     def parts(self) -> list[str]:
         """The path's segments; one in braces is an argument."""
         return self.path.split("/")[1:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.core import moves, words
+from taskyard.core import abandonment, moves, words
 from taskyard.core.errors import Conflict, Invalid, NotFound
 from taskyard.core.ids import age_key
 from taskyard.core.store_records import Query
@@ -108,6 +108,7 @@ def apply(
     """
     outcome = Outcome()
     for start in range(0, len(choice.ids), _SHARE):
+        abandonment.check_between_moves()
         share = choice.ids[start : start + _SHARE]
         moved = _together(store, share, choice, decided, by) if choice.together else set()
         for id in share:

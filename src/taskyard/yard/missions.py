@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from taskyard.core import moves, times, words
+from taskyard.core import abandonment, moves, times, words
 from taskyard.core.errors import Conflict, NotFound, TimedOut
 from taskyard.core.store_records import Query
 from taskyard.core.task import State
@@ -88,6 +88,7 @@ class MissionVerbs(Reading):
             if not left:
                 break
             for task in left:
+                abandonment.check_between_moves()
                 moved = self._cancelled(task, text or f"the mission {words.shown(name)} was cancelled")
                 cancelled += moved is not None
                 ran += moved is State.PROCESSING

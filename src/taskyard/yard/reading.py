@@ -6,6 +6,7 @@ A list, and `ready`, may take in dropped files and wake tasks that are due; ever
 from __future__ import annotations
 
 from taskyard.core import ids, times, words
+from taskyard.core.abandonment import Shielded
 from taskyard.core.activity import EVENTS
 from taskyard.core.errors import Ambiguous, Invalid, NotFound, Stuck, TimedOut, Unavailable
 from taskyard.core.store_records import Outside, Query, Trail
@@ -44,8 +45,9 @@ class Reading:
         self, limit: int = janitor.SHARE, *, mend: bool = False, intake: int | None = None, asked: bool = False
     ) -> Swept:
         """Add what schedules ask for, then do the janitor's work."""
-        ticked = self._ticks.add_due(self._store, asked=asked)
-        swept = janitor.sweep(self._store, self.by, limit, mend=mend, intake=intake)
+        with Shielded():
+            ticked = self._ticks.add_due(self._store, asked=asked)
+            swept = janitor.sweep(self._store, self.by, limit, mend=mend, intake=intake)
         swept.ticked, swept.ticks_left = ticked, self._ticks.left
         return swept
 
@@ -498,7 +500,8 @@ class Reading:
         """Take in recently dropped files before the whole yard is read, if that is possible."""
         try:
             if self._store.dropbox is not None:
-                self._store.dropbox.intake(self.by, janitor.INTAKE)
+                with Shielded():
+                    self._store.dropbox.intake(self.by, janitor.INTAKE)
         except Unavailable:
             pass  # a yard that cannot be written can still be read
         self.tend()

@@ -12,43 +12,64 @@ from starlette.responses import Response
 from taskyard.core import metrics
 from taskyard.core.errors import Unavailable
 from taskyard.doors.gateway import openapi
+from taskyard.doors.gateway.hub import DEAF
+from taskyard.doors.gateway.threads import SLOW
 from taskyard.remote import routes
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from concurrent.futures import Executor
+    from collections.abc import Callable, Coroutine
+    from typing import Any
 
     from taskyard.doors.gateway.app import Project
+    from taskyard.doors.gateway.threads import Share
 
 _PROBE = 5.0  # seconds in which the yard must answer
 
 
-async def _document(_: Project, __: Executor) -> Response:
+class About:
+    """What a page is about: the gateway as one project has it, and as one asker may use it."""
+
+    def __init__(self, project: Project, share: Share, is_draining: bool) -> None:
+        self.project = project
+        self.share = share
+        self.is_draining = is_draining
+
+
+async def _document(_: About) -> Response:
     return Response(json.dumps(openapi.document()), media_type="application/json")
 
 
-async def _health(project: Project, pool: Executor) -> Response:
-    """Answer 200 only if the threads are alive and the yard answers: a gateway that cannot reach its yard is not well."""
-    loop = asyncio.get_running_loop()
+async def _health(about: About) -> Response:
+    """Answer 200 only if the threads are alive, the yard answers and its changes are heard: one that is deaf is not well."""
+    yard = about.project.yard
     try:
         async with asyncio.timeout(_PROBE):
-            await asyncio.gather(project.hub.run(project.yard.paused), loop.run_in_executor(pool, project.yard.log_end))
+            await asyncio.gather(about.share.read(yard.paused), about.share.read(yard.log_end, SLOW))
     except TimeoutError:
         raise Unavailable(f"the yard does not answer within {_PROBE:g} s") from None
+    if about.project.hub.is_deaf():
+        raise Unavailable(f"no change of the yard was heard of for {DEAF:g} s, though requests wait for one")
     return Response("ok\n", media_type="text/plain")
 
 
-async def _metrics(project: Project, pool: Executor) -> Response:
-    stats = await asyncio.get_running_loop().run_in_executor(pool, project.yard.stats)
+async def _readiness(about: About) -> Response:
+    """Answer 200 only if requests are welcome: one that is about to end is well, and wants no more of them."""
+    if about.is_draining:
+        raise Unavailable("the gateway is about to end", hint="ask another one")
+    return await _health(about)
+
+
+async def _metrics(about: About) -> Response:
+    stats = await about.share.read(about.project.yard.stats, SLOW)
     waiting = (
         "# HELP taskyard_gateway_waiting_claims Claims that wait in this gateway.\n"
         "# TYPE taskyard_gateway_waiting_claims gauge\n"
-        f"taskyard_gateway_waiting_claims {project.hub.in_line()}\n"
+        f"taskyard_gateway_waiting_claims {about.project.hub.in_line()}\n"
     )
     return Response(metrics.prometheus(stats) + waiting, media_type=metrics.CONTENT_TYPE)
 
 
-async def _page(_: Project, __: Executor) -> Response:
+async def _page(_: About) -> Response:
     rows = "".join(
         f"<tr><td>{route.method}</td><td><code>{escape(route.path)}</code></td><td>{escape(', '.join(route.takes))}</td>"
         f"<td>{escape(', '.join(route.gives))}</td><td>{route.scope}</td><td>{escape(route.about)}</td></tr>\n"
@@ -63,11 +84,11 @@ async def _page(_: Project, __: Executor) -> Response:
     )
 
 
-PAGES: dict[str, Callable[[Project, Executor], Awaitable[Response]]] = {
+PAGES: dict[str, Callable[[About], Coroutine[Any, Any, Response]]] = {
     "openapi.json": _document,
     "docs": _page,
     "healthz": _health,
-    "readyz": _health,
+    "readyz": _readiness,
     "metrics": _metrics,
 }
 """Pages by the last part of their path; `/NAME/metrics` is for another project than `default`."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from taskyard.core import tokens, words
 from taskyard.core.errors import Denied
 from taskyard.doors.gateway.buckets import Buckets
+from taskyard.doors.gateway.peers import BODIES_MOST, Held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,17 +23,33 @@ if TYPE_CHECKING:
 
 _FRESH = 1.0  # seconds for which tokens that were read count: a revoked one is refused after that, by every gateway
 RATE = 1000.0  # requests a second, of each token, or of each address that has none
+CONNECTIONS = 10_000  # of each address; `serve` allows fewer where the system does
 
 
 class NoToken(Denied):
     """The gateway needs a token."""
 
 
+class Asker(NamedTuple):
+    """Who sends a request."""
+
+    by: str | None
+    """The name of its token, which the log gets; None where none is needed."""
+    key: str
+    """What limits count for: its token, or the address of one without."""
+
+
 class Rules:
     """What this gateway demands of all requests, beside what each yard's tokens allow."""
 
     def __init__(
-        self, hosts: Iterable[str] = (), *, closed: bool = False, proxied: bool = False, rate: float = RATE
+        self,
+        hosts: Iterable[str] = (),
+        *,
+        closed: bool = False,
+        proxied: bool = False,
+        rate: float = RATE,
+        connections: int = CONNECTIONS,
     ) -> None:
         self.hosts = frozenset(host.lower() for host in hosts)
         """Names that the gateway is known by, beside its addresses."""
@@ -41,6 +58,8 @@ class Rules:
         self.proxied = proxied
         """Whether a proxy tells who asks."""
         self.buckets = Buckets(rate)
+        self.bodies = Held(BODIES_MOST)
+        self.connections = Held(connections)
 
     def peer(self, request: Request) -> str:
         """Return the address that asks: as the nearest proxy saw it, if there is one."""
@@ -49,6 +68,12 @@ class Rules:
             if last.strip():
                 return last.strip()
         return "" if request.client is None else request.client.host
+
+    def asker(self, request: Request) -> Asker:
+        """Return who asks without a token; raise `TooMany` if its address sends too many requests."""
+        asker = Asker(None, f"peer {self.peer(request)}")
+        self.buckets.take(asker.key)
+        return asker
 
     def refuse_other_sites(self, request: Request) -> None:
         """Refuse what a browser sends for another site.
@@ -79,15 +104,15 @@ class Access:
         self._reading: asyncio.Future[tokens.Tokens | None] | None = None
         self._read_at = 0.0
 
-    async def admitted(self, request: Request, scope: str) -> str | None:
-        """Return the name of the token that a request has, or None where none is needed; else raise `Denied`."""
+    async def admitted(self, request: Request, scope: str) -> Asker:
+        """Return who asks, if a token allows it or none is needed; else raise `Denied`."""
         kept = await self._tokens()
         if kept is None and not self._rules.closed:
-            return None
+            return self._rules.asker(request)
         secret = _secret(request)
         name = tokens.found(kept or {}, secret)
         if name is None:
-            self._rules.buckets.take(f"peer {self._rules.peer(request)}")
+            self._rules.asker(request)
             kept = await self._tokens(0.0) if secret else None  # it may have been made a moment ago
             name = tokens.found(kept or {}, secret)
         if kept is None or name is None:
@@ -95,9 +120,10 @@ class Access:
                 "the gateway does not know this token" if secret else None,
                 hint="set TASKYARD_TOKEN to a token of this yard; 'taskyard token new' beside the yard makes one",
             )
-        self._rules.buckets.take(f"token {self._project} {name}")
+        asker = Asker(name, f"token {self._project} {name}")
+        self._rules.buckets.take(asker.key)
         self._refuse_others(name, kept[name], scope)
-        return name
+        return asker
 
     def _refuse_others(self, name: str, fields: dict[str, Any], scope: str) -> None:
         if fields.get("project") not in (None, self._project):

@@ -109,11 +109,6 @@ def _outside(yard: YardPort) -> Given:
     return {"guests": found.guests, "others": found.others}
 
 
-def _done(yard: YardPort, claim: str, **given: Any) -> Given:
-    yard.done(claim, **given)
-    return {}
-
-
 def _release(yard: YardPort, claim: str, **given: Any) -> Given:
     yard.release(claim, **given)
     return {}
@@ -169,7 +164,6 @@ CALLS: dict[str, Callable[..., Given]] = {
     "facts": _facts,
     "held": lambda yard, handle: {"claim": yard.held(handle).handle},
     "heartbeat": lambda yard, **given: {"lease_until": yard.heartbeat(**given)},
-    "done": _done,
     "done_many": _done_many,
     "fail": lambda yard, **given: _state(yard.fail(**given)),
     "release": _release,

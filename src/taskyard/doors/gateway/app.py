@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote
@@ -14,23 +13,25 @@ from starlette.responses import Response
 
 from taskyard.core import tokens, words
 from taskyard.core.errors import Invalid, TaskyardError, Unavailable
-from taskyard.doors.gateway import about, actions, mcp, stream, types
+from taskyard.doors.gateway import about, actions, mcp, peers, stream, types
 from taskyard.doors.gateway.access import Access, NoToken, Rules
 from taskyard.doors.gateway.buckets import TooMany
 from taskyard.doors.gateway.hub import Hub
 from taskyard.doors.gateway.table import NoMethod, Table
+from taskyard.doors.gateway.threads import QUICK, SLOW, Threads, unless_gone
 from taskyard.doors.gateway.waiting import WAITING, Ask
 from taskyard.remote import routes, wire
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
+    from concurrent.futures import Executor
 
     from starlette.types import Receive, Scope, Send
 
+    from taskyard.doors.gateway.access import Asker
     from taskyard.port import YardPort
     from taskyard.remote.routes import Route
 
-QUICK, SLOW = 16, 16  # threads for verbs of milliseconds, and for those that may take seconds or minutes
 BODY_MOST = 64 << 20  # bytes of one request: 60 of the largest tasks, or some 100,000 small ones
 BODY_SECONDS = 60.0  # for the whole body of a request: a client that trickles holds nothing but its own connection
 KEY_MOST = 200  # characters of an Idempotency-Key
@@ -40,7 +41,7 @@ _NAMED = ("resume", "accept", "reject")  # all clients without a name have one n
 class Project:
     """One yard that is served, what waits on it, and who may use it."""
 
-    def __init__(self, name: str, yard: YardPort, rules: Rules, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, name: str, yard: YardPort, rules: Rules, pool: Executor) -> None:
         self.yard = yard
         self.hub = Hub(yard, pool)
         self.waits = mcp.Waits()
@@ -69,8 +70,8 @@ class Gateway:
 
     def __init__(self, yards: Mapping[str, YardPort], rules: Rules | None = None) -> None:
         self.rules = rules or Rules()
-        self._quick = ThreadPoolExecutor(QUICK, "taskyard quick")
-        self._slow = ThreadPoolExecutor(SLOW, "taskyard slow")
+        self._threads = Threads()
+        self.is_draining = False
         self._table = Table()
         self.projects: dict[str, Project] = {}
         for name, yard in yards.items():
@@ -78,7 +79,7 @@ class Gateway:
 
     def add(self, name: str, yard: YardPort) -> None:
         """Serve one more yard."""
-        self.projects[name] = Project(name, yard, self.rules, self._quick)
+        self.projects[name] = Project(name, yard, self.rules, self._threads.pools[QUICK])
 
     def drop(self, name: str) -> None:
         """Serve this project no more; its yard stays open."""
@@ -110,16 +111,23 @@ class Gateway:
         if parts[-1] in about.PAGES and len(parts) <= 2:
             if request.method not in about.METHODS:
                 raise NoMethod(request.method, about.METHODS)
-            name = parts[0] if len(parts) == 2 else "default"
-            project = self._project(name)
-            if parts[-1] in about.GUARDED:
-                await project.access.admitted(request, tokens.READ)
-            return await about.PAGES[parts[-1]](project, self._slow)
+            return await self._page(parts[-1], self._project(parts[0] if len(parts) == 2 else "default"), request)
         if parts[-1] == mcp.PATH and len(parts) <= 2:
             return await self._told(self._project(parts[0] if len(parts) == 2 else "default"), request)
         name = "default" if parts[0] == "v1" else parts.pop(0)
-        route, given = self._table.find(request.method, parts)
-        return await self._called(self._project(name), route, request, given)
+        try:
+            route, given = self._table.find(request.method, parts)
+            project = self._project(name)
+        except TaskyardError:
+            self.rules.asker(request)  # no route counts the request
+            raise
+        return await self._called(project, route, request, given)
+
+    async def _page(self, name: str, project: Project, request: Request) -> Response | None:
+        guarded = name in about.GUARDED
+        asker = await project.access.admitted(request, tokens.READ) if guarded else self.rules.asker(request)
+        about_it = about.About(project, self._threads.of(asker.key), self.is_draining)
+        return await _unless_gone(request, about.PAGES[name](about_it))
 
     def _project(self, name: str) -> Project:
         project = self.projects.get(name)
@@ -128,34 +136,38 @@ class Gateway:
         return project
 
     async def _called(self, project: Project, route: Route, request: Request, given: dict[str, Any]) -> Response | None:
-        by = await project.access.admitted(request, route.scope)
-        body = await _body(request)
-        arguments = _arguments(route, request, body, given)
+        asker = await project.access.admitted(request, route.scope)
+        with peers.body(self.rules.bodies, asker.key) as held:
+            arguments = _arguments(route, request, await _body(request, held), given)
+        return await _unless_gone(request, self._acted(project, route, request, arguments, asker))
+
+    async def _acted(
+        self, project: Project, route: Route, request: Request, arguments: dict[str, Any], asker: Asker
+    ) -> Response:
         if route.verb in _NAMED and wire.WORKER not in request.headers and arguments.get("worker") is None:
             raise Invalid(f"{route.verb} needs a worker's name", hint="send it in the header Taskyard-Worker")
-        ask = self._ask(project, request, arguments, by)
+        ask = self._ask(project, request, arguments, asker)
         if route.verb == "events" and "text/event-stream" in request.headers.get("accept", ""):
             return await stream.response(ask, arguments, request.headers.get("last-event-id"))
         if route.verb in WAITING:
-            data = await _unless_gone(request, WAITING[route.verb](ask, arguments))
-            return None if data is None else _json(wire.good(data))
-        pool = self._slow if route.slow else self._quick
-
+            return _json(wire.good(await WAITING[route.verb](ask, arguments)))
+        sort = SLOW if route.slow else QUICK
         call = partial(actions.CALLS[route.verb], ask.yard, **arguments)
-        return _json(wire.good(await asyncio.get_running_loop().run_in_executor(pool, call)))
+        return _json(
+            wire.good(await (ask.share.read(call, sort) if route.reads(arguments) else ask.share.run(call, sort)))
+        )
 
     async def _told(self, project: Project, request: Request) -> Response | None:
         """Answer one message of an agent."""
-        by = await project.access.admitted(request, mcp.SCOPE)
+        asker = await project.access.admitted(request, mcp.SCOPE)
         if request.method != "POST":
             return mcp.no_stream()
-        body, named = await _body(request), wire.WORKER in request.headers
-        ask = self._ask(project, request, {}, by)
-        work = mcp.answer(ask, project.waits, self._slow, named, request.headers, body)
-        answered = await _unless_gone(request, work)
-        return None if answered is None else mcp.response(answered)
+        with peers.body(self.rules.bodies, asker.key) as held:
+            body, named = await _body(request, held), wire.WORKER in request.headers
+        ask = self._ask(project, request, {}, asker)
+        return await _unless_gone(request, _told(mcp.answer(ask, project.waits, named, request.headers, body)))
 
-    def _ask(self, project: Project, request: Request, arguments: dict[str, Any], by: str | None) -> Ask:
+    def _ask(self, project: Project, request: Request, arguments: dict[str, Any], asker: Asker) -> Ask:
         """Return the yard as the worker of this request uses it; the log names the token, if there is one."""
         name = request.headers.get(wire.WORKER)
         worker = project.yard.worker if name is None else unquote(name)
@@ -163,16 +175,22 @@ class Gateway:
         if key is not None and not (0 < len(key) <= KEY_MOST and key.isascii() and key.isprintable()):
             raise Invalid(f"an Idempotency-Key has 1 to {KEY_MOST} printable ASCII characters")
         request_name = None if key is None else f"{worker} {key}"
-        yard = project.yard.acting_for(worker, request_name, arguments.pop("usual", None), by)
+        yard = project.yard.acting_for(worker, request_name, arguments.pop("usual", None), asker.by)
         again = key is not None and request.headers.get(wire.AGAIN) != "0"
-        return Ask(yard, project.hub, key, again, lambda: project.access.still(by))
+        share = self._threads.of(asker.key)
+        return Ask(yard, project.hub, share, key, again, lambda: project.access.still(asker.by))
+
+    def drain(self) -> None:
+        """Answer all that waits, and be ready for no more: the server is about to end."""
+        self.is_draining = True
+        for project in self.projects.values():
+            project.hub.drain()
 
     def close(self) -> None:
         """Stop listening, and end the threads once they are idle."""
         for project in self.projects.values():
             project.hub.close()
-        for pool in (self._quick, self._slow):
-            pool.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
 
 def _arguments(route: Route, request: Request, body: bytes, named: dict[str, Any]) -> dict[str, Any]:
@@ -188,39 +206,32 @@ def _arguments(route: Route, request: Request, body: bytes, named: dict[str, Any
     return types.checked(route, {**types.read(body), **named}, texts=False)
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, held: peers.Body) -> bytes:
     """Return the whole body; a client that trickles or sends too much is refused."""
     size = request.headers.get("content-length", "0")
     if size.isdigit() and int(size) > BODY_MOST:
         raise TooLarge(f"the request has {size} bytes, and the most is {BODY_MOST}")
-    parts, length = [], 0
+    parts = []
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for part in request.stream():
-                length += len(part)
-                if length > BODY_MOST:
+                if held.length + len(part) > BODY_MOST:
                     raise TooLarge(f"the request has more than {BODY_MOST} bytes")
+                held.grow(len(part))
                 parts.append(part)
     except TimeoutError:
         raise Invalid(f"the body of the request did not come within {BODY_SECONDS:g} s") from None
     return b"".join(parts)
 
 
-async def _unless_gone(request: Request, work: Any) -> dict[str, Any] | None:
-    """Return what the work returns; if the client goes away before, cancel it and return None."""
-    task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_disconnected(request))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return dict(task.result())
-        task.cancel()
-        await asyncio.wait({task})
-        return None
-    finally:
-        gone.cancel()
-        if not task.done():
-            task.cancel()
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> Response | None:
+    """Return the answer; if the client goes away before, give the work up and return None."""
+    answer: Response | None = await unless_gone(_disconnected(request), work)
+    return answer
+
+
+async def _told(answered: Coroutine[Any, Any, dict[str, Any]]) -> Response:
+    return mcp.response(await answered)
 
 
 async def _disconnected(request: Request) -> None:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from taskyard.core import ids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Awaitable, Callable, Hashable
     from concurrent.futures import Executor
 
+    from taskyard.doors.gateway.threads import Share
     from taskyard.port import YardPort
     from taskyard.yard.claim import Claim
 
@@ -27,6 +28,8 @@ _SHARE = 30  # a pause is this many times as long as the look in vain before it:
 _PAUSE = 0.25  # seconds, at most
 _PATROL = 5  # the same for tries of those that are not first in line: a fifth of a core for all of them
 _SOONEST = 0.01  # seconds: an alarm that is overdue must not spin
+_NAP = 5.0  # seconds after which the thread that listens shows that it is alive
+DEAF = 20.0  # seconds without that
 _ABREAST = 4  # claims of one line that are tried at once
 
 
@@ -63,13 +66,14 @@ class Hub:
         self._lines: dict[Hashable, deque[Place]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._serving = self._again = self._patrolling = False
-        self._closed = False
+        self._closed = self._draining = False
+        self._beat_at = 0.0
         self._alarm: asyncio.TimerHandle | None = None
         self.under_way: dict[tuple[str, str], Any] = {}
         """What requests with a key are at work on."""
 
     async def run(self, act: Callable[[], Found]) -> Found:
-        """Call the yard in a thread."""
+        """Call the yard in a thread, on behalf of all that wait."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, act)
 
     # Changes
@@ -81,22 +85,22 @@ class Hub:
     async def change(self, seen: str | None, seconds: float) -> str:
         """Return when something may have changed since `seen`, or after `seconds`."""
         async with self.listening():
-            if seen is not None and seen == self.seen() and seconds > 0:
+            if seen is not None and seen == self.seen() and seconds > 0 and not self._draining:
                 self._set_alarm()
                 await self.ring(seconds)
             return self.seen()
 
-    async def until(self, look: Callable[[], Found | None], seconds: float) -> Found | None:
+    async def until(self, look: Callable[[], Awaitable[Found | None]], seconds: float) -> Found | None:
         """Return what the first look finds that finds something; None after `seconds`."""
-        found = await self.run(look)
+        found = await look()
         if found is not None or seconds <= 0:
             return found
         end = time.monotonic() + seconds
         async with self.listening():
             while True:
-                last = (began := time.monotonic()) >= end
+                last = (began := time.monotonic()) >= end or self._draining
                 before = self.generation
-                found = await self.run(look)
+                found = await look()
                 if found is not None or last:
                     return found
                 self._set_alarm()
@@ -111,6 +115,8 @@ class Hub:
 
     async def ring(self, seconds: float) -> None:
         """Wait for the next change, for at most `seconds`."""
+        if self._draining:
+            return
         if self._bell is None:
             self._bell = asyncio.get_running_loop().create_future()
         await asyncio.wait([self._bell], timeout=max(0.0, seconds))
@@ -151,6 +157,7 @@ class Hub:
         if self._thread is None:
             loop = asyncio.get_running_loop()
             self._listens = loop.create_future()
+            self._beat_at = time.monotonic()
             self._thread = threading.Thread(
                 target=self._listen, args=(loop, self._listens), name="taskyard changes", daemon=True
             )
@@ -173,8 +180,9 @@ class Hub:
             try:
                 waiter = waiter or self._yard.waiter(None, lambda: self._thread is not me)
                 _call(loop, _resolve, begun)
-                waiter.nap()
+                waiter.nap(_NAP)
                 self._yard.tend()
+                self._beat_at = time.monotonic()
             except Exception:
                 waiter = None
                 time.sleep(_PAUSE)  # a yard that is away: those that wait look themselves, and raise what is wrong
@@ -187,10 +195,12 @@ class Hub:
         """Return how many claims wait."""
         return sum(map(len, self._lines.values()))
 
-    async def claim(self, sort: Hashable, attempt: Callable[[], Claim | None], seconds: float) -> Claim | None:
+    async def claim(
+        self, sort: Hashable, attempt: Callable[[], Claim | None], seconds: float, share: Share
+    ) -> Claim | None:
         """Return the first claim that an attempt gets; None after `seconds`. Those of one `sort` stand in one line."""
-        got = await self.run_claim(attempt)
-        if got is not None or seconds <= 0:
+        got = await self.run_claim(attempt, share)
+        if got is not None or seconds <= 0 or self._draining:
             return got
         async with self.listening():
             place = Place(attempt, asyncio.get_running_loop().create_future())
@@ -211,9 +221,9 @@ class Hub:
         """Whether nothing waits."""
         return not self._waiting
 
-    async def run_claim(self, attempt: Callable[[], Found]) -> Found:
+    async def run_claim(self, attempt: Callable[[], Found], share: Share) -> Found:
         """Try a claim in a thread; if whoever asked is gone before it ends, give back what it gets."""
-        work = asyncio.ensure_future(self.run(attempt))
+        work = asyncio.ensure_future(share.run(attempt))
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -223,7 +233,7 @@ class Hub:
     def give_back_if_granted(self, answer: asyncio.Future[Any]) -> None:
         """Give back the claims of an answer that nobody takes."""
         if answer.done() and not answer.cancelled() and answer.exception() is None:
-            self._start(self.run(lambda: give_back(answer.result())))
+            self.start(self.run(lambda: give_back(answer.result())))
 
     def _leave_line(self, sort: Hashable, place: Place) -> None:
         line = self._lines.get(sort)
@@ -236,12 +246,13 @@ class Hub:
         self._again = True
         if not self._serving:
             self._serving = True
-            self._start(self._serve())
+            self.start(self._serve())
         if not self._patrolling:
             self._patrolling = True
-            self._start(self._patrol())
+            self.start(self._patrol())
 
-    def _start(self, work: Any) -> None:
+    def start(self, work: Any) -> None:
+        """Do this beside all else."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)  # the loop itself would forget it
         task.add_done_callback(self._tasks.discard)
@@ -299,6 +310,23 @@ class Hub:
                     await self.ring(_PAUSE)
         finally:
             self._patrolling = False
+
+    def is_deaf(self) -> bool:
+        """Whether something waits, and the thread that listens for it has heard nothing, or found no yard, for too long."""
+        return bool(self._waiting) and time.monotonic() - self._beat_at > DEAF
+
+    def is_draining(self) -> bool:
+        """Whether the server is about to end."""
+        return self._draining
+
+    def drain(self) -> None:
+        """End every wait now, as if its time were up: the server is about to end."""
+        self._draining = True
+        for line in self._lines.values():
+            for place in line:
+                if place.is_open():
+                    place.answer.set_result(None)
+        self._changed()
 
     def close(self) -> None:
         """End the thread that listens."""

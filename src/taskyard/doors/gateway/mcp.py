@@ -15,13 +15,13 @@ from starlette.responses import Response
 from taskyard.core.errors import TaskyardError, TimedOut
 from taskyard.core.tokens import WORK
 from taskyard.doors.gateway.hub import give_back
+from taskyard.doors.gateway.threads import CHECKS, SLOW
 from taskyard.doors.mcp import protocol, replies, tools, verbs
 from taskyard.doors.mcp.replies import Refusal
 from taskyard.doors.mcp.stateless import WAIT_MOST, StatelessAgent
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
-    from concurrent.futures import Executor
 
     from taskyard.doors.gateway.waiting import Ask
 
@@ -69,8 +69,8 @@ class Waits:
             task.cancel()
 
 
-async def answer(ask: Ask, waits: Waits, slow: Executor, named: bool, headers: Mapping[str, str], body: bytes) -> Given:
-    """Return the response to one message; an empty one for a notification. Tools that may take long use `slow` threads."""
+async def answer(ask: Ask, waits: Waits, named: bool, headers: Mapping[str, str], body: bytes) -> Given:
+    """Return the response to one message; an empty one for a notification."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -84,7 +84,7 @@ async def answer(ask: Ask, waits: Waits, slow: Executor, named: bool, headers: M
     call = protocol.tool_call(message)
     text, refused = "", True
     if call is not None:
-        work = _Call(ask, slow, named).run(*call)
+        work = _Call(ask, named).run(*call)
         # Without a name, agents could not be told apart by their ids, which all count from 1.
         can_cancel = named and call[0] in _WAITING
         text, refused = await (waits.run(ask.yard.worker, message["id"], work) if can_cancel else work)
@@ -121,9 +121,9 @@ def _mismatch(message: Any, headers: Mapping[str, str]) -> str | None:
 class _Call:
     """One call of a tool."""
 
-    def __init__(self, ask: Ask, slow: Executor, named: bool) -> None:
+    def __init__(self, ask: Ask, named: bool) -> None:
         self._hub = ask.hub
-        self._slow = slow
+        self._share = ask.share
         self._agent = StatelessAgent(ask.yard, named)
 
     async def run(self, name: str, given: Given) -> Answer:
@@ -133,12 +133,12 @@ class _Call:
             waits = {"claim": self._claim, "resume": self._resume, "wait": self._wait}
             if name in waits:
                 return replies.line(await waits[name](given)), False
-            loop = asyncio.get_running_loop()
-            return replies.line(await loop.run_in_executor(self._slow, self._agent.call, name, given)), False
+            act = partial(self._agent.call, name, given)
+            return replies.line(await self._share.run(act, CHECKS if name == "done" else SLOW)), False
         except Refusal as refused:
             return str(refused), True
         except TaskyardError as error:
-            refusal = await self._hub.run(partial(self._agent.refusal, error, name, given))
+            refusal = await self._share.run(partial(self._agent.refusal, error, name, given))
             return str(refusal), True
         except Exception as error:
             return (
@@ -149,23 +149,23 @@ class _Call:
     async def _claim(self, given: Given) -> Given:
         kind = given.get("kind")
         sort = (given.get("task"), None if kind is None else frozenset([kind]), given.get("mission"))
-        got = await self._hub.claim(sort, lambda: self._agent.try_claim(given), given.get("wait", 0))
+        got = await self._hub.claim(sort, lambda: self._agent.try_claim(given), given.get("wait", 0), self._share)
         return await self._answered(got, lambda: self._agent.claimed(got, given))
 
     async def _resume(self, _: Given) -> Given:
-        got = await self._hub.run_claim(self._agent.resume)
+        got = await self._hub.run_claim(self._agent.resume, self._share)
         return await self._answered(got, lambda: verbs.claims(got))
 
     async def _answered(self, got: Any, tell: Any) -> Given:
         """Return the answer about claims; if whoever asked is gone by now, give them back."""
         try:
-            return dict(await self._hub.run(tell))
+            return dict(await self._share.run(tell))
         except asyncio.CancelledError:
-            asyncio.get_running_loop().run_in_executor(self._slow, give_back, got)
+            self._hub.start(self._share.run(lambda: give_back(got)))
             raise
 
     async def _wait(self, given: Given) -> Given:
-        given = await self._hub.run(lambda: self._agent.renewed("wait", given))
+        given = await self._share.run(lambda: self._agent.renewed("wait", given))
         late: list[TimedOut] = []
 
         def look() -> Given | None:
@@ -175,5 +175,5 @@ class _Call:
                 return None
             return found
 
-        found = await self._hub.until(look, given.get("wait", WAIT_MOST))
+        found = await self._hub.until(lambda: self._share.read(look), given.get("wait", WAIT_MOST))
         return found or {"waiting": late[0].message, "next": "still waiting: call wait again"}

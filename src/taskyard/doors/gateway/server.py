@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,10 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from taskyard.core.errors import Invalid, Unavailable
+from taskyard.doors.gateway.access import CONNECTIONS
 from taskyard.doors.gateway.app import Gateway
+from taskyard.doors.gateway.buckets import TooMany
+from taskyard.remote import wire
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,20 +25,57 @@ if TYPE_CHECKING:
 _BACKLOG = 4096  # connections that wait to be taken: a thousand agents may come back at once
 _IDLE = 75  # seconds that an idle connection is kept: longer than most proxies keep theirs
 _FINISH = 10  # seconds for what runs, after a signal
+_FILES = 65_536  # that the process may have open, where the system allows so many: a connection is one
+_FEWER = "close some, or wait with --wait in place of asking often"
 
 
 HEAD_SECONDS = 20.0  # for the head of a request: a client that trickles is cut off, and holds up nobody
 
 
-class Patience(HttpToolsProtocol):
-    """One connection; it is closed if the head of a request takes too long, as uvicorn itself would wait for ever."""
+UNREAD_SECONDS = 60.0  # for a client to read on in an answer
+_CROWDED = (
+    b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: application/json\r\n"
+)
 
+
+class Patience(HttpToolsProtocol):
+    """One connection. It is closed if a client sends or reads too slowly, or has too many: uvicorn itself would wait for ever."""
+
+    rules: Rules
+    """What limits the connections of one address."""
     _limit: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
+    _peer: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        peer = str((transport.get_extra_info("peername") or ("",))[0])
+        if self.rules.proxied:
+            pass  # all connections are the proxy's
+        elif self.rules.connections.take(peer):
+            self._peer = peer
+        else:
+            body = json.dumps(wire.bad(TooMany(f"{peer} has too many connections", hint=_FEWER))).encode()
+            transport.write(_CROWDED + b"content-length: %d\r\n\r\n" % len(body) + body)
+            transport.close()
+            return
         self._limited()
+
+    def pause_writing(self) -> None:
+        """Begin to wait for the client to read."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(UNREAD_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop waiting: the client has read."""
+        self._read_again()
+        super().resume_writing()
+
+    def _read_again(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def on_message_begin(self) -> None:
         """Begin to wait for the rest of a request."""
@@ -49,6 +90,10 @@ class Patience(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting: the client is gone."""
         self._unlimited()
+        self._read_again()
+        if self._peer is not None:
+            self.rules.connections.give_back(self._peer)
+            self._peer = None
         super().connection_lost(exc)
 
     def _limited(self) -> None:
@@ -76,12 +121,25 @@ def bound(host: str, port: int) -> socket.socket:
     return line
 
 
-def make(gateway: Gateway, cert: str | None = None, key: str | None = None) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """Has the gateway answer what waits before it ends."""
+
+    def __init__(self, config: uvicorn.Config, gateway: Gateway) -> None:
+        super().__init__(config)
+        self._gateway = gateway
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what waits, then all connections."""
+        self._gateway.drain()
+        await super().shutdown(sockets)
+
+
+def make(gateway: Gateway, cert: str | None = None, key: str | None = None) -> Server:
     """Return a server of this gateway; with a certificate it speaks TLS alone."""
     config = uvicorn.Config(
         gateway,
         loop="auto",
-        http=Patience,
+        http=type("Connection", (Patience,), {"rules": gateway.rules}),
         ws="none",
         lifespan="off",
         access_log=False,
@@ -94,7 +152,18 @@ def make(gateway: Gateway, cert: str | None = None, key: str | None = None) -> u
         timeout_keep_alive=_IDLE,
         timeout_graceful_shutdown=_FINISH,
     )
-    return uvicorn.Server(config)
+    return Server(config, gateway)
+
+
+def connections() -> int:
+    """Return how many connections one address may have: half of what this process may open, which is raised first."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(16, min(CONNECTIONS, max(soft, wanted) // 2))
 
 
 def refuse_bad_certificate(cert: str, key: str | None) -> None:

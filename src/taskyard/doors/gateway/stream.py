@@ -28,7 +28,7 @@ async def response(ask: Ask, given: dict[str, Any], last: str | None) -> Streami
     given.pop("cursor", None)
     given.pop("limit", None)
     if cursor is None and "since" not in given:
-        cursor = await ask.hub.run(ask.yard.log_end)
+        cursor = await ask.share.read(ask.yard.log_end)
     first = await _page(ask, given, cursor)  # an argument that is wrong is refused before the stream begins
     return StreamingResponse(
         _events(ask, given, first), media_type="text/event-stream", headers={"cache-control": "no-store"}
@@ -36,7 +36,7 @@ async def response(ask: Ask, given: dict[str, Any], last: str | None) -> Streami
 
 
 async def _page(ask: Ask, given: dict[str, Any], cursor: str | None) -> dict[str, Any]:
-    return await ask.hub.run(lambda: actions.events(ask.yard, **given, cursor=cursor, limit=_PAGE))
+    return await ask.share.read(lambda: actions.events(ask.yard, **given, cursor=cursor, limit=_PAGE))
 
 
 async def _events(ask: Ask, given: dict[str, Any], page: dict[str, Any]) -> AsyncIterator[bytes]:
@@ -55,6 +55,8 @@ async def _events(ask: Ask, given: dict[str, Any], page: dict[str, Any]) -> Asyn
                 return  # the client comes back with the last id, and is told what is wrong
             if page["events"] or full:
                 continue
+            if ask.hub.is_draining():
+                return
             if before == ask.hub.generation:
                 await ask.hub.ring(_SILENCE)
             if before == ask.hub.generation:

@@ -1,4 +1,4 @@
-"""The verbs that wait: they look, and look again when something changes, and hold no thread between."""
+"""The verbs that wait, or take several steps: those that wait look again when something changes, and hold no thread between."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from taskyard.core import times
 from taskyard.core.errors import Full, TimedOut
 from taskyard.doors.gateway import actions
+from taskyard.doors.gateway.threads import CHECKS, QUICK, SLOW
 from taskyard.remote.wire import LONGEST_POLL
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from taskyard.doors.gateway.hub import Hub
+    from taskyard.doors.gateway.threads import Share
     from taskyard.port import YardPort
     from taskyard.yard.claim import Claim
 
@@ -21,15 +23,22 @@ if TYPE_CHECKING:
 
 
 class Ask:
-    """One request of a verb: the yard as its worker uses it, the hub of that yard, and the request's key."""
+    """One request of a verb: the yard as its worker uses it, its hub, the asker's threads, and the request's key."""
 
-    __slots__ = ("again", "hub", "key", "still_admitted", "yard")
+    __slots__ = ("again", "hub", "key", "share", "still_admitted", "yard")
 
     def __init__(
-        self, yard: YardPort, hub: Hub, key: str | None, again: bool, still_admitted: Callable[[], Awaitable[bool]]
+        self,
+        yard: YardPort,
+        hub: Hub,
+        share: Share,
+        key: str | None,
+        again: bool,
+        still_admitted: Callable[[], Awaitable[bool]],
     ) -> None:
         self.yard = yard
         self.hub = hub
+        self.share = share
         self.key = key
         self.again = again
         self.still_admitted = still_admitted
@@ -55,7 +64,8 @@ async def add(ask: Ask, given: Given, verb: str = "add") -> Given:
             full[:] = [error]
             return None
 
-    added = await ask.hub.until(look, seconds)
+    sort = SLOW if verb == "add_many" else QUICK
+    added = await ask.hub.until(lambda: ask.share.run(look, sort), seconds)
     if added is None:
         raise full[0]
     return added
@@ -71,8 +81,8 @@ async def claim(ask: Ask, given: Given) -> Given:
     seconds = _seconds(given.pop("wait", None), "wait")
     kinds = given.get("kinds")
     sort = (given.get("id"), None if kinds is None else frozenset(kinds), given.get("mission"))
-    got = await _once(ask, lambda: ask.hub.claim(sort, lambda: _first(ask, given), seconds))
-    return {"claim": None if got is None else await ask.hub.run(lambda: actions.claim(got))}
+    got = await _once(ask, lambda: ask.hub.claim(sort, lambda: _first(ask, given), seconds, ask.share))
+    return {"claim": None if got is None else await ask.share.run(lambda: actions.claim(got))}
 
 
 def _first(ask: Ask, given: Given) -> Claim | None:
@@ -87,14 +97,22 @@ async def claim_many(ask: Ask, given: Given) -> Given:
     def attempt() -> list[Claim]:
         return (ask.yard.granted() if ask.again else []) or ask.yard.claim_many(**given)
 
-    got = await _once(ask, lambda: ask.hub.run_claim(attempt))
-    return {"claims": await ask.hub.run(lambda: [actions.claim(one) for one in got])}
+    got = await _once(ask, lambda: ask.hub.run_claim(attempt, ask.share))
+    return {"claims": await ask.share.run(lambda: [actions.claim(one) for one in got])}
 
 
 async def resume(ask: Ask, given: Given) -> Given:
     """Take a worker's claims again."""
-    got = await _once(ask, lambda: ask.hub.run_claim(lambda: ask.yard.resume(**given)))
-    return {"claims": await ask.hub.run(lambda: [actions.claim(one) for one in got])}
+    got = await _once(ask, lambda: ask.hub.run_claim(lambda: ask.yard.resume(**given), ask.share))
+    return {"claims": await ask.share.run(lambda: [actions.claim(one) for one in got])}
+
+
+async def done(ask: Ask, given: Given) -> Given:
+    """End a task. One that names a check, or is refused, takes a thread of its own sort: a command may run for minutes."""
+    ended = [(given["claim"], given.get("result"))]
+    if given.get("verified") or not (await ask.share.run(lambda: ask.yard.done_many(ended)))[0]:
+        await ask.share.run(lambda: ask.yard.done(**given), CHECKS)
+    return {}
 
 
 async def _once(ask: Ask, work: Callable[[], Awaitable[Any]]) -> Any:
@@ -133,7 +151,7 @@ async def wait(ask: Ask, given: Given) -> Given:
     """Wait until tasks have ended."""
     seconds = _seconds(given.pop("timeout", LONGEST_POLL), "timeout")
     ids, filters = given.pop("ids", None) or [], given
-    found = await ask.hub.run(lambda: actions.ended(ask.yard, ids, filters))
+    found = await ask.share.read(lambda: actions.ended(ask.yard, ids, filters))
     if isinstance(found, TimedOut) and seconds:
         if found.ids:  # a filter chooses once, when the wait begins
             ids, filters = found.ids, {}
@@ -147,7 +165,7 @@ async def wait(ask: Ask, given: Given) -> Given:
                 return None
             return now
 
-        found = await ask.hub.until(look, seconds) or last
+        found = await ask.hub.until(lambda: ask.share.read(look), seconds) or last
     if isinstance(found, TimedOut):
         raise found
     return {"tasks": found}
@@ -157,13 +175,13 @@ async def watch(ask: Ask, given: Given) -> Given:
     """Wait for the first event that matches."""
     seconds = _seconds(given.pop("timeout", LONGEST_POLL), "timeout")
     if given.get("cursor") is None:
-        given["cursor"] = await ask.hub.run(ask.yard.log_end)
+        given["cursor"] = await ask.share.read(ask.yard.log_end)
 
     def look() -> Given | None:
         page = actions.events(ask.yard, **given, limit=1)
         return page if page["events"] else None
 
-    found = await ask.hub.until(look, seconds)
+    found = await ask.hub.until(lambda: ask.share.read(look), seconds)
     if found is None:
         raise TimedOut(f"nothing of the kind happened in {seconds:.10g} s", hint="ask again with the same cursor")
     return found
@@ -180,6 +198,7 @@ WAITING = {
     "claim": claim,
     "claim_many": claim_many,
     "resume": resume,
+    "done": done,
     "wait": wait,
     "watch": watch,
     "changes": changes,

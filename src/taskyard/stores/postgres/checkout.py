@@ -100,6 +100,11 @@ class Checkout:
             self.drain()  # the others have most likely broken too
         self._close([connection])  # also one whose thread was interrupted in mid-statement
 
+    def discard(self, connection: WatchedConnection) -> None:
+        """Close a connection that is in use, in place of taking it back."""
+        self._mine.has_one = False
+        self._close([connection])
+
     def drain(self) -> None:
         """Close the idle connections: new ones get the settings that these lack."""
         with self._change:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 import time
 
-from taskyard.core import forks, ids
+from taskyard.core import abandonment, forks, ids
+from taskyard.core.abandonment import Abandoned
 from taskyard.core.errors import Invalid, Unavailable
 from taskyard.stores.postgres import driver, queries
 from taskyard.stores.postgres.checkout import Busy, Checkout
@@ -95,6 +96,7 @@ class Pool:
         """Call `once` with a connection, as often as needed; `recover` returns what a lost attempt has done, or None."""
         attempts = Attempts()
         while True:
+            abandonment.check()
             try:
                 with _Lent(self, urgent) as connection:
                     self._report_outage(connection)
@@ -201,20 +203,30 @@ class Pool:
 class _Lent:
     """A connection lent to one thread; errors of the driver are translated on exit."""
 
-    __slots__ = ("_connection", "_pool", "_urgent")
+    __slots__ = ("_connection", "_pool", "_urgent", "_work")
 
     def __init__(self, pool: Pool, urgent: bool) -> None:
         self._pool = pool
         self._urgent = urgent
+        self._work = abandonment.reading()
 
     def __enter__(self) -> WatchedConnection:
         self._connection = self._pool.checkout.take(urgent=self._urgent)
+        if self._work is not None:
+            try:
+                self._work.begin(self._connection.cancel)
+            except Abandoned:
+                self._pool.checkout.back(self._connection)
+                raise
         return self._connection
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         pool = self._pool
+        if self._work is not None and self._work.end():
+            pool.checkout.discard(self._connection)  # the cancel may still be on its way to it
+            raise Abandoned from None
         try:
             if isinstance(error, driver.module().Error):
                 meant = driver.meaning(error, self._connection, pool.address)

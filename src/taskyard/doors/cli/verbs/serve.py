@@ -56,6 +56,7 @@ def serve(call: Call) -> None:
 
 def _rules(call: Call, host: str) -> Rules:
     """Return what the gateway demands of requests: tokens at least, if it can be reached from elsewhere."""
+    from taskyard.doors.gateway import server
     from taskyard.doors.gateway.access import RATE, Rules
 
     given = call.given
@@ -63,7 +64,8 @@ def _rules(call: Call, host: str) -> Rules:
     if rate is not None and not (rate.isascii() and rate.isdigit()):
         raise Invalid(f"not a rate: {ascii(rate)[:20]}", hint="a whole number of requests a second; 0 is without limit")
     closed = host not in _LOOPBACK or bool(names) or proxied
-    return Rules((host, *names), closed=closed, proxied=proxied, rate=RATE if rate is None else float(rate))
+    rated = RATE if rate is None else float(rate)
+    return Rules((host, *names), closed=closed, proxied=proxied, rate=rated, connections=server.connections())
 
 
 def _refuse_open(project: str, yard: YardPort) -> None:
@@ -134,7 +136,11 @@ COMMANDS = {
                 "--allow-host", "NAME", "a name that clients or a proxy call the gateway by; needs tokens", many=True
             ),
             Option("--proxy-header", None, "believe the X-Forwarded-For of the proxy that asks; needs tokens"),
-            Option("--rate", "N", "requests a second for each token (default: 1000; 0 is without limit)"),
+            Option(
+                "--rate",
+                "N",
+                "requests a second for each token, or for each address without one (default: 1000; 0 is without limit)",
+            ),
         ),
     ),
 }

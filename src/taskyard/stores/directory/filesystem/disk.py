@@ -13,6 +13,8 @@ import stat
 import sys
 import time
 
+from taskyard.core import abandonment
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,6 +103,7 @@ class Disk:
 
     def listdir(self, folder: str) -> list[str]:
         """Return the names in the folder; a link to a folder is refused."""
+        abandonment.check()  # whatever reads much lists many folders
         descriptor = self._open(folder, _LIST)
         try:
             return os.listdir(descriptor)

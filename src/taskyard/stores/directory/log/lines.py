@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from taskyard.core import abandonment
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +27,7 @@ def pieces(disk: Disk, path: str, size: int, offset: int = 0) -> Iterator[bytes]
     if is_huge(disk, path):
         return
     while piece := disk.read_at(path, offset, size):
+        abandonment.check()
         yield piece
         offset += len(piece)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 
-from taskyard.core import ids
+from taskyard.core import abandonment, ids
 from taskyard.core.errors import Invalid, TaskyardError
 from taskyard.stores.directory.layout import CHILDREN
 from taskyard.stores.directory.log.pages import Pages
@@ -138,6 +138,7 @@ class Pruner:
         gone: list[str] = []
         begin = 0
         while begin < len(tasks):
+            abandonment.check_between_moves()
             begin += self._archive_some(tasks[begin : begin + _ARCHIVE], by, gone)
         return gone
 
