@@ -60,6 +60,32 @@ BAD: dict[str, tuple[str, str | bytes, str, str]] = {
     ),
     "claims that are none": ("lab", '{"tasks": [],\n "claims": {"a": 1}}', "line 2 column 12", "claims must be a list"),
     "an empty file": ("lab", "", "line 1 column 1", "not JSON"),
+    "front matter without an end": ("backlog", "---\nid: a\n", "line 1 column 1", "no end"),
+    "front matter without an id": ("backlog", "---\ntitle: a\n---\n", "line 2 column 1", "no id"),
+    "a tab": ("backlog", "---\nid: a\nx:\n\t- b\n---\n", "line 4 column 1", "tab"),
+    "an anchor": ("backlog", "---\nid: &a b\n---\n", "line 2 column 5", "anchor"),
+    "quotes without an end": ("backlog", "---\nid: a\ntitle: 'b\n---\n", "line 3 column 8", "no end"),
+    "a bracket without an end": ("backlog", "---\nid: a\nlabels: [b\n---\n", "line 3 column 11", "missing"),
+    "a field twice": ("backlog", "---\nid: a\nid: b\n---\n", "line 3 column 1", "there twice"),
+    "no field": ("backlog", "---\nid: a\nwords\n---\n", "line 3 column 1", "neither a field nor a list"),
+    "a colon without quotes": ("backlog", "---\nid: a\ntitle: b: c\n---\n", "line 3 column 8", "needs quotes"),
+    "a custom status": ("backlog", "---\nid: a\nstatus: Shipping\n---\n", "line 2 column 1", "'Shipping'"),
+    "an endless head": ("backlog", "---\nid: a\n" + "#\n" * 3000 + "---\n", "line 2000 column 1", "more than 2000"),
+    "milestones that are none": ("mosaic", '{"name": "x",\n "milestones": {"a": 1}}', "line 2 column 16", "list"),
+    "a queue that is none": ("mosaic", '{"tasks": 3}', "line 1 column 1", "no list of tasks"),
+    "attempts that are none": (
+        "mosaic",
+        '{"tasks": [{"id": "a", "max_attempts": 0}]}',
+        "line 1 column 12",
+        "max_attempts",
+    ),
+    "an unfinished merge": ("checklist", "- [ ] a\n<<<<<<< HEAD\n", "line 2 column 1", "merge"),
+    "one id twice in a list": (
+        "checklist",
+        "- [ ] a <!-- id: x -->\n- [ ] b <!-- id: x -->",
+        "line 2 column 1",
+        "twice",
+    ),
     "a list": ("claude", "[1, 2]", "line 1 column 2", "must be a JSON object"),
 }
 
@@ -115,6 +141,18 @@ def test_a_thousand_parts_in_circles_end_in_an_answer(ask: Ask) -> None:  # noqa
     told = ask("import", "beads", "-", stdin="\n".join(lines))
     assert told["created"] == 1000
     assert any("left out" in note or "only what the file says" in note for note in told["notes"])
+
+
+def test_a_table_with_a_row_that_is_too_long_is_refused(ask: Ask, place: Path) -> None:  # noqa: F811
+    (place / "TASKS.md").write_text("| id | status |\n|---|---|\n| a | done |\n| b | done | c |\n", encoding="utf-8")
+    error = ask("import", "mosaic", "TASKS.md", code=2)
+    assert error["message"] == "TASKS.md, line 4 column 1: the row has 3 cells, and its table has 2 columns"
+
+
+def test_a_file_without_any_task_is_refused(ask: Ask, place: Path) -> None:  # noqa: F811
+    (place / "notes.md").write_text("Words only.\n", encoding="utf-8")
+    for tool in ("checklist", "mosaic", "backlog"):
+        assert ask("import", tool, "notes.md", code=2)["code"] == "invalid"
 
 
 def test_a_cycle_is_found_wherever_it_is() -> None:

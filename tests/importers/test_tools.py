@@ -12,6 +12,7 @@ from tests.importers.samples import SAMPLES, after, bring, states, tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from taskyard import Yard
 
@@ -151,6 +152,101 @@ def test_a_labs_queue_is_imported_with_its_claims_and_the_events_beside_it(yard:
     assert taken(yard.claim(kinds="validation")).task.title == "run-validation"
 
 
+def test_backlog_files_are_read_with_their_front_matter_and_sections(yard: Yard) -> None:
+    imported = bring(yard, "backlog", SAMPLES["backlog"])
+    assert states(yard, imported) == {
+        "BACK-12": "blocked",
+        "BACK-12.1": "todo",
+        "BACK-13": "blocked",
+        "BACK-11": "done",
+    }
+    found = tasks(yard, imported)
+    assert sorted(after(yard, imported, "BACK-12")) == ["BACK-11", "BACK-12.1"], "ids are the same in any letters"
+    assert after(yard, imported, "BACK-12.1") == ["BACK-11"]
+    assert found["BACK-11"].result == "Every report has a table now."
+    task = found["BACK-12"]
+    assert (task.title, task.priority, task.mission) == ("Export: as CSV, with a header", 2, "M2 - Reports")
+    assert task.data["imported"]["assignee"] == "carol"
+    assert task.data["labels"] == ["export", "cli"]
+    assert task.data["description"].endswith("## This heading is part of the description")
+    assert task.data["acceptance_criteria"] == [
+        {"text": "Commas in cells are quoted", "done": True},
+        {"text": "The first line has the names of the columns", "done": False},
+    ]
+    assert "## Not a heading" in task.data["implementation_plan"]
+    assert task.data["references"] == [
+        "docs/formats/a-very-long-name-of-a-file-that-the-other-program-has folded-over-two-lines.md"
+    ]
+    assert (found["BACK-13"].kind, found["BACK-13"].data["assignees"]) == ("feature-request", ["@dora", "@carol"])
+    notes = "\n".join(imported.notes)
+    assert "README.md has no front matter" in notes
+    assert "drafts is left out" in notes
+    folder = SAMPLES["backlog"] / "backlog" / "drafts"
+    assert states(yard, bring(yard, "backlog", folder)) == {"DRAFT-1": "waiting"}
+
+
+def test_a_mosaic_project_brings_its_mission_its_queue_and_its_tables(yard: Yard) -> None:
+    imported = bring(yard, "mosaic", SAMPLES["mosaic"])
+    assert states(yard, imported) == {
+        "RP-01": "done", "RP-02": "todo", "RP-03": "blocked", "RP-04": "todo", "RP-05": "waiting",
+        "Q-1": "done", "Q-2": "failed", "Q-3": "blocked", "Q-4": "waiting",
+    }  # fmt: skip
+    found = tasks(yard, imported)
+    assert {task.mission for task in found.values()} == {"Reports"}
+    assert yard.mission("Reports")["brief"] == "Reports that people can read without us."
+    assert after(yard, imported, "RP-03") == ["RP-01", "RP-02"]
+    assert after(yard, imported, "Q-3") == ["RP-02"], "a queue and a table of one mission know each other"
+    assert found["RP-01"].title == "Write the `totals` view | and its test."
+    assert found["RP-01"].data == {
+        "issue": "#12", "branch": "feat/totals", "estimate": "5K", "notes": "Keep it small.",
+        "section": "Milestone 1 \u2014 Model",
+        "imported": {"from": "mosaic", "id": "RP-01", "status": "done", "assignee": "sonnet"},
+    }  # fmt: skip
+    assert (found["Q-2"].timeout, found["Q-2"].max_attempts, found["Q-1"].max_attempts) == (600, 1, 2)
+    assert str(found["Q-2"].error) == "failed before it was imported: gate lint failed"
+    assert found["Q-1"].data["command"] == "make measure; rm -rf build", "a command of a task is data"
+    assert found["Q-3"].needs_review
+
+
+def test_mosaic_files_are_imported_one_by_one_too(yard: Yard, tmp_path: Path) -> None:
+    root = SAMPLES["mosaic"]
+    queue = bring(yard, "mosaic", root / ".mosaic" / "orchestrator" / "tasks.json")
+    assert [row.item.id for row in queue.rows] == ["Q-1", "Q-2", "Q-3", "Q-4"]
+    table = bring(yard, "mosaic", root / "docs" / "TASKS.md")
+    assert tasks(yard, table)["RP-02"].mission == "reports-20260301"
+    mission = tmp_path / "mission.json"
+    mission.write_bytes((root / ".mosaic" / "orchestrator" / "mission.json").read_bytes())
+    alone = bring(yard, "mosaic", mission)
+    assert states(yard, alone) == {"phase-1": "done", "phase-2": "todo"}, "without tasks, the milestones are the plan"
+
+
+def test_a_check_list_is_a_task_for_each_box_outside_of_code(yard: Yard) -> None:
+    imported = bring(yard, "checklist", SAMPLES["checklist"])
+    found = tasks(yard, imported)
+    assert [(task.title, str(task.state), task.priority) for task in found.values()] == [
+        ("Fix the login", "todo", 0),
+        ("Rotate the keys", "done", 0),
+        ("Write the notes", "blocked", 5),
+        ("Collect the changes", "done", 5),
+        ("Translate them", "todo", 5),
+        ("Print a poster", "cancelled", 5),
+        ("Check it", "todo", 5),
+        ("Check it", "todo", 5),
+    ]
+    login = found["fix-login"]
+    assert (login.key, after(yard, imported, "fix-login")) == ("checklist:fix-login", ["rotate-keys"])
+    assert login.data == {
+        "section": "Release 2.0 / P0",
+        "tags": ["auth", "urgent"],
+        "details": "Users are thrown out after a minute.",
+        "imported": {"from": "checklist", "id": "fix-login", "assignee": "bert"},
+    }
+    translate = list(found.values())[4]
+    assert translate.data["description"] == "into three languages\nand one more"
+    again = bring(yard, "checklist", SAMPLES["checklist"])
+    assert again.created == 0, "identical lines are two tasks, and the same two again"
+
+
 @pytest.mark.parametrize("tool", SAMPLES)
 def test_no_worker_is_ever_handed_what_was_done_elsewhere(yard: Yard, tool: str) -> None:
     imported = bring(yard, tool, SAMPLES[tool])
@@ -161,4 +257,4 @@ def test_no_worker_is_ever_handed_what_was_done_elsewhere(yard: Yard, tool: str)
         claim.done()
     assert done
     assert not done & claimed
-    assert {str(task.state) for task in yard.find(limit=100)} <= {"done", "waiting", "blocked", "cancelled"}
+    assert {str(task.state) for task in yard.find(limit=100)} <= {"done", "failed", "waiting", "blocked", "cancelled"}

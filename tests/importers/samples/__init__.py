@@ -19,6 +19,9 @@ SAMPLES = {
     "taskmaster": FOLDER / "tasks.json",
     "claude": FOLDER / "claude" / "web-crew",
     "lab": FOLDER / "lab" / "queue.json",
+    "backlog": FOLDER / "backlog",
+    "mosaic": FOLDER / "mosaic",
+    "checklist": FOLDER / "checklist.md",
 }
 
 

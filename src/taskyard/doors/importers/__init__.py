@@ -14,6 +14,9 @@ TOOLS = {
     "beads": "beads: .beads/issues.jsonl, or the output of 'bd list --json'",
     "taskmaster": "Taskmaster: .taskmaster/tasks/tasks.json",
     "claude": "Claude Code: a folder of ~/.claude/tasks",
+    "backlog": "Backlog.md: the folder with backlog/tasks in it, or one file",
+    "mosaic": "Mosaic: the orchestrator's tasks.json, coord's mission.json, a TASKS.md, or the folder of them",
+    "checklist": "a Markdown file with check-boxes",
     "lab": "a coordinator's queue.json, with the events.jsonl beside it",
 }
 

@@ -36,7 +36,7 @@ class Item:
     """One task of another tool."""
 
     __slots__ = (
-        "after", "assignee", "due", "id", "kind", "mission", "outcome", "parent", "place", "priority", "rest", "state",
+        "after", "assignee", "due", "id", "kind", "mission", "options", "outcome", "parent", "place", "priority", "rest", "state",
         "status", "title",
     )  # fmt: skip
 
@@ -57,6 +57,8 @@ class Item:
         self.mission: str | None = None
         self.due: str | None = None
         """Not to be begun before this moment."""
+        self.options: dict[str, Any] = {}
+        """Other options of `add`, such as `max_attempts`."""
         self.outcome: Any = None
         """The result of one that is done, or the reason of one that is failed or cancelled."""
         self.rest: dict[str, Any] = {}

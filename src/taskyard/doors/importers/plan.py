@@ -117,6 +117,7 @@ def _row(one: Item, after: list[str], items: Mapping[str, Item], found: Found, o
         "mission": options.mission or one.mission,
         "after": [{"key": _key(found.tool, options, other)} for other in after],
         "data": _data(one, found.tool),
+        **one.options,
     }
     state = one.state if one.state in ENDED else "blocked" if waits else "todo"
     if one.state == DONE:

@@ -92,12 +92,12 @@ class Json:
 
     def places(self, *path: str | int) -> list[Place]:
         """Return where each entry of the list at this path begins, in one pass through it."""
-        text, line, column, at, found = self._text, 1, 1, 0, []
-        for offset in _entries(text.text, self._offset(path)):
-            newlines = text.text.count("\n", at, offset)
-            line, at = line + newlines, offset
-            column = offset - text.text.rfind("\n", 0, offset)
-            found.append(Place(text.file, line, column))
+        text, line, start, at, found = self._text.text, 1, 0, 0, []
+        for offset in _entries(text, self._offset(path)):
+            line += text.count("\n", at, offset)
+            start = max(start, text.rfind("\n", at, offset) + 1)
+            at = offset
+            found.append(Place(self._text.file, line, offset - start + 1))
         return found
 
     def _offset(self, path: tuple[str | int, ...]) -> int:
