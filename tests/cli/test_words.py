@@ -63,6 +63,8 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "torture",
         "schedule",
         "copy",
+        "alive",
+        "import",
         "help",
         "version",
     }

@@ -111,7 +111,7 @@ def logged(scene: Scene, **values: Any) -> dict[str, Any]:
 def want(scene: Scene, **values: Any) -> dict[str, Any]:
     """What a claim asks for."""
     asked: dict[str, Any] = {
-        "worker": "eve", "kinds": None, "age": None, "fence": None, "nonces": ["nonce0001"], "lease": None, "usual": None, "default": 60.0,
+        "worker": "eve", "by": "eve", "kinds": None, "age": None, "fence": None, "nonces": ["nonce0001"], "lease": None, "usual": None, "default": 60.0,
     }  # fmt: skip
     return {"project": scene.project, **asked, **values}
 

@@ -41,6 +41,7 @@ MOVE = {
 WANT = {
     "project": 1,
     "worker": "worker3",
+    "by": "worker3",
     "nonces": ["nonce"],
     "lease": None,
     "usual": None,
@@ -81,7 +82,7 @@ HOT: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "renew": (
         queries.load("claims")["renew"],
-        {**GUARD, "progress": None, "note": None, "more": None, "token": None},
+        {**GUARD, "progress": None, "note": None, "more": None, "token": None, "by": "ada"},
     ),
     "holding": (queries.load("claims")["holding"], {"project": 1, "ages": [AGE]}),
     "end": (moves["end"].replace("{lapsed}", ""), MOVE),

@@ -47,7 +47,7 @@ VERBS = {
         ("comment annotate annotation message remark reply", "'taskyard note HANDLE TEXT' leaves a note on a task that you hold"),
         ("finish finished ack success succeed resolve resolved end pass mark mark-done completed", _DONE),
         ("unclaim return requeue yield unlock unassign free drop put-back error abandon giveup give-up nack", _LEAVE),
-        ("renew extend touch ping keepalive keep-alive alive beat progress lease", _BEAT),
+        ("renew extend touch ping keepalive keep-alive beat progress lease", _BEAT),
         ("new insert enqueue push submit put post task issue todo send append", _ADD),
         ("load bulk batch", _MANY),
         ("at later defer snooze delay", "'taskyard add KIND --delay 2h' adds a task for later; 'taskyard edit ID --delay 2h' puts one off"),

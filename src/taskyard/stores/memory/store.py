@@ -497,7 +497,7 @@ class MemoryStore:
         """Remove ended tasks that are too old or too many; without `apply`, only return how many."""
         with self._open() as shelf:
             before = None if age is None else self._clock() - round(age * 1000)
-            return shelf.prune(before, count, apply, lambda record: only is None or _answers(record, only))
+            return shelf.prune(before, count, apply, lambda record: only is None or _is_named(record, only))
 
     def audit(
         self,
@@ -639,6 +639,10 @@ def _note_outcome(record: Record, move: Move, now: int) -> None:
         record.result = draft.payload(move.result, "result")
 
 
+def _is_named(record: Record, query: Query) -> bool:
+    return _answers(record, query) and (query.ids is None or record.standing.id in query.ids)
+
+
 def _answers(record: Record, query: Query) -> bool:
     at = record.standing
     return (
@@ -647,5 +651,4 @@ def _answers(record: Record, query: Query) -> bool:
         and (query.mission is None or record.draft.mission == query.mission)
         and (query.worker is None or at.worker == query.worker)
         and (query.taker is None or at.assignee in (None, query.taker))
-        and (query.ids is None or at.id in query.ids)
     )
