@@ -58,6 +58,7 @@ STARTS = {
     "doors.cli.verbs.import_tasks": "importers",
     "doors.cli.verbs.mcp": "mcp",
     "doors.cli.verbs.serve": "gateway",
+    "doors.cli.verbs.sync": "tasksmd",
     "doors.gateway.mcp": "mcp",
 }  # what opens another door, and does nothing else, may import that: commands, and the gateway's path for agents
 MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in ROOT.rglob("*.py")}

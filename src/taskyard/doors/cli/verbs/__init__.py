@@ -27,6 +27,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "add": ("add", "add a task, or many from a file"),
         "import": ("import_tasks", "bring in the tasks of another tool"),
         "mission": ("mission", "a named goal that groups tasks: make, list, show, cancel"),
+        "sync": ("sync", "a TASKS.md that people plan in, in two-way sync"),
         "schedule": ("schedule", "tasks that are added again and again, by cron expressions"),
     },
     "Look": {

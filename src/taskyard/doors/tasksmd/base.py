@@ -1,0 +1,156 @@
+"""The base: what a file and its yard last agreed on, in a hidden file beside the file, under a lock.
+
+It belongs to one copy of the file. In the yard it would be wrong for every other clone of a repository; in the file itself, or in
+git, it would conflict at every merge. A copy without one is compared with the yard as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+
+from taskyard.core.errors import Conflict, Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+VERSION = 1
+_PATIENCE = 30.0  # seconds for another sync of the same file
+_PAUSE = 0.02
+
+
+class Entry:
+    """One row: its id in the file, where its task stood, and the pairs of values that were agreed on, the last one last."""
+
+    __slots__ = ("conflicts", "fence", "pairs", "row", "state")
+
+    def __init__(
+        self, row: str, state: str, fence: int, pairs: list[list[dict[str, Any]]], conflicts: list[str]
+    ) -> None:
+        self.row = row
+        self.state = state
+        self.fence = fence
+        self.pairs = pairs
+        """The fields of the file and those of the yard; more than one pair only between an intention and its end."""
+        self.conflicts = conflicts
+
+    def agreed(self, name: str) -> list[tuple[str, str | None]]:
+        """Return what was agreed on about one field."""
+        return [(file.get(name, ""), yard.get(name, "")) for file, yard in self.pairs]
+
+    @property
+    def file(self) -> dict[str, Any]:
+        """The fields of the file, as they were last agreed on."""
+        return self.pairs[-1][0]
+
+    @property
+    def yard(self) -> dict[str, Any]:
+        """The fields of the yard, as they were last agreed on."""
+        return self.pairs[-1][1]
+
+    def packed(self) -> list[Any]:
+        """Return the entry as JSON has it."""
+        return [self.row, self.state, self.fence, self.pairs, self.conflicts]
+
+
+class Base:
+    """Everything that is kept about one file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.yard = ""
+        self.mission: str | None = None
+        self.dialect: str | None = None
+        self.text: str | None = None
+        """The file as the last sync left it; None if there was none."""
+        self.entries: dict[str, Entry] = {}
+        """By task id."""
+        self.pending: list[str] = []
+        """The keys under which new rows are about to become tasks."""
+        self.steps: list[dict[str, Any]] = []
+        """What the last syncs changed in the file, the newest last (`versions`)."""
+        self.judged: list[str] = []
+        """Digests of texts that were taken for older versions of the file."""
+        self._read()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the file was never synced here."""
+        return self.text is None
+
+    def _read(self) -> None:
+        try:
+            with open(self.path, encoding="utf-8", newline="") as file:
+                kept = json.load(file)
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:
+            raise Unavailable(f"{self.path} cannot be read: {error}", hint=_BROKEN) from None
+        if not isinstance(kept, dict) or kept.get("v") != VERSION:
+            raise Unavailable(f"{self.path} is not of this version of Taskyard", hint=_BROKEN)
+        for name in ("yard", "mission", "dialect", "text", "pending", "steps", "judged"):
+            setattr(self, name, kept[name])
+        self.entries = {id: Entry(*fields) for id, fields in kept["entries"].items()}
+
+    def save(self) -> None:
+        """Write everything down, safely: a killed sync leaves the base as it was, or as it is now."""
+        kept = {
+            "v": VERSION, "yard": self.yard, "mission": self.mission, "dialect": self.dialect, "text": self.text,
+            "pending": self.pending, "steps": self.steps, "judged": self.judged,
+            "entries": {id: entry.packed() for id, entry in self.entries.items()},
+        }  # fmt: skip
+        beside = f"{self.path}.new"
+        try:
+            with open(beside, "w", encoding="utf-8", newline="") as file:
+                file.write(json.dumps(kept, ensure_ascii=False, separators=(",", ":")))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, self.path)
+        except OSError as error:
+            raise Unavailable(
+                f"{self.path} cannot be written: {error.strerror or error}",
+                hint="a sync keeps its notes beside the file: make the folder writable",
+            ) from None
+
+
+_BROKEN = (
+    "it has what was agreed on with the yard; move it away and sync again: rows that differ are then shown as conflicts"
+)
+
+
+def beside(path: str) -> str:
+    """Return where the base of the file at this path is."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.taskyard")
+
+
+@contextlib.contextmanager
+def locked(path: str, patience: float = _PATIENCE) -> Iterator[Base]:
+    """Yield the base of the file at this path, which no other sync uses meanwhile; raise `Conflict` if one does for too long."""
+    import fcntl
+
+    name, notes = os.path.basename(path), beside(path)
+    try:
+        lock = os.open(f"{notes}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise Unavailable(
+            f"{notes}.lock cannot be made: {error.strerror or error}",
+            hint="a sync keeps its notes beside the file: the folder must be there, and writable",
+        ) from None
+    try:
+        end = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise Conflict(f"another sync of {name} is under way", hint="wait for it, and sync again") from None
+                time.sleep(_PAUSE)
+        yield Base(notes)
+    finally:
+        os.close(lock)
