@@ -68,6 +68,7 @@ def test_many_tasks_are_got_whole_by_ids_and_by_keys(yard: Yard) -> None:
     assert (found[1].title, found[1].key, found[2].state, found[2].result) == ("New", "k1", State.DONE, {"ok": True})
     assert [task.short for task in found] == yard.shorten(ids_[:3])
     assert yard.get_many([]) == yard.get_many(keys=["unknown"]) == []
+    assert [task.id for task in yard.get_many(keys=["k3"])] == ids_[3:]
 
 
 def test_many_tasks_are_got_by_whole_ids_alone(yard: Yard) -> None:
