@@ -42,6 +42,12 @@ class Entry:
         """Return what was agreed on about one field."""
         return [(file.get(name, ""), yard.get(name, "")) for file, yard in self.pairs]
 
+    def known(self, state: str, fence: int) -> dict[str, str] | None:
+        """Return the fields of the yard, if the task stands where it stood when they were read; None if it may have others."""
+        yard = self.pairs[0][1]  # later ones are intentions
+        unmoved = (self.state, self.fence) == (state, fence) and None not in yard.values()
+        return dict(yard) if unmoved else None
+
     @property
     def file(self) -> dict[str, Any]:
         """The fields of the file, as they were last agreed on."""

@@ -96,8 +96,9 @@ class Tasks:
         self.listed = list(listed)
         for id, (state, fence) in listed.items():
             entry = entries.get(id)
-            if entry is not None and (entry.state, entry.fence) == (state, fence):
-                self.all[id] = Seen(id, state, fence, dict(entry.yard))
+            known = None if entry is None else entry.known(state, fence)
+            if known is not None:
+                self.all[id] = Seen(id, state, fence, known)
             else:
                 wanted.append(id)
         ended = [id for id in entries if id not in listed]
