@@ -37,8 +37,6 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "list",
         "mission",
         "sync",
-        "import",
-        "alive",
         "show",
         "graph",
         "stats",
