@@ -22,6 +22,7 @@ from bench import (
     ringing,
     seam,
     shell,
+    spool,
     uses,
     waking,
 )
@@ -53,6 +54,7 @@ PARTS = {
     "backpressure": backpressure.report,
     "gateway": gateway.report,
     "uses": uses.report,
+    "spool": spool.report,
 }
 
 

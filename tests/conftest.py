@@ -118,10 +118,11 @@ def crash(yard: Yard, id: str) -> Claim:
 
 
 @pytest.fixture(autouse=True)
-def _nobody_in_particular(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests may themselves be run by an agent, whose name and yard must not leak in."""
-    for name in ("TASKYARD", "TASKYARD_WORKER", "AGENT_ID", "TASKYARD_CLAIM", "TASKYARD_TASK"):
+def _nobody_in_particular(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The tests may themselves be run by an agent, whose name, yard and spool must not leak in."""
+    for name in ("TASKYARD", "TASKYARD_WORKER", "AGENT_ID", "TASKYARD_CLAIM", "TASKYARD_TASK", "TASKYARD_SPOOL"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
 
 
 @pytest.fixture(autouse=True)

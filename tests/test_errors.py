@@ -38,6 +38,7 @@ def test_the_codes_are_what_machines_know() -> None:
     codes = {error.__name__: error.code for error in FAMILY}
     assert codes == {
         "Ambiguous": "ambiguous",
+        "Away": "unavailable",
         "Stuck": "stuck",
         "ClaimLost": "claim_lost",
         "Conflict": "conflict",

@@ -11,6 +11,7 @@ with yard.claimed() as claim:
 
 from taskyard.core.errors import (
     Ambiguous,
+    Away,
     ClaimLost,
     Conflict,
     Denied,
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Ambiguous",
+    "Away",
     "Claim",
     "ClaimLost",
     "Conflict",

@@ -34,12 +34,25 @@ _PLAIN = str.maketrans("", "", "+-.")  # characters of a scheme beside letters a
 
 
 def open(url: str | os.PathLike[str] | None = None, worker: str | None = None, durability: str | None = None) -> Yard:
-    """Open an existing yard; without a URL, the one that `locate` finds."""
-    named = _text(url) if url is not None else locate()
-    if named.startswith(GATEWAYS):
-        return _remote(named, worker, durability)
-    backend, place = _served(named)
-    return Yard(backend.open(place, _durability(durability)), _worker(worker))
+    """Open an existing yard; without a URL, the one that `locate` finds.
+
+    While its server is away, only a yard opens that was reached from this machine before: adds and endings go to its spool.
+    """
+    yard = _named(_text(url) if url is not None else locate(), worker, durability)
+    yard.tend_spool()
+    return yard
+
+
+def open_for_command(url: str | None = None, worker: str | None = None) -> Yard:
+    """Open a yard for one command, which may be the first on this machine and has no other time to say what it says."""
+    yard = open_spool(url, worker)
+    yard.tend_spool()
+    return yard
+
+
+def open_spool(url: str | None = None, worker: str | None = None) -> Yard:
+    """Open a yard to look at its spool, or to replay it: nothing of it is replayed on the way."""
+    return _named(locate() if url is None else url, worker, None, unknown=True)
 
 
 def init(
@@ -59,7 +72,7 @@ def init(
         return _remote(named, worker, durability)  # whoever starts a gateway has made its yards
     backend, place = _served(named)
     created, warnings = backend.make(place, _durability(durability), shared, group)
-    yard = Yard(backend.open(place, _durability(durability)), _worker(worker))
+    yard = _opened(backend, place, worker, durability)
     yard.created, yard.warnings = created, warnings
     return yard
 
@@ -159,15 +172,38 @@ def locate(environment: Mapping[str, str] = os.environ, start: str | None = None
     return found
 
 
+def _named(url: str, worker: str | None, durability: str | None, *, unknown: bool = False) -> Yard:
+    if url.startswith(GATEWAYS):
+        return _remote(url, worker, durability)
+    return _opened(*_served(url), worker, durability, unknown=unknown)
+
+
+def _opened(backend: Backend, place: str, worker: str | None, durability: str | None, *, unknown: bool = False) -> Yard:
+    """Open a yard, with a spool if its server may be away."""
+    server, kept = backend.server(place), _durability(durability)
+    path = None
+    if server is not None:
+        from taskyard.spool import place as spool_place
+
+        path = spool_place.folder(server[1])
+    if server is None or path is None:
+        return Yard(backend.open(place, kept), _worker(worker))
+    from taskyard.spool.yard import opened
+
+    return opened(lambda: backend.open(place, kept), place, server[0], path, _worker(worker), unknown=unknown)
+
+
 def _remote(url: str, worker: str | None, durability: str | None) -> Yard:
     """Open a yard behind a gateway, which is as durable as the gateway opened it.
 
     It has every verb of a `Yard`, and is none only because it has no store.
     """
-    from taskyard.remote.yard import open_remote
-
     _durability(durability)
-    yard: Any = open_remote(url, _worker(worker))
+    if os.environ.get("TASKYARD_SPOOL"):
+        from taskyard.spool.remote import open_spooled as opened
+    else:
+        from taskyard.remote.yard import open_remote as opened
+    yard: Any = opened(url, _worker(worker))
     return yard  # type: ignore[no-any-return]
 
 

@@ -43,6 +43,8 @@ class YardPort(Protocol):
     """The name under which this process works."""
     tends: bool
     """Whether verbs do their share of the janitor's work on the way."""
+    notices: Sequence[str]
+    """What became of spooled adds and endings that somebody should know: each for people to read."""
 
     @property
     def url(self) -> str:
@@ -84,6 +86,15 @@ class YardPort(Protocol):
 
     def full(self) -> list[dict[str, Any]]:
         """The bounds (`max_todo`) that are reached: kind (None for the whole yard), count and max_todo of each."""
+
+    def is_spooled(self, claim: ClaimRef) -> bool:
+        """Whether this yard has put the ending of this claim into its spool, because its server is away."""
+
+    def spool(self) -> dict[str, Any]:
+        """The `path` of the spool, None if there is none, and its `entries`, oldest first."""
+
+    def replay_spool(self, *, failed: bool = False) -> dict[str, Any]:
+        """Say everything in the spool to the yard, now; with `failed`, also what it has refused before."""
 
     # Take it
 

@@ -59,6 +59,10 @@ class Store(Protocol):
         """Moves as a part of the caller's own transaction."""
 
     @property
+    def resends(self) -> Resends | None:
+        """Adds that are made once only, however often they come out of a spool."""
+
+    @property
     def missions(self) -> Missions:
         """What was said about missions, and their tasks in numbers."""
 
@@ -336,3 +340,13 @@ class Transactions(Protocol):
 
     def within(self, connection: Any) -> Store:
         """The same yard, whose moves are part of the transaction that the caller has open on this connection."""
+
+
+class Resends(Protocol):
+    """A store on a server that may be away, so that adds are kept in a spool until it is back."""
+
+    def under(self, token: str, sent: dict[str, Any] | None) -> Store:
+        """The same yard, whose adds happen once only for this token, and give each draft the `id` that it has.
+
+        `sent` is what `Away` told of an attempt before, which may have been executed; `ago` in it is for how many milliseconds.
+        """

@@ -65,6 +65,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "schedule",
         "copy",
         "alive",
+        "spool",
         "import",
         "help",
         "version",

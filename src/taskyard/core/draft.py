@@ -30,7 +30,7 @@ class Draft:
     """One task that is about to be added."""
 
     __slots__ = (
-        "after", "assignee", "data", "delay", "discovered_from", "expires", "key", "kind", "lease", "max_attempts", "mission",
+        "after", "assignee", "data", "delay", "discovered_from", "expires", "id", "key", "kind", "lease", "max_attempts", "mission",
         "not_before", "parent", "payload", "priority", "ref", "review", "timeout", "title", "uses", "verify",
     )  # fmt: skip
 
@@ -52,6 +52,8 @@ class Draft:
         """The id of the task that this one is a part of."""
         self.discovered_from: str | None = None
         """The id of the task whose worker added this one."""
+        self.id: str | None = None
+        """The id that the task was given in the spool; None if the store is to choose it."""
         self.ref: str | None = None
         """A local name, by which other tasks of the same batch can come after this one; no store keeps it."""
         self.delay = 0.0

@@ -12,6 +12,7 @@
     ├── Conflict         the task is not in a state that allows this move
     ├── Full             the yard, or the kind, has as many tasks waiting as its settings allow (max_todo)
     └── Unavailable      the store cannot be reached, read or written right now
+        └── Away         the server does not answer: what is said to it may be kept in the spool until it does
 
 A class's docstring is its default message, its `code` is what machines see; each door maps the family once.
 """
@@ -146,3 +147,14 @@ class Unavailable(TaskyardError):
     """The yard cannot be used right now."""
 
     code = "unavailable"
+
+
+class Away(Unavailable):
+    """The yard's server cannot be reached right now."""
+
+    def __init__(
+        self, message: str | None = None, *, hint: str | None = None, sent: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.sent = sent
+        """What the store needs to know later if the server may have done what was asked, and only the answer was lost."""

@@ -79,6 +79,8 @@ class Task:
     """The name under which the task's file was dropped, without its suffix; in the JSON only if it is set."""
     created: bool = True
     """False if `add` found the task already there; not part of the JSON."""
+    spooled: bool = False
+    """Whether `add` has kept the task in the spool, because the yard's server is away; not part of the JSON."""
 
     def __init__(self, **fields: Any) -> None:
         # Defaults stand in the class, so that a claim pays only for the fields that are set.

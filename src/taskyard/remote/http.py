@@ -11,7 +11,7 @@ import socket
 import time
 
 from taskyard.core import forks
-from taskyard.core.errors import Invalid, Unavailable
+from taskyard.core.errors import Away, Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,9 +151,9 @@ class Connections:
         host, port = self._address.hosts[place]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
-    def _away(self, error: BaseException | None) -> Unavailable:
+    def _away(self, error: BaseException | None) -> Away:
         text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return Unavailable(
+        return Away(
             f"the gateway at {self._address.url} does not answer: {text}",
             hint="check that 'taskyard serve' runs there, and that the URL is right",
         )

@@ -6,7 +6,7 @@ import itertools
 import time
 
 from taskyard.core import forks, ids, json_codec, secret_files
-from taskyard.core.errors import Full, Invalid, TaskyardError, Unavailable
+from taskyard.core.errors import Away, Full, Invalid, TaskyardError, Unavailable
 from taskyard.remote import routes, wire
 from taskyard.remote.http import Address, Connections
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _QUICK = 60.0  # seconds for an answer, beside what the gateway was asked to wait
 _CHECKED = 3600.0  # for verbs that may take long: a `done` may run a check, a `prune` may move a million tasks
 _PATIENCE = 3.0  # seconds in which a request is sent again if the gateway asks for that: then its caller is told
+_AWAY = 503  # the gateway answers, and its store does not
 _NAME_MOST = 2000  # characters of a path's part: longer ones are no names, and no server takes them
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
 
@@ -170,6 +171,8 @@ def _data(answer: Answer, url: str) -> dict[str, Any]:
             data: dict[str, Any] = decoded["data"]
             return data
         error: TaskyardError = wire.raised(decoded["error"])
+        if answer.status == _AWAY and type(error) is Unavailable:
+            error = Away(error.message, hint=error.hint)
     except (ValueError, AttributeError, KeyError, TypeError):
         raise Unavailable(
             f"what answers at {url} is no gateway of Taskyard (status {answer.status})",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from taskyard.core import ids, times, words
-from taskyard.core.errors import Full, Invalid, Unavailable
+from taskyard.core import draft_fields, ids, times, words
+from taskyard.core.errors import Away, Full, Invalid, Unavailable
 from taskyard.core.task import Handle, State
 from taskyard.remote import wire
 from taskyard.remote.reading import RemoteReading, several
@@ -12,6 +12,7 @@ from taskyard.remote.waiter import Bell
 from taskyard.yard import arguments, own_name
 from taskyard.yard.claim import Claim, ClaimBlock
 from taskyard.yard.claim_verbs import handle_of
+from taskyard.yard.spool_verbs import Unspooled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
+    from taskyard.core.draft import Draft
     from taskyard.core.task import Task
     from taskyard.port import ClaimRef
     from taskyard.yard.janitor import Swept
@@ -34,7 +36,7 @@ class Granted:
         self.lease_until = lease_until
 
 
-class RemoteYard(RemoteReading):
+class RemoteYard(RemoteReading, Unspooled):
     """A yard that is reached through a gateway."""
 
     created = False
@@ -91,6 +93,18 @@ class RemoteYard(RemoteReading):
             except Full as error:
                 if times.ticks() >= end or error.wanted > error.most:
                     raise
+            except Away as away:
+                away.sent = {"verb": verb, "key": key}
+                raise
+
+    def add_spooled(self, drafts: list[Draft], token: str, sent: dict[str, Any] | None) -> list[str]:
+        """Add what was kept in a spool under the key of its first attempt, so once only, and return the ids."""
+        given = [draft_fields.fields(new) for new in drafts]
+        if sent is not None and sent["verb"] == "add":
+            told = self._requests.ask("add", given[0], key=sent["key"], again=True)
+            return [told["task"]["id"]]
+        key = token if sent is None else sent["key"]
+        return list(self._requests.ask("add_many", {"tasks": given}, key=key, again=True)["ids"])
 
     # Claiming
 
@@ -403,9 +417,9 @@ class RemoteYard(RemoteReading):
     ) -> Self:
         """Return this yard as another worker uses it; who asked (`by`) is for the gateway to say, which knows the token."""
         requests = Requests(self._requests.address, self._requests.connections, self._requests.token)
-        twin = type(self)(requests, worker)
+        twin: Any = RemoteYard(requests, worker)  # without the spool that this one may have
         twin._usual = usual
-        return twin
+        return twin  # type: ignore[no-any-return]
 
     def granted(self) -> list[Claim]:
         """Return nothing: each request names itself to the gateway."""

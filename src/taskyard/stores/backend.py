@@ -27,6 +27,9 @@ class Backend(Protocol):
     def open(self, place: str, durability: str | None) -> Store:
         """Open a yard that exists."""
 
+    def server(self, place: str) -> tuple[str, str] | None:
+        """Of a yard whose server may be away: its label, and what names it alone, both without secrets; None if there is none."""
+
     def make(
         self, place: str, durability: str | None, shared: bool | None, group: str | None
     ) -> tuple[bool, list[str]]:

@@ -16,6 +16,7 @@ from taskyard.yard.claim_verbs import ClaimVerbs, legal_text
 from taskyard.yard.missions import MissionVerbs
 from taskyard.yard.reading import CommandNames
 from taskyard.yard.schedules import ScheduleVerbs
+from taskyard.yard.spool_verbs import Unspooled
 from taskyard.yard.ticks import Ticks
 from taskyard.yard.tokens import TokenVerbs
 
@@ -40,7 +41,7 @@ CLAIMS_MOST = 10_000  # in one call
 _REQUESTS = 10**8  # the number in a nonce that names a request has nine digits, and the claim's own number after them
 
 
-class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
+class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, Unspooled, CommandNames):
     """A place that hands out work: tasks go in with `add`, workers take them with `claim`."""
 
     created = False
@@ -169,7 +170,16 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, CommandNames):
             waiter.nap(self.alarm())
 
     def _add_now(self, drafts: list[draft.Draft], conn: Any) -> list[Task]:
-        store = self._store if conn is None else self._within(conn)
+        return self._add_to(self._store if conn is None else self._within(conn), drafts)
+
+    def add_spooled(self, drafts: list[draft.Draft], token: str, sent: dict[str, Any] | None) -> list[str]:
+        """Add what was kept in a spool, once only for its token, and return the ids; `sent` is of an attempt before that."""
+        resends = self._store.resends
+        if resends is None:
+            raise Invalid(f"the yard {self.label} has no server, so nothing of it is spooled")
+        return [task.id for task in self._add_to(resends.under(token, sent), drafts)]
+
+    def _add_to(self, store: Store, drafts: list[draft.Draft]) -> list[Task]:
         for new in drafts:  # `any` of a generator costs more than the rest
             if new.after or new.ref or new.parent or new.discovered_from:
                 break

@@ -45,6 +45,8 @@ class Added(list[str]):
     """The ids of added tasks, and how many of them are new: a known key returns the task that has it."""
 
     created: int = 0
+    spooled: bool = False
+    """Whether they are kept in the spool, because the yard's server is away."""
 
 
 class Inputs(dict[str, "Any"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -28,6 +29,8 @@ ROOT = Path(__file__).parents[3]
 LEASE = 2.0  # seconds
 SLOTS = (4, 4, 0, 0)  # of each worker; a loop by hand has none
 SETTINGS = {"lease": LEASE, "sweep_every": 0.5, "backoff": 0.05, "backoff_cap": 0.4, "max_crashes": 50}
+# What workers do by themselves is tried here: with a spool, a done would be acknowledged before the server is back.
+WITHOUT_SPOOL = {**os.environ, "TASKYARD_SPOOL": "off"}
 BACK_WITHIN = 10.0  # seconds
 _LONG_EVERY, _LONG = 100, 1.5 * LEASE  # some tasks take longer than a lease
 _WORK = 40.0  # seconds of work in all the others
@@ -90,7 +93,7 @@ class Run:
         words = [sys.executable, "-m", "tests.postgres.outages.hands", json.dumps(given)]
         with open(f"{self.folder}/errors.txt", "ab") as errors:
             self._hands[worker] = subprocess.Popen(
-                words, cwd=ROOT, stdout=errors, stderr=errors, start_new_session=True
+                words, cwd=ROOT, stdout=errors, stderr=errors, start_new_session=True, env=WITHOUT_SPOOL
             )
 
     def kill(self) -> None:

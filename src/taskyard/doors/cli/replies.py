@@ -114,12 +114,17 @@ class Call:
     def yard(self) -> YardPort:
         """The yard of `--yard`, else the one that `opening.locate` finds."""
         if self._yard is None:
-            self._yard = opening.open(self.given.text("yard"), self.worker)
+            self._yard = opening.open_for_command(self.given.text("yard"), self.worker)
         return self._yard
 
     def open_to_audit(self) -> YardPort:
         """Open the same yard for an audit, even if it is damaged."""
         self._yard = opening.open_to_audit(self.given.text("yard"), self.worker)
+        return self._yard
+
+    def open_spool(self) -> YardPort:
+        """Open the same yard without replaying anything of its spool on the way."""
+        self._yard = opening.open_spool(self.given.text("yard"), self.worker)
         return self._yard
 
     def make_yard(self, url: str | None, durability: str | None, shared: bool, group: str | None) -> Yard:
@@ -157,6 +162,8 @@ class Call:
     def close(self) -> None:
         """Close the yard."""
         if self._yard is not None:
+            for notice in self._yard.notices:
+                remark(f"taskyard: {notice}")
             self._yard.close()
 
 

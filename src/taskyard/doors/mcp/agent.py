@@ -139,16 +139,20 @@ class Agent:
     def _done(self, result: Any = None, claim: str | None = None) -> dict[str, Any]:
         def done(ref: Held | Handle) -> dict[str, Any]:
             self._yard.done(_ref(ref), result)
-            return {"done": self._name(ref)}
+            return {"done": self._name(ref), **self._spooled(ref)}
 
         return self._end("done", claim, [result], done)
 
     def _fail(self, reason: str, retry: bool = True, claim: str | None = None) -> dict[str, Any]:
         def fail(ref: Held | Handle) -> dict[str, Any]:
             state = self._yard.fail(_ref(ref), reason, retry)
-            return {"failed": self._name(ref), "state": str(state)}
+            return {"failed": self._name(ref), "state": str(state), **self._spooled(ref)}
 
         return self._end("fail", claim, [reason, retry], fail)
+
+    def _spooled(self, ref: Held | Handle) -> dict[str, bool]:
+        """Return whether the ending is kept in the spool, because the yard is away."""
+        return {"spooled": True} if self._yard.is_spooled(_ref(ref)) else {}
 
     def _release(self, reason: str | None = None, claim: str | None = None) -> dict[str, Any]:
         def release(ref: Held | Handle) -> dict[str, Any]:

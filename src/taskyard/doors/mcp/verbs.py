@@ -60,10 +60,14 @@ def add(
         raise Refusal("add takes one task, or several in tasks", "add(tasks=[{kind, title, data}, ...])")
     if tasks is not None:
         added = yard.add_many([_discovered(each, found) for each in tasks])
+        if added.spooled:
+            return {"added": list(added), "spooled": True}
         return {"added": yard.shorten(added), "created": None if added.created == len(added) else added.created}
     if "kind" not in fields:
         raise Refusal("add needs kind", "add(kind=..., title=..., data=...)")
     task = yard.add(**_discovered(fields, found))
+    if task.spooled:
+        return {"added": task.id, "spooled": True}
     return {"added" if task.created else "there_already": yard.shorten([task.id])[0], "state": str(task.state)}
 
 

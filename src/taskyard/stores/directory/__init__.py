@@ -44,6 +44,11 @@ def open(place: str, durability: str | None) -> DirectoryStore:
     return DirectoryStore(place, durability)
 
 
+def server(place: str) -> tuple[str, str] | None:  # noqa: ARG001
+    """A directory has no server that could be away."""
+    return None
+
+
 def make(place: str, durability: str | None, shared: bool | None, group: str | None) -> tuple[bool, list[str]]:
     """Make the folders and yard.json, if the place is safe."""
     from taskyard.stores.directory import layout

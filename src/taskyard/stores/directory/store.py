@@ -49,6 +49,7 @@ class DirectoryStore:
 
     batch = 1
     one_process = False
+    resends = None
     transactions = None
 
     def __init__(

@@ -27,6 +27,11 @@ def open(place: str, durability: str | None) -> MemoryStore:  # noqa: ARG001  no
     return MemoryStore.named(place)
 
 
+def server(place: str) -> tuple[str, str] | None:  # noqa: ARG001
+    """Memory has no server that could be away."""
+    return None
+
+
 def make(place: str, durability: str | None, shared: bool | None, group: str | None) -> tuple[bool, list[str]]:  # noqa: ARG001
     """Return that the yard was made, without warnings: opening it makes it."""
     return True, []

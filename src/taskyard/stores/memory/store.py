@@ -48,6 +48,7 @@ class MemoryStore:
     dropbox = None
     files = None
     liveness = None
+    resends = None
     transactions = None
 
     def __init__(

@@ -32,6 +32,14 @@ def open(place: str, durability: str | None) -> PostgresStore:
     return PostgresStore(place, durability)
 
 
+def server(place: str) -> tuple[str, str] | None:
+    """The URL without a password, and what all URLs of the same project and role have in common."""
+    from taskyard.stores.postgres.address import Address
+
+    address = Address(place)
+    return address.label, address.identity
+
+
 def make(place: str, durability: str | None, shared: bool | None, group: str | None) -> tuple[bool, list[str]]:  # noqa: ARG001
     """Make the schema and the project, where they are missing."""
     from taskyard.stores.postgres import schema

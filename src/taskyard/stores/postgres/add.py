@@ -6,7 +6,7 @@ from copy import copy
 
 from taskyard.core import backlog, ids, needs, task_names
 from taskyard.core import draft as drafts_module
-from taskyard.core.errors import Conflict
+from taskyard.core.errors import Away, Conflict
 from taskyard.core.needs import Need
 from taskyard.core.task import State, Task
 from taskyard.stores.postgres import driver, queries
@@ -33,10 +33,11 @@ COLUMNS = (
 )  # fmt: skip
 _FEW = 50  # up to this many tasks, arrays are faster than a temporary table
 _TICKFUL = 100_000  # tasks per tick: their random parts rise in steps and must not overflow
-_TRIES = 5
+TRIES = 5
 # Milliseconds that the token of an add is kept. A retry looks for it, and retries follow at once.
 _FIRST_KEPT = 600_000
 _AGAIN_KEPT = 86_400_000  # The same for the token of a retry: a frozen pooler may still deliver the first attempt.
+_RESENT_KEPT = 90 * 86_400_000  # The same for what comes out of a spool: it may be replayed again long after.
 
 
 class Raced(Exception):
@@ -54,7 +55,7 @@ class Adder:
         """Store new tasks, in this order; for a draft whose key is known, return the task that has the key."""
         if not drafts:
             return []
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             try:
                 return self._try(Batch(drafts), by)
             except Raced:
@@ -69,9 +70,16 @@ class Adder:
             raise Conflict("another task is being added under the same key", hint="try again") from None
 
     def _try(self, batch: Batch, by: str) -> list[Task]:
-        tasks: list[Task] = self._context.pool.attempt(
-            lambda connection: self._once_only(connection, batch, by), lambda connection: self._lost(connection, batch)
-        )
+        since = self._since()
+        try:
+            tasks: list[Task] = self._context.pool.attempt(
+                lambda connection: self._once_only(connection, batch, by),
+                lambda connection: self._lost(connection, batch),
+            )
+        except Away as away:
+            if away.sent is not None:
+                away.sent = {**away.sent, "since": since, "token": batch.token, "chances": batch.chances}
+            raise
         return tasks
 
     def _lost(self, connection: Connection[Any], batch: Batch) -> list[Task] | None:
@@ -101,7 +109,7 @@ class Adder:
 
     def _insert(self, connection: Connection[Any], batch: Batch, by: str) -> dict[int, Made]:
         new = batch.new()
-        token = None if driver.is_traceable(connection) else batch.token
+        token = batch.token if batch.is_resent or not driver.is_traceable(connection) else None
         values: dict[str, Any] = {"project": self._context.project, "by": by, "token": token, "kept": batch.kept}
         text = queries.load("add")
         if len(new) <= _FEW:
@@ -120,7 +128,7 @@ class Adder:
             driver.execute(connection, text["drop_incoming"], {})  # the caller's transaction may go on
         if len(made) < len(new):
             raise Raced
-        if made:
+        if made and not batch.is_resent:  # whose ids have the time of another clock
             self._context.now = ids.created(made[new[-1]][0])
         return made
 
@@ -174,9 +182,9 @@ class Adder:
         return {pattern: (id, states[id]) for pattern, id in whole.items()}
 
     def _minted(self, connection: Connection[Any], batch: Batch) -> dict[int, str]:
-        """Return the ids of the new tasks by place, if tasks of the batch come after one another."""
-        if not batch.is_graph:
-            return {}
+        """Return the ids of the new tasks by place, if they have some or tasks of the batch come after one another."""
+        if batch.is_resent or not batch.is_graph:
+            return batch.given
         new = batch.new()
         ticks, numbers = self._context.on(connection, "add", "mint", {"number": len(new)})[0]
         return {
@@ -198,10 +206,14 @@ class Adder:
             tasks[place].created = created
         return tasks
 
-    def _found(self, connection: Connection[Any], batch: Batch) -> list[Task] | None:
+    def _since(self) -> str:
+        """Return an age key before that of any task that is added from now on."""
+        return ids.age_at(self._context.now - 60_000)
+
+    def _found(self, connection: Connection[Any], batch: Batch, since: str | None = None) -> list[Task] | None:
         """Return the tasks of this batch if they were stored and only the answer was lost."""
         values = {
-            "since": ids.age_at(self._context.now - 60_000),
+            "since": since or self._since(),
             "chances": [batch.chances[place] for place in batch.new()],
         }
         by_chance = {row[0][-8:]: row[0] for row in self._context.on(connection, "add", "added_before", values)}
@@ -243,8 +255,12 @@ class Adder:
 class Batch:
     """Tasks that are added together: their random id parts, and which of them exist already."""
 
-    def __init__(self, drafts: Sequence[Draft]) -> None:
+    def __init__(self, drafts: Sequence[Draft], token: str | None = None) -> None:
         self.drafts = drafts
+        self.is_resent = token is not None
+        """Whether the batch comes out of a spool: it has ids, and is added once only for its token."""
+        self.given = {place: draft.id for place, draft in enumerate(drafts) if draft.id is not None}
+        """The ids that drafts have already, by place."""
         self.known: dict[int, str] = {}
         """Drafts whose key is known: place in the batch, and id of the task that has the key."""
         self.is_graph = any(
@@ -253,12 +269,12 @@ class Batch:
         """Whether tasks of the batch come after one another."""
         self.doomed: set[int] = set()
         """Places of new tasks that are cancelled at once, with one that they come after."""
-        self._minted: dict[int, str] = {}
+        self._minted = self.given
         self._followed: set[int] = set()
         self._unmet: dict[int, list[Need]] = {}
         self.chances = _chances(len(drafts))
-        self.token = driver.new_token()
-        self.kept = _FIRST_KEPT
+        self.token = driver.new_token() if token is None else token
+        self.kept = _FIRST_KEPT if token is None else _RESENT_KEPT
         self._keyed: dict[str, list[int]] = {}
         for place, draft in enumerate(drafts):
             if draft.key is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from urllib.parse import quote, unquote
 
 from taskyard.core import words
@@ -19,6 +20,10 @@ _PUBLIC = frozenset((
     "sslcrldir", "sslkey", "sslkeylogfile", "sslmode", "sslnegotiation", "sslrootcert", "sslsni", "target_session_attrs",
     "tcp_user_timeout", "user",
 ))  # fmt: skip
+# What says where a database is beside the URL's own place, and the environment that libpq reads for it.
+_ENVIRONMENT = {
+    "host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT", "dbname": "PGDATABASE", "user": "PGUSER", "service": "PGSERVICE"
+}  # fmt: skip
 HINT = "write postgresql://user@host:5432/database?project=NAME, with what is special in it percent-encoded"
 
 
@@ -56,6 +61,15 @@ class Address:
         own = {**self._own, "project": project}
         words = "&".join(f"{name}={quote(value, safe='/')}" for name, value in own.items())
         return f"{self.conninfo}{'&' if '?' in self.conninfo else '?'}{words}"
+
+    @property
+    def identity(self) -> str:
+        """The same for all URLs of one project and role, whatever else they say; no secret is in it."""
+        base, _, query = self.conninfo.partition("?")
+        given = dict(_pair(part) for part in query.split("&") if part)
+        named = {name: given.get(name) or os.environ.get(variable, "") for name, variable in _ENVIRONMENT.items()}
+        place = _without_password(base).partition("://")[2]
+        return "|".join((place, *named.values(), self.project))
 
     @property
     def where(self) -> str:

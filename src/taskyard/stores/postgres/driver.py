@@ -6,7 +6,7 @@ import select
 import time
 
 from taskyard.core import ids
-from taskyard.core.errors import Invalid, TaskyardError, Unavailable
+from taskyard.core.errors import Away, Invalid, TaskyardError, Unavailable
 from taskyard.stores.postgres import queries
 from taskyard.stores.postgres.address import HINT
 
@@ -29,6 +29,15 @@ CONNECT_TIMEOUT = 4
 # time with unacknowledged data (milliseconds). The kernel's default limits are hours.
 _KEEPALIVES = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
 _REPEATED_CONSTRAINT = "token_pkey"
+# What a server says that is there and does not let this role in; libpq keeps its code to itself. In another language the
+# server counts as away: what is spooled then waits until the URL is put right.
+_TURNED_AWAY = (
+    "authentication failed",
+    "does not exist",
+    "no pg_hba.conf entry",
+    "not permitted",
+    "no password supplied",
+)
 _RETRIED_STATES = ("40001", "40P01")  # serialization failure, deadlock: nothing was done, and a retry is enough
 
 
@@ -230,8 +239,9 @@ def refusal(error: Exception, connection: Connection[Any], address: Address) -> 
 
 
 def unreachable(address: Address, error: Exception) -> Unavailable:
-    """The error for a server that does not answer."""
-    return Unavailable(
+    """The error for a server that does not answer, or that does not let this role in."""
+    sort = Unavailable if any(words in str(error) for words in _TURNED_AWAY) else Away
+    return sort(
         f"PostgreSQL at {address.where} cannot be reached: {first_line(error)}",
         hint="check the host, the database, the role and its password, that the server runs, and that a pooler there has a connection free;"
         " then try again",

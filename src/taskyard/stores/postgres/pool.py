@@ -12,7 +12,7 @@ import time
 
 from taskyard.core import abandonment, forks, ids
 from taskyard.core.abandonment import Abandoned
-from taskyard.core.errors import Invalid, Unavailable
+from taskyard.core.errors import Away, Invalid, Unavailable
 from taskyard.stores.postgres import driver, queries
 from taskyard.stores.postgres.checkout import Busy, Checkout
 from taskyard.stores.postgres.driver import Lost
@@ -263,9 +263,10 @@ class Attempts:
         if self.end is None:
             self.end = now + PATIENCE
         if now + self._pause > self.end:
-            raise Unavailable(
+            raise Away(
                 f"PostgreSQL at {address.where} went away{'' if error is None else f': {error}'}",
                 hint="it is tried again with the next command; nothing that was acknowledged is lost",
+                sent={"pids": self.pids} if self.is_lost else None,
             )
         # At random: all clients lost the server at the same moment, and must not return at the same one.
         time.sleep(self._pause * (0.5 + ids.chance(8) / 256))

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from taskyard.core import draft
 from taskyard.core.store_records import Counts
 from taskyard.stores.postgres.add import Adder
@@ -18,6 +20,7 @@ from taskyard.stores.postgres.log import LogReader
 from taskyard.stores.postgres.missions import PostgresMissions
 from taskyard.stores.postgres.read import Reader
 from taskyard.stores.postgres.reasons import PostgresReasons
+from taskyard.stores.postgres.resend import Resender
 from taskyard.stores.postgres.schedules import PostgresSchedules
 from taskyard.stores.postgres.shifts import Shifts
 from taskyard.stores.postgres.upkeep import Upkeep
@@ -79,6 +82,17 @@ class PostgresStore:
         """Return the same project on the caller's connection: its changes commit or roll back with the caller's."""
         bound = type(self).__new__(type(self))
         bound._assemble(self._context.within(connection))
+        return bound
+
+    @property
+    def resends(self) -> Self:
+        """Return this store: it adds what comes out of a spool once only."""
+        return self
+
+    def under(self, token: str, sent: dict[str, Any] | None) -> Self:
+        """Return the same project, whose next add happens once only for this token."""
+        bound = copy(self)
+        bound._adder = Resender(self._context, self._reader, token, sent)
         return bound
 
     def _stop_idle_listener(self) -> None:

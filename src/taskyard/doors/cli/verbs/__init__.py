@@ -68,6 +68,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "copy": ("copy", "copy a paused yard to another store"),
         "doctor": ("doctor", "is this place safe for a yard?"),
         "torture": ("torture", "prove it here: kill and stop workers in a scratch yard, and check every answer"),
+        "spool": ("spool", "what was said while the database was away: show it, replay it"),
         "migrate": ("migrate", "bring the schema of a yard in PostgreSQL up to date"),
         "janitor": ("janitor", "take in, give back what dead workers left, wake what is due"),
         "fsck": ("fsck", "prove that every task is in one legal state; with --repair heal what is not"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from taskyard.core import ids
-from taskyard.core.errors import Invalid, NotFound
+from taskyard.core.errors import Invalid, NotFound, Unavailable
 from taskyard.core.signals import Interrupted, Stopping
 from taskyard.doors.cli import values
 from taskyard.doors.cli.parser import Command, Option
-from taskyard.doors.cli.replies import Call, Reply
+from taskyard.doors.cli.replies import Call, Reply, remark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +36,17 @@ def add(call: Call) -> Reply:
     options.update(_related(options, _discovered_from(call)))  # type: ignore[typeddict-item]
     data = values.json_option(given, "data")
     task = call.yard.add(kind, data, wait=given.seconds("wait") or 0, **options)
-    call.name(task)
+    if not task.spooled:
+        call.name(task)
     stands = f"the task {task.id} was added all the same" if task.created else ""
-    return Reply({"task": task.as_dict(), "created": task.created}, lambda: _line(task), stands=stands)
+    data = {"task": task.as_dict(), "created": task.created}
+    return Reply(spooled(call, data) if task.spooled else data, lambda: _line(task), stands=stands)
+
+
+def spooled(call: Call, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the data of an answer with `spooled`, and print where it is kept."""
+    remark(f"taskyard: the yard is away: kept in the spool, and replayed when it is back ({call.yard.spool()['path']})")
+    return {**data, "spooled": True}
 
 
 def task_options(given: Given) -> TaskOptions:
@@ -73,6 +81,8 @@ def _discovered_from(call: Call) -> str | None:
         return call.yard.get(id).id
     except NotFound:  # a task of another yard
         return None
+    except Unavailable:  # an add goes to the spool, and it is of this yard if the worker that runs this says so
+        return id if os.environ.get("TASKYARD") == call.yard.url else None
 
 
 def _related(fields: Mapping[str, Any], origin: str | None) -> dict[str, Any]:
@@ -135,13 +145,12 @@ def _add_many(call: Call) -> Reply:
         told = str(interrupted) or ("'taskyard list' tells whether any of the batch was added" if lines.at_end else "")
         raise Interrupted(asked[0] if asked else None, told or "nothing of the batch was added") from None
     stands = f"{_count(added)} all the same"
-    return Reply({"ids": list(added), "created": added.created}, lambda: _many(added), stands=stands)
+    data = {"ids": list(added), "created": added.created}
+    return Reply(spooled(call, data) if added.spooled else data, lambda: _many(added), stands=stands)
 
 
 def _many(added: Added) -> str:
     """Return the ids, one a line, in the order of the file; print how many are new."""
-    from taskyard.doors.cli.replies import remark
-
     remark(_count(added))
     return "\n".join(added)
 

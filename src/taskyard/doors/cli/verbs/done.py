@@ -52,6 +52,11 @@ def held_claim(call: Call, handle: str | None) -> Claim:
 
 def task_reply(call: Call, held: Claim, text: Callable[[Task], str]) -> Reply:
     """Return a reply with the task as it is now."""
+    if call.yard.is_spooled(held.ref):
+        from taskyard.doors.cli.verbs.add import spooled
+
+        known = {"id": held.id, "fence": held.fence, "state": str(State.PROCESSING)}
+        return Reply(spooled(call, {"task": known}), lambda: f"{held.id} is ended as soon as the yard is back")
     task = call.yard.get(Handle.parse(held.handle).id)
     return Reply({"task": task.as_dict()}, lambda: text(task))
 

@@ -9,6 +9,12 @@ SELECT pid FROM pg_stat_activity WHERE pid = {pid} AND usename = current_user
 SELECT pg_terminate_backend(pid, 3000) FROM pg_stat_activity
 WHERE pid = ANY (%(pids)s) AND pid <> pg_backend_pid() AND usename = current_user AND wait_event IS DISTINCT FROM 'SyncRep'
 
+-- name: end_sent
+-- The same for an attempt of another process, `ago` milliseconds ago: a process that began later has only the number.
+SELECT pg_terminate_backend(pid, 3000) FROM pg_stat_activity
+WHERE pid = ANY (%(pids)s) AND pid <> pg_backend_pid() AND usename = current_user AND wait_event IS DISTINCT FROM 'SyncRep'
+  AND backend_start < clock_timestamp() - %(ago)s * interval '1 millisecond'
+
 -- name: half_committed
 -- Committed transactions that wait for a standby: not visible yet, and not revocable.
 SELECT pid FROM pg_stat_activity

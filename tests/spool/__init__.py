@@ -1,0 +1,1 @@
+"""The spool: what was said while the database was away."""
