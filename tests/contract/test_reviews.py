@@ -82,6 +82,31 @@ def test_the_result_is_accepted_as_it_was_submitted(yard: Yard, boss: Yard, resu
     assert boss.accept(task.id).result == result
 
 
+def test_endings_of_many_at_once_leave_what_needs_a_review(yard: Yard) -> None:
+    plain, judged = yard.add("build"), yard.add("build", review=True)
+    claims = [taken(yard.claim(task.id)) for task in (plain, judged)]
+    assert yard.done_many([(claim.handle, "work") for claim in claims]) == [True, False]
+    assert (yard.get(plain.id).state, yard.get(judged.id).state) == ("done", "processing")
+    claims[1].done("work")
+    assert yard.get(judged.id).review == "pending"
+
+
+def test_lists_tell_reported_from_verified_and_which_reviews_are_wanted(yard: Yard, boss: Yard) -> None:
+    reported, judged, pending, wanted = (yard.add("build", review=number > 0) for number in range(4))
+    for task in (reported, judged, pending):
+        taken(yard.claim(task.id)).done("work")
+    boss.accept(judged.id)
+    lines = {task.id: task.as_line() for task in yard.find()}
+    told = {id: (line.get("review"), line.get("evidence")) for id, line in lines.items()}
+    assert told == {
+        reported.id: (None, "reported"),
+        judged.id: ("accepted", "verified"),
+        pending.id: ("pending", None),
+        wanted.id: ("wanted", None),
+    }
+    assert [task.as_line()["review"] for task in yard.ready()] == ["wanted"]
+
+
 def test_nobody_reviews_their_own_work_and_nothing_else_is_reviewed(yard: Yard, boss: Yard) -> None:
     task = submitted(yard)
     with pytest.raises(Conflict, match="another one reviews it"):
@@ -123,11 +148,13 @@ def test_of_accept_and_reject_at_once_one_wins(yard: Yard, yard_url: str, accept
         task = submitted(yard, result)
         (winner,) = judged_at_once(yard, yard_url, task, "abcd", accepting)
         found, (_, last) = yard.get(task.id), yard.report(task.id).history  # those who came too late are in no history
-        assert yard.report(task.id).stale_results == []
+        for late in yard.report(task.id).stale_results:  # the note of one who came too late is kept
+            assert late["worker"] != winner
+            assert late["reason"] == f"rejected: {late['worker']} says no"
         assert last["worker"] == winner
         # A file server loses replies, so there two who have made one move may both log it.
-        asked = {event["by"] for event in yard.events(task=task.id) if event["worker"] in tuple("abcd")}
-        assert asked == {winner}
+        moved = [event for event in yard.events(task=task.id) if event["event"] != "refused"]
+        assert {event["by"] for event in moved if event["worker"] in tuple("abcd")} == {winner}
         if winner in accepting:
             assert (found.state, found.worker, found.result, last["outcome"]) == ("done", winner, result, "done")
         else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
+from taskyard import Conflict
 from taskyard.core.yard_events import YARD_EVENTS
 from tests.conftest import taken
 from tests.servers import postgres
@@ -66,3 +67,14 @@ def test_every_change_of_the_yard_is_by_the_token(guarded: Yard) -> None:
     guarded.prune(count=100, apply=True)
     told = [(event["event"], event["by"]) for event in guarded.events(cursor=before)]
     assert sorted(told) == sorted((name, "crew") for name in YARD_EVENTS)
+
+
+def test_a_worker_cannot_accept_its_own_work_by_way_of_a_token(guarded: Yard) -> None:
+    id = guarded.add("build", review=True).id
+    taken(guarded.claim(id)).done("work")
+    with pytest.raises(Conflict, match="ada did task"):
+        guarded.accept(id)
+    with taskyard.open(guarded.url, worker="bob") as other:
+        assert other.accept(id).worker == "bob"
+        done = other.events(task=id)[-1]
+    assert (done["event"], done["worker"], done["by"]) == ("done", "bob", "crew")

@@ -121,8 +121,9 @@ class Task:
     @property
     def review(self) -> str | None:
         """`wanted`, `pending` (submitted) or `accepted`, for a task that needs a review; in the JSON only then."""
-        if not self.needs_review:
-            return None
+        said: str | None = self.__dict__.get("review")  # by a gateway, whose lists have no more fields
+        if said is not None or not self.needs_review:
+            return said
         if self.state is State.WAITING and self.fence and (self.not_before or "") >= _NEVER:
             return "pending"
         return "accepted" if self.state is State.DONE else "wanted"
@@ -130,8 +131,9 @@ class Task:
     @property
     def evidence(self) -> str | None:
         """Of a done task: `verified` by its check or accepted by another one, or only `reported` by its worker."""
-        if self.state is not State.DONE:
-            return None
+        said: str | None = self.__dict__.get("evidence")
+        if said is not None or self.state is not State.DONE:
+            return said
         return "verified" if self.verify is not None or self.needs_review else "reported"
 
     # Times are kept as numbers and formatted on access: a claim seldom needs either text.
@@ -159,8 +161,11 @@ class Task:
         return fields | {name: value for name, value in more.items() if value is not None}
 
     def as_line(self) -> dict[str, Any]:
-        """Return the few fields that a list shows."""
-        return {name: getattr(self, name) for name in self.COMPACT}
+        """Return the few fields that a list shows; `review` and `evidence` only where there is one."""
+        line = {name: getattr(self, name) for name in self.COMPACT}
+        if self.__dict__.get("verify") is not None or self.state is State.DONE:
+            line |= {name: value for name in ("review", "evidence") if (value := getattr(self, name)) is not None}
+        return line
 
     def __repr__(self) -> str:
         return f"<Task {self.id} {self.kind} {self.state} fence={self.fence}>"

@@ -49,7 +49,7 @@ SHAPES: dict[str, Fields] = {
     },
     "TaskLine": {
         "id": "str", "short": "str", "kind": "str", "title": "str?", "state": "str", "priority": "int", "worker": "str?",
-        "mission": "str?", "fence": "int",
+        "mission": "str?", "fence": "int", "review": "str?", "evidence": "str?",
     },
     "Claim": {"claim": "str", "fence": "int", "task": "Task", "lease_until": "str?"},
     "Ended": {"claim": "str", "result": "any?"},

@@ -114,9 +114,7 @@ def milliseconds(text: str) -> int:
 
 def task(fields: dict[str, Any]) -> Task:
     """Return the task of these fields; fields that a list leaves out have their defaults."""
-    known = {
-        name: value for name, value in fields.items() if name not in ("created_at", "lease_until", "review", "evidence")
-    }
+    known = {name: value for name, value in fields.items() if name not in ("created_at", "lease_until")}
     if fields.get("review") is not None:
         known["verify"] = f"{REVIEW}{fields.get('verify') or ''}"  # from which the task knows both
     known["state"] = State(fields["state"])

@@ -539,7 +539,7 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, Unspooled, Comma
         from taskyard.yard import review
 
         self.tend()
-        return self._after(review.review(self._store, self._task_id(id), self.by, note, self._nonce()))
+        return self._after(review.review(self._store, self._task_id(id), self.worker, self.by, note, self._nonce()))
 
     def pause(self, kind: str | None = None) -> None:
         """Stop handing out tasks, of this kind or of any; running tasks go on."""

@@ -97,10 +97,10 @@ class ClaimVerbs:
         return standing if standing.is_under(handle) and standing.state is State.PROCESSING else None
 
     def _without_check(self, standings: list[Standing | None]) -> list[Standing | None]:
-        """Replace by None each standing whose task names a check; those of which it is not known are read together."""
+        """Replace by None each standing whose task needs a check or a review; those of which it is not known are read together."""
         unknown = [one.id for one in standings if one is not None and one.verified is None]
         tasks = self._store.find(Query(ids=unknown, whole=True))[0] if unknown else []
-        free = {task.id for task in tasks if task.verify is None}
+        free = {task.id for task in tasks if task.verify is None and not task.needs_review}
         return [one if one is not None and (one.verified is False or one.id in free) else None for one in standings]
 
     def fail(self, claim: ClaimRef, reason: str = "no reason was given", retry: bool = True) -> State:

@@ -14,33 +14,43 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from taskyard.core.moves import Move
     from taskyard.core.store_records import Report
     from taskyard.core.task import Standing, Task
     from taskyard.store import Store
 
 _TRIES = 100
+_KEPT = "your note is kept among its stale results: 'taskyard show {}'"
 _LOSING = ("delay", "not_before", "expires", "after")  # edits that would take a submitted task from where it waits
 
 
-def review(store: Store, id: str, worker: str, note: str | None, word: str) -> Standing:
+def review(store: Store, id: str, worker: str, by: str, note: str | None, word: str) -> Standing:
     """Accept what was submitted, or with a note reject it; return where the task stood. Raise `Conflict` if nothing waits.
 
-    The word is this judgement's own: by it a store knows two of one worker apart.
+    The log says that it was asked `by` somebody. The word is this judgement's own: by it a store knows two of one worker apart.
     """
     whole = store.stand(id).id
+    late: tuple[Handle, Move] | None = None
     for _ in range(_TRIES):
         standing, report = store.stand(whole), store.get(whole)
         if report.task.fence != standing.fence:
             continue  # it has moved between the two looks
-        entry = _submitted(report, worker)
+        try:
+            entry = _submitted(report, worker)
+        except Conflict as error:
+            if late is None or note is None:
+                raise
+            store.refuse(late[0], "reject", late[1], by)  # another one was quicker: what this one wrote is kept
+            raise Conflict(error.message, hint=f"{error.hint}; {_KEPT.format(report.task.short)}") from None
         # Every reviewer of one submission names the same claim: so a store keeps one word of them for each outcome.
         reviewer = moves.Reviewer(worker, Handle.parse(entry["claim"]).nonce, word)
         if note is None:
             move = moves.accepted(standing, reviewer, entry["result"])
         else:
             move = moves.rejected(standing, reviewer, note)
-        if store.shift([(standing, move)], worker)[0]:
+        if store.shift([(standing, move)], by)[0]:
             return standing
+        late = Handle(standing.id, standing.fence, word), move  # no claim: the log names whoever asked
     raise Conflict(f"task {id} keeps moving under other hands", hint="try again")
 
 

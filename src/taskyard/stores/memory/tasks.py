@@ -127,6 +127,8 @@ class Record:
             assignee=at.assignee,
             fence=at.fence,
             key=draft.key,
+            verify=draft.verify,
+            not_before=times.rfc3339(self.until) if at.state is State.WAITING else None,
         )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from taskyard.core.task import Standing
     from taskyard.stores.postgres.context import Context
     from taskyard.stores.postgres.missions import PostgresMissions
+    from taskyard.stores.postgres.pool import Rows
 
 _COUNTED_PAGES = 25_000  # 200 MB: beyond that, so many pages of the tables stand for all
 _NEWEST = 20_000  # events that are read for rates
@@ -108,7 +109,7 @@ class Reader:
         if query.mission is not None:
             self._missions.gather()
         found = self._context.run("read", "find" if query.mission is None else "find_of_mission", values)
-        page = [_compact_task(row) for row in found[: query.limit]]
+        page = self._page(found[: query.limit])
         cursor = page[-1].id if len(found) > query.limit else None
         if query.whole and page:
             named = Query(query.states, query.kinds, ids=[task.id for task in page], whole=True)
@@ -130,8 +131,16 @@ class Reader:
         if query.mission is not None:
             self._missions.gather()
         found = self._context.run("read", "ready" if query.mission is None else "ready_of_mission", values)
-        page = [_compact_task(row) for row in found[: query.limit]]
+        page = self._page(found[: query.limit])
         return page, order.cursor(page[-1].id, page[-1].priority) if len(found) > query.limit else None
+
+    def _page(self, found: Rows) -> list[Task]:
+        """Return the tasks of a list, with what tells evidence and review apart."""
+        page = [_compact_task(row) for row in found]
+        by_id = {task.id: task for task in page}
+        for id, verify, due in self._context.run("read", "to_verify", {"ids": [*by_id]}) if page else ():
+            by_id[id].__dict__.update(verify=verify, not_before=None if due is None else times.rfc3339(due))
+        return page
 
     def _named(self, query: Query) -> list[Task]:
         """Return the tasks that the query names by id or key and that fit its other filters, oldest first."""
@@ -139,10 +148,10 @@ class Reader:
         if query.whole:
             found = [rows.task(row, self._context.policy) for row in self._context.run("read", "by_ids", values)]
         else:
-            found = []
-            for *row, key in self._context.run("read", "lines", values):
-                found.append(_compact_task(tuple(row)))
-                found[-1].key = key
+            lines = self._context.run("read", "lines", values)
+            found = self._page([row[:-1] for row in lines])
+            for task, row in zip(found, lines, strict=True):
+                task.key = row[-1]
         fitting = [
             task
             for task in found

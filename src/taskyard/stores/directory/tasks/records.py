@@ -163,7 +163,7 @@ class Records:
         for handle, kind, record in records:
             if kind == _RETRIED:
                 moments.append((handle.fence, State(record["state"]), (record["errors"], record["crashes"])))
-            else:
+            elif not _is_unmade(record, handle, token):
                 claims.setdefault(handle, {})[kind] = record
         current = Handle(token.id, token.fence, token.nonce) if token.nonce else None
         if current is not None and state is State.DONE and not token.has_result:
@@ -188,18 +188,17 @@ class Records:
                     history.append({name: entry.get(name) for name in _ENTRY})
                     if kind == "released" and "result" in entry:
                         history[-1]["result"] = entry["result"]  # submitted, to be accepted by another one
-                elif (
-                    record.get("outcome") in _OUTPUT
-                    and "review" not in record  # who accepts brings nothing of its own
-                    and not (handle == current and state is State.PROCESSING)
-                ):
+                elif _is_late(kind, record) and not (handle == current and state is State.PROCESSING):
                     stale.append({name: entry.get(name) for name in (*_ENTRY, "result")})
-        bare = papers is not None and not papers.of("attempts", token.id)
-        for entry in history:
-            folder = f"{self._root}/attempts/{token.id[: ids.SEGMENT]}/{token.id}/{entry['claim']}"
-            entry["workdir"] = folder if not bare and self._disk.exists(folder) else None
+        self._add_folders(history, token.id, papers)
         stale.sort(key=lambda entry: (entry["fence"], str(entry["at"])))
         return history, stale
+
+    def _add_folders(self, history: list[dict[str, Any]], id: str, papers: SegmentIndex | None) -> None:
+        bare = papers is not None and not papers.of("attempts", id)
+        for entry in history:
+            folder = f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}/{entry['claim']}"
+            entry["workdir"] = folder if not bare and self._disk.exists(folder) else None
 
     def note(self, handle: Handle, worker: str | None, text: str, at: int) -> None:
         """Add a note to the claim's own folder."""
@@ -335,6 +334,16 @@ def _given_up(records: dict[str, dict[str, Any]], fence: int, moments: list[Seen
 def _tally(records: dict[str, dict[str, Any]]) -> tuple[int, int] | None:
     """Return errors and crashes before this claim, if a record of it has them."""
     return next(((record["errors"], record["crashes"]) for record in records.values() if "errors" in record), None)
+
+
+def _is_late(kind: str, record: dict[str, Any]) -> bool:
+    """Whether this is output that came too late; who accepts brings nothing of its own."""
+    return kind.startswith(_STALE) or (record.get("outcome") in _OUTPUT and "review" not in record)
+
+
+def _is_unmade(record: dict[str, Any], handle: Handle, token: Token) -> bool:
+    """Whether this is the word of a reviewer that was killed before its move: the next one makes that, or accepts."""
+    return "review" in record and handle.fence == token.fence and handle.nonce != token.nonce
 
 
 def _record(handle: Handle, move: Move, worker: str | None, by: str, at: int) -> dict[str, Any]:

@@ -159,6 +159,16 @@ SELECT found.* FROM (
     FROM taskyard.ended WHERE project = %(project)s AND age = substr(wanted.id, 5) AND id = wanted.id
 ) AS found
 
+-- name: to_verify
+-- Of these tasks those that must be verified or reviewed: by what, and until when they wait.
+SELECT found.* FROM unnest(%(ids)s::text[]) AS wanted (id), LATERAL (
+    SELECT task.id, verify, due FROM taskyard.task JOIN taskyard.body USING (project, id)
+    WHERE task.project = %(project)s AND age = substr(wanted.id, 5) AND task.id = wanted.id AND verify IS NOT NULL
+    UNION ALL
+    SELECT id, verify, NULL FROM taskyard.ended
+    WHERE project = %(project)s AND age = substr(wanted.id, 5) AND id = wanted.id AND verify IS NOT NULL
+) AS found
+
 -- name: followers
 SELECT id FROM taskyard.need WHERE project = %(project)s AND other = %(id)s ORDER BY substr(id, 5) LIMIT %(most)s
 
