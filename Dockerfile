@@ -24,10 +24,10 @@ FROM build AS build-full
 RUN /pip/bin/pip --python /opt/taskyard/bin/python install "$(ls /built/*.whl)[all]"
 
 FROM ${BASE} AS runtime
-# Any user may run it, as long as it is in group 0: `docker run --user 4711` is. What is made in /app/shared, or in a volume
-# that is first mounted there, belongs to that group.
-RUN mkdir -p /app/shared && chown -R 10001:0 /app && chmod 2775 /app /app/shared
-ENV PATH=/opt/taskyard/bin:$PATH HOME=/tmp TASKYARD=/app/shared
+# Any user may run it, as long as it is in group 0: `docker run --user 4711` is. A volume that is first mounted at one of these
+# belongs to that group, too.
+RUN mkdir -p /app/shared /secrets && chown -R 10001:0 /app /secrets && chmod 2775 /app /app/shared /secrets
+ENV PATH=/opt/taskyard/bin:$PATH HOME=/tmp
 WORKDIR /app
 USER 10001:0
 CMD ["taskyard", "--help"]

@@ -11,12 +11,13 @@ IN_MEMORY = folder=$$(mktemp -d "$$(sh tests/memory.sh)/taskyard-$@-XXXXXX"); tr
 	$(BIN)/python $(if $(filter again,$@),tests/again.py,-m pytest) --basetemp "$$folder/tests"
 QUICK := tests/test_*.py tests/contract tests/worker tests/proof
 
-.PHONY: help setup quick test proof disk again check demo bench clean
+.PHONY: help setup quick test test-containers proof disk again check demo bench clean
 
 help:
 	@echo "make demo   a crew on one directory; one is killed, one is stopped, nothing is lost"
 	@echo "make quick  units, and the contract in memory and on a directory"
 	@echo "make test   every test, but for those that take minutes each"
+	@echo "make test-containers  the image and the compose files for real; as root"
 	@echo "make proof  those: all orders of calls, kills at every call, the version before"
 	@echo "make disk   the contract on this disk, where syncs take their time"
 	@echo "make again  the few tests that failed last, once more and by themselves"
@@ -35,6 +36,11 @@ quick: setup
 
 test: setup
 	@$(IN_MEMORY) -m 'not proof'
+
+# Not a part of 'test': it needs root and packages of the system, and takes minutes.
+test-containers: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,containers]'
+	$(BIN)/python -m tests.containers
 
 proof: setup
 	@$(IN_MEMORY) -m proof
