@@ -27,7 +27,8 @@ FROM ${BASE} AS runtime
 # Any user may run it, as long as it is in group 0: `docker run --user 4711` is. A volume that is first mounted at one of these
 # belongs to that group, too.
 RUN mkdir -p /app/shared /secrets && chown -R 10001:0 /app /secrets && chmod 2775 /app /app/shared /secrets
-ENV PATH=/opt/taskyard/bin:$PATH HOME=/tmp
+# A spool would go with the container: name a folder of a volume by $TASKYARD_SPOOL to have one.
+ENV PATH=/opt/taskyard/bin:$PATH HOME=/tmp TASKYARD_SPOOL=off
 WORKDIR /app
 USER 10001:0
 CMD ["taskyard", "--help"]
