@@ -23,6 +23,7 @@ TIERS = [
     "spool",
     "opening",
     "worker",
+    "orchestrator",
     "proof",
     "doors",
 ]

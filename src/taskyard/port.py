@@ -87,6 +87,9 @@ class YardPort(Protocol):
     def full(self) -> list[dict[str, Any]]:
         """The bounds (`max_todo`) that are reached: kind (None for the whole yard), count and max_todo of each."""
 
+    def tend_spool(self) -> None:
+        """Replay a share of the spool, if there is something in it and the server is there."""
+
     def is_spooled(self, claim: ClaimRef) -> bool:
         """Whether this yard has put the ending of this claim into its spool, because its server is away."""
 
@@ -455,6 +458,20 @@ class YardPort(Protocol):
 
     def audit(self, repair: bool = False, progress: Callable[[str], object] | None = None) -> dict[str, Any]:
         """Prove that every task is in one legal state, and with `repair` heal what is not."""
+
+    # For an orchestrator
+
+    def lead(self, seconds: float) -> dict[str, Any]:
+        """Lead the yard's orchestrators, if nobody else has renewed that for so many seconds; who leads."""
+
+    def resign(self) -> bool:
+        """Whether this yard led, and does so no more."""
+
+    def refill(self) -> int:
+        """Put what is ready into the hand-out lists of a server beside the store; how many tasks."""
+
+    def reassign(self, id: str, assignee: str | None, fence: int) -> int | None:
+        """Change the assignee of a task that is in todo under this fence; its new fence, None if it has moved on."""
 
     # For a door that speaks for many workers
 

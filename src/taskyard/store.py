@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from taskyard.core.moves import Move
     from taskyard.core.retry import Policy
     from taskyard.core.schedule import Schedule
-    from taskyard.core.store_records import Counts, Grant, Heard, Outside, Query, Report, Trail, Want
+    from taskyard.core.store_records import Counts, Grant, Heard, Lead, Outside, Query, Report, Trail, Want
     from taskyard.core.task import Handle, Standing, Task
 
 
@@ -69,6 +69,10 @@ class Store(Protocol):
     @property
     def schedules(self) -> Schedules:
         """Which tasks are added again and again, and when."""
+
+    @property
+    def leadership(self) -> Leadership:
+        """Which one of several orchestrators leads."""
 
     @property
     def upkeep(self) -> Upkeep:
@@ -206,6 +210,16 @@ class Schedules(Protocol):
 
     def remove(self, at: Schedule) -> bool:
         """Whether the schedule was removed: only if it has this identity, whatever its number."""
+
+
+class Leadership(Protocol):
+    """One leader for each yard, by a lease on the store's time. Nothing but promptness hangs on it."""
+
+    def lead(self, worker: str, incarnation: str, seconds: float) -> Lead:
+        """Lead if this incarnation leads already, or nobody has renewed the leadership for `seconds`; who leads now."""
+
+    def resign(self, incarnation: str) -> bool:
+        """Whether this incarnation led; from now on another one can."""
 
 
 class Upkeep(Protocol):

@@ -66,6 +66,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "copy",
         "alive",
         "spool",
+        "orchestrate",
         "import",
         "help",
         "version",

@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     """What a waiter has seen so far, to pass to its next `wait`; values are only compared."""
 
 
+class Lead:
+    """Who leads a yard's orchestrators: the worker's name, None if it is not known, and a number that rises with each new leader."""
+
+    __slots__ = ("leader", "leads", "term")
+
+    def __init__(self, leader: str | None, term: int, leads: bool) -> None:
+        self.leader = leader
+        self.term = term
+        self.leads = leads
+        """Whether the one who asked leads now."""
+
+
 class Want:
     """What a worker wants to claim; one object serves many claims."""
 

@@ -421,6 +421,22 @@ class RemoteYard(RemoteReading, Unspooled):
         twin._usual = usual
         return twin  # type: ignore[no-any-return]
 
+    def lead(self, seconds: float) -> dict[str, Any]:
+        """Raise `Invalid`: an orchestrator runs beside the gateway."""
+        raise _beside_the_gateway()
+
+    def resign(self) -> bool:
+        """Return False: nobody leads through a gateway."""
+        return False
+
+    def refill(self) -> int:
+        """Raise `Invalid`: an orchestrator runs beside the gateway."""
+        raise _beside_the_gateway()
+
+    def reassign(self, id: str, assignee: str | None, fence: int) -> int | None:
+        """Raise `Invalid`: an orchestrator runs beside the gateway."""
+        raise _beside_the_gateway()
+
     def granted(self) -> list[Claim]:
         """Return nothing: each request names itself to the gateway."""
         return []
@@ -453,3 +469,10 @@ def _refuse_connection(label: str, conn: Any) -> None:
             f"the yard {label} is behind a gateway, so there is no transaction to be part of",
             hint="conn= is for yards in PostgreSQL; leave it out here",
         )
+
+
+def _beside_the_gateway() -> Invalid:
+    return Invalid(
+        "nobody orchestrates through a gateway",
+        hint="run 'taskyard orchestrate' on the URL of the yard that the gateway serves, or 'taskyard serve --orchestrate'",
+    )

@@ -14,6 +14,7 @@ from taskyard.yard import arguments, janitor
 from taskyard.yard.claim import Claim, ClaimBlock
 from taskyard.yard.claim_verbs import ClaimVerbs, legal_text
 from taskyard.yard.missions import MissionVerbs
+from taskyard.yard.orchestration import OrchestrationVerbs
 from taskyard.yard.reading import CommandNames
 from taskyard.yard.schedules import ScheduleVerbs
 from taskyard.yard.spool_verbs import Unspooled
@@ -41,7 +42,7 @@ CLAIMS_MOST = 10_000  # in one call
 _REQUESTS = 10**8  # the number in a nonce that names a request has nine digits, and the claim's own number after them
 
 
-class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, Unspooled, CommandNames):
+class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, OrchestrationVerbs, Unspooled, CommandNames):
     """A place that hands out work: tasks go in with `add`, workers take them with `claim`."""
 
     created = False

@@ -26,7 +26,7 @@ SETTINGS = "yard.json"
 FOLDERS = (
     "todo", "waiting", "blocked", "processing", "done", "failed", "cancelled",
     "results", "attempts", "edits", "names", "needs", "followers", "children", "keys", "uses", "deadlines", "backlog", "missions", "schedules", "paused", "pace", "asked", "segments", "events", "workers",
-    "writers", "turns",
+    "writers", "turns", "leader",
     "archive", "dead", "tmp",
 )  # fmt: skip
 MISSIONS = "missions"
@@ -37,7 +37,7 @@ BACKLOG = "backlog"
 SCHEDULES = "schedules"
 SINCE = "since"  # in missions/: from when on every task of a mission is in a lane of the mission
 LATER = frozenset(
-    ("names", "asked", "pace", USES, CHILDREN, DEADLINES, BACKLOG, MISSIONS, SCHEDULES)
+    ("names", "asked", "pace", "leader", USES, CHILDREN, DEADLINES, BACKLOG, MISSIONS, SCHEDULES)
 )  # folders that a yard of a version before lacks, until they are first needed
 BY_HAND = frozenset(("todo", "processing", "done", "failed"))  # a queue's folders, as made with mkdir
 _SETTINGS_MOST = 1 << 20  # bytes

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from taskyard.core.task import Handle, Standing, Task
     from taskyard.stores.directory.dropbox.box import DirectoryDropBox
     from taskyard.stores.directory.filesystem.disk import Disk
+    from taskyard.stores.directory.leadership import DirectoryLeadership
     from taskyard.stores.directory.recovery.liveness import Liveness
     from taskyard.stores.directory.recovery.upkeep import DirectoryUpkeep
     from taskyard.stores.directory.tasks.add import Adder
@@ -122,6 +123,13 @@ class DirectoryStore:
         from taskyard.stores.directory.tasks.missions import DirectoryMissions
 
         return DirectoryMissions(self._context, self.listing)
+
+    @functools.cached_property
+    def leadership(self) -> DirectoryLeadership:
+        """The part that says which orchestrator leads."""
+        from taskyard.stores.directory.leadership import DirectoryLeadership
+
+        return DirectoryLeadership(self._context)
 
     @functools.cached_property
     def schedules(self) -> DirectorySchedules:

@@ -16,6 +16,7 @@ from taskyard.core.retry import Policy
 from taskyard.core.store_records import STALE_MOST, Counts, Grant, Report, holds
 from taskyard.core.task import State, Task
 from taskyard.stores.memory import edges
+from taskyard.stores.memory.leadership import MemoryLeadership
 from taskyard.stores.memory.missions import MemoryMissions
 from taskyard.stores.memory.reasons import MemoryReasons
 from taskyard.stores.memory.schedules import MemorySchedules
@@ -96,6 +97,11 @@ class MemoryStore:
         """What was said about missions, and their tasks in numbers."""
         # Not kept: it would refer to this store, and the yard would outlive its last user until a garbage collection.
         return MemoryMissions(self._open, self._clock)
+
+    @property
+    def leadership(self) -> MemoryLeadership:
+        """Which orchestrator leads."""
+        return MemoryLeadership(self._open)
 
     @property
     def schedules(self) -> MemorySchedules:

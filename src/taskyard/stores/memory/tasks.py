@@ -168,6 +168,9 @@ class MemoryTasks:
         """What was said about missions, by name."""
         self.cancelled_missions: dict[str, Cancelled] = {}
         self.schedules: dict[str, Schedule] = {}
+        self.leader: tuple[str, str, float] | None = None
+        """Worker and incarnation of the leader, and when it renewed that, by the monotonic clock."""
+        self.terms = 0
         self._parked: dict[str, list[tuple[LaneKey, tuple[str, int, str]]]] = {}
         self._overtaken: set[str] = set()
         """Tasks that use several things or a folder, and that a claim has passed over because one of them was in use."""

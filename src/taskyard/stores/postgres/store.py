@@ -15,6 +15,7 @@ from taskyard.stores.postgres.address import Address
 from taskyard.stores.postgres.batching import BATCH
 from taskyard.stores.postgres.claims import Claims
 from taskyard.stores.postgres.context import Context
+from taskyard.stores.postgres.leadership import PostgresLeadership
 from taskyard.stores.postgres.listener import Listener
 from taskyard.stores.postgres.log import LogReader
 from taskyard.stores.postgres.missions import PostgresMissions
@@ -64,6 +65,7 @@ class PostgresStore:
         self._shifts = Shifts(context, self._reader)
         self._adder = Adder(context, self._reader)
         self.schedules = PostgresSchedules(context, self._adder)
+        self.leadership = PostgresLeadership(context)
         self._log_reader = LogReader(context)
         self.upkeep = Upkeep(context)
         self.reasons = PostgresReasons(context)

@@ -57,6 +57,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "guard": ("fence", "run a command only while a claim holds"),
         "fence": ("fence", "print a claim's fence; exit 4 if the claim is over"),
         "publish": ("fence", "put a file in place, never over a later claim's"),
+        "orchestrate": ("orchestrate", "keep a yard going in one loop, and assign tasks; one of several leads"),
         "serve": ("serve", "serve a yard over HTTP, to agents on other machines"),
         "token": ("token", "who may use the yard through a gateway: new, list, revoke"),
         "sh": ("sh", "print the shell client, for places without Python"),

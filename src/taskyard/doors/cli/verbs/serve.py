@@ -6,6 +6,7 @@ from taskyard import opening
 from taskyard.core.errors import Invalid, Unavailable
 from taskyard.doors.cli import replies
 from taskyard.doors.cli.parser import Command, Option
+from taskyard.doors.cli.verbs.orchestrate import Beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def serve(call: Call) -> None:
         for project, yard in yards.items():
             replies.remark(f"http{'s' if cert else ''}://{shown}:{line.getsockname()[1]}/{project} serves {yard.label}")
         replies.remark(f"for {_whom(host, rules.closed, cert)}; Ctrl-C ends it")
-        server.serve(yards, line, rules, cert, key)
+        with Beside(yards if call.given.flag("orchestrate") else {}):
+            server.serve(yards, line, rules, cert, key)
     finally:
         for yard in yards.values():
             yard.close()
@@ -136,6 +138,7 @@ COMMANDS = {
                 "--allow-host", "NAME", "a name that clients or a proxy call the gateway by; needs tokens", many=True
             ),
             Option("--proxy-header", None, "believe the X-Forwarded-For of the proxy that asks; needs tokens"),
+            Option("--orchestrate", None, "keep the yards going as well, as 'taskyard orchestrate' does"),
             Option(
                 "--rate",
                 "N",

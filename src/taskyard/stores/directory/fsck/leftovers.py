@@ -1,4 +1,4 @@
-"""Check what belongs to no single task: markers, workers, writers, turns, pauses, slots, missions, schedules, archives, tmp/ and dead/."""
+"""Check what belongs to no single task: markers, workers, writers, turns, leaders, pauses, slots, missions, schedules, archives, tmp/ and dead/."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zlib
 from functools import partial
 
 from taskyard.core import ids
-from taskyard.stores.directory import layout, names
+from taskyard.stores.directory import layout, leadership, names
 from taskyard.stores.directory.fsck import legal_names, log
 from taskyard.stores.directory.log.intents import LOOK, SHELL
 from taskyard.stores.directory.names import SUFFIX, Lane
@@ -43,6 +43,8 @@ class LeftoverAudit:
         self._workers()
         for name in self._audit.folders(f"{self._root}/turns", names.is_turn):
             self._audit.count("turns", self._audit.is_plain(f"{self._root}/turns", name))
+        for name in self._audit.folders(f"{self._root}/{leadership.FOLDER}", leadership.is_leader):
+            self._audit.count("leaders", self._audit.is_plain(f"{self._root}/{leadership.FOLDER}", name))
         self._kinds("paused", "pauses")
         self._kinds("asked", "asked")
         self._pace()

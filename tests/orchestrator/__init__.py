@@ -1,0 +1,1 @@
+"""The orchestrator: leading, keeping a yard going, and assigning."""
