@@ -428,6 +428,16 @@ class YardPort(Protocol):
     def waiter(self, seconds: float | None, stopped: Callable[[], bool] | None = None) -> Waiter:
         """What to wait with, until something may have changed, for at most `seconds`."""
 
+    def claim_waiter(
+        self,
+        seconds: float | None,
+        stopped: Callable[[], bool] | None = None,
+        *,
+        kinds: Iterable[str] | str | None = None,
+        mission: str | None = None,
+    ) -> Waiter:
+        """The same for a caller that waits for nothing but a task to claim: other changes need not wake it."""
+
     def alarm(self) -> float | None:
         """Seconds until the next lease ends or the next task is due, as far as is known; None if nothing is."""
 

@@ -63,6 +63,10 @@ class Store(Protocol):
         """Adds that are made once only, however often they come out of a spool."""
 
     @property
+    def hints(self) -> Hints | None:
+        """Hints of what is ready, in a server beside the store."""
+
+    @property
     def missions(self) -> Missions:
         """What was said about missions, and their tasks in numbers."""
 
@@ -291,14 +295,27 @@ class Reasons(Protocol):
 class Wakeup(Protocol):
     """Sleeps until something in the yard may have changed."""
 
-    def listen(self) -> Heard:
-        """What was seen so far: listen, look, and then wait with this, and no change is ever missed."""
+    def floor(self) -> float:
+        """Seconds after which a look is worth it, though nothing was reported."""
 
-    def wait(self, seconds: float, heard: Heard) -> Heard:
+    def listen(self, want: Want | None = None) -> Heard:
+        """What was seen so far: listen, look, and then wait with this, and no change is ever missed.
+
+        With a `want`: no change is missed that lets such a claim be served; a store may keep others from its waiter.
+        """
+
+    def wait(self, seconds: float, heard: Heard, want: Want | None = None) -> Heard:
         """Return when something may have changed since `heard`, or after `seconds`; then it is the same again."""
 
     def wake(self) -> None:
         """End every wait of this process on this store now; a signal handler may call this too."""
+
+
+class Hints(Protocol):
+    """Lists of what is ready, from which those who wait are woken one by one; losing them costs time only."""
+
+    def refill(self, pages: int = 1) -> int:
+        """Put what is ready and in no list into the lists, `pages` pages of it at most; return how many tasks are ready."""
 
 
 class DropBox(Protocol):

@@ -70,7 +70,11 @@ def test_every_parameter_of_libpq_that_is_no_secret_is_shown() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "valkey=redis://x",
+        "valkey=http://x",
+        "valkey=redis://x:y",
+        "valkey=redis://",
+        "valkey=unix:",
+        "valkey=localhost",
         "project=",
         "project=a%0Ab",
         f"project={'x' * 61}",

@@ -238,7 +238,7 @@ def test_a_close_ends_the_waits_of_other_threads_and_lets_go_of_everything(place
         thread.join(SOON)
     assert ended == [True] * 3
     assert bell._pipe is None
-    assert bell.source.descriptor() is None
+    assert bell.source.descriptors() == []
 
 
 STORM = """

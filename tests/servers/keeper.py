@@ -1,9 +1,9 @@
-"""A process that keeps one PostgreSQL server for as long as somebody is connected to its own socket.
+"""A process that keeps one PostgreSQL server, and one Valkey server, for as long as somebody is connected to its own socket.
 
-    python keeper.py FOLDER BINARIES
+    python keeper.py FOLDER BINARIES VALKEY
 
 Every test process holds one connection. The kernel closes it when the process ends, however that ends; when the last is
-gone, the server is stopped and its folder removed. Nothing but the standard library: it outlives the tests by a moment.
+gone, the servers are stopped and their folder removed. Nothing but the standard library: it outlives the tests by a moment.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ SETTINGS = {
     "timezone": "UTC",
 }
 _PDEATHSIG = 1
+VALKEY = "valkey.sock"
 GRACE = 20.0  # seconds until the first user has to be there
 
 
@@ -78,6 +79,16 @@ def start(
         )
 
 
+def start_valkey(folder: str, program: str, *more: str) -> subprocess.Popen[bytes]:
+    """A Valkey server on the folder's unix socket, that goes with this process."""
+    words = [program, "--port", "0", "--unixsocket", f"{folder}/{VALKEY}", "--save", "", "--dir", folder, *more]
+    setup = f"import ctypes, os, sys; ctypes.CDLL(None).prctl({_PDEATHSIG}, {int(signal.SIGKILL)}); os.execv(sys.argv[1], sys.argv[1:])"
+    with open(f"{folder}/valkey.log", "ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-S", "-c", setup, *words], stdout=output, stderr=output, stdin=subprocess.DEVNULL
+        )
+
+
 def is_ready(folder: str, server: int) -> bool:
     """Whether this server takes connections: the last line of its pid file says so, and the first that it is its own."""
     try:
@@ -95,12 +106,13 @@ def stop(server: subprocess.Popen[bytes], how: signal.Signals = signal.SIGINT) -
     server.wait()
 
 
-def keep(folder: str, binaries: str) -> None:
+def keep(folder: str, binaries: str, valkey: str) -> None:
     """Serve until the last user is gone."""
     initialise(folder, binaries)
-    server = start(folder, binaries, SETTINGS)
+    server, hints = start(folder, binaries, SETTINGS), start_valkey(folder, valkey)
     try:
-        while not is_ready(folder, server.pid):
+        while not is_ready(folder, server.pid) or not os.path.exists(f"{folder}/{VALKEY}"):
+            assert hints.poll() is None, "Valkey ended at once; valkey.log tells why"
             assert server.poll() is None, "the server ended at once; its log tells why"
             time.sleep(0.005)
         door = socket.socket(socket.AF_UNIX)
@@ -121,10 +133,11 @@ def keep(folder: str, binaries: str) -> None:
         os.unlink(f"{folder}/door")  # nobody new from here on
     finally:
         stop(server, signal.SIGQUIT)
+        stop(hints, signal.SIGKILL)
         shutil.rmtree(folder, ignore_errors=True)
         os.unlink(f"{folder}.lock")
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests; this goes when they do
-    keep(sys.argv[1], sys.argv[2])
+    keep(*sys.argv[1:])

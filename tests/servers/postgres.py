@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
-from tests.servers import keeper
+from tests.servers import keeper, valkey
 
 KEEPER = Path(__file__).with_name("keeper.py")
 DATABASE = "postgres"
@@ -62,7 +62,7 @@ def folder() -> str:
             assert time.monotonic() < end, "the server did not start"
             if not os.path.exists(place):
                 os.mkdir(place, 0o700)
-                words = [sys.executable, str(KEEPER), place, binaries()]
+                words = [sys.executable, str(KEEPER), place, binaries(), valkey.program()]
                 _held.append(subprocess.Popen(words, start_new_session=True, stdin=subprocess.DEVNULL))
             time.sleep(0.01)
         _held.append(held)

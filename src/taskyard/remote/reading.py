@@ -256,6 +256,17 @@ class RemoteReading:
         """Return an object that waits until something may have changed, for at most `seconds`."""
         return RemoteWaiter(self._changed, self._bell, seconds, stopped)
 
+    def claim_waiter(
+        self,
+        seconds: float | None,
+        stopped: Callable[[], bool] | None = None,
+        *,
+        kinds: Iterable[str] | str | None = None,  # noqa: ARG002  the gateway reports all changes
+        mission: str | None = None,  # noqa: ARG002
+    ) -> RemoteWaiter:
+        """Return the same for a caller that waits for a task to claim."""
+        return self.waiter(seconds, stopped)
+
     def _changed(self, seen: str | None, seconds: float) -> str:
         answer = self._requests.ask(
             "changes", {"seen": seen, "seconds": seconds}, wait=seconds, woken=self._bell.descriptor

@@ -18,12 +18,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from taskyard.core.store_records import Heard
+    from taskyard.core.store_records import Heard, Want
 else:
     Protocol = object
 
 _FIRST_PAUSE, _PAUSE_GROWS = 0.005, 1.5  # seconds between two looks where there is no source
 _GROWING_PAUSES = 20
+FLOOR = 30.0  # seconds until a look without a wakeup: a process may have been killed before it could send one
+WATCHERS = 2  # a change that is worth a look, but not to those who only wait for a task to claim
 
 
 class ChangeSource(Protocol):
@@ -50,14 +52,14 @@ class ChangeSource(Protocol):
     def end_sleep(self) -> None:
         """Called when no thread sleeps any more."""
 
-    def descriptor(self) -> int | None:
-        """Return a descriptor that is readable when there are changes to receive; None where none are reported."""
+    def descriptors(self) -> list[int]:
+        """Return what is readable when there are changes to receive; nothing where none are reported."""
 
     def trusted_for(self) -> float:
         """Return the seconds of silence for which the source is longest."""
 
-    def receive(self) -> bool:
-        """Read what has arrived; return whether it is worth a look."""
+    def receive(self) -> int:
+        """Read what has arrived; return whether it is worth a look (1), or one for `WATCHERS` only (2)."""
 
     def close(self) -> None:
         """Stop receiving changes."""
@@ -72,6 +74,8 @@ class Wakeup:
     def __init__(self, source: ChangeSource) -> None:
         self.source = source
         self._changes = 0
+        self._quiet = 0
+        """How many of the changes are no reason to try a claim."""
         self._pipe: tuple[int, int] | None = None
         self._begin()
         forks.renew_in_child(self)
@@ -88,25 +92,35 @@ class Wakeup:
         self._begin()
         self._release()
 
-    def listen(self) -> Heard:
-        """Return the number of changes so far; every later change ends a `wait` that is given it."""
+    def floor(self) -> float:
+        """Return the seconds until a look is worth it, though nothing was reported."""
+        return FLOOR
+
+    def listen(self, want: Want | None = None) -> Heard:
+        """Return the number of changes so far; every later change ends a `wait` that is given it.
+
+        With a `want`: changes that may let such a claim be served.
+        """
         with self._condition:
             self._open()
             if self.source.mark():
                 self._changes += 1
-            return self._changes, 0
+            return self._count(want), 0
 
-    def wait(self, seconds: float, heard: Heard) -> Heard:
+    def _count(self, want: Want | None) -> int:
+        return self._changes if want is None else self._changes - self._quiet
+
+    def wait(self, seconds: float, heard: Heard, want: Want | None = None) -> Heard:
         """Sleep until something changed since `heard`, or for `seconds`; without a source, until the next look is due."""
         changes, pauses = heard
         with self._condition:
             self._open()
-            longest = self._pause(pauses) if self.source.descriptor() is None else self.source.trusted_for()
+            longest = self._pause(pauses) if not self.source.descriptors() else self.source.trusted_for()
             pause = min(seconds, longest)
             end = time.monotonic() + pause
             self._waiting += 1
             try:
-                while self._changes == changes and (left := end - time.monotonic()) > 0:
+                while self._count(want) == changes and (left := end - time.monotonic()) > 0:
                     if self._listening:
                         self._condition.wait(left)
                     elif self.source.missed():
@@ -118,8 +132,8 @@ class Wakeup:
                 self._waiting -= 1
                 if not self._waiting:
                     self._last_returns()
-            if self._changes != changes:
-                return self._changes, 0
+            if self._count(want) != changes:
+                return self._count(want), 0
             return (changes, pauses + 1) if pause < seconds else heard
 
     def _last_returns(self) -> None:
@@ -175,9 +189,8 @@ class Wakeup:
         """Listen on behalf of all waiting threads, with the lock released, and wake them."""
         assert self._pipe is not None  # `_open` made it
         listener = select.poll()
-        pipe, watched = self._pipe[0], self.source.descriptor()
-        listener.register(pipe, select.POLLIN)
-        if watched is not None:
+        pipe = self._pipe[0]
+        for watched in (pipe, *self.source.descriptors()):
             listener.register(watched, select.POLLIN)
         self._listening = True
         self._condition.release()
@@ -188,8 +201,9 @@ class Wakeup:
             self._condition.acquire()
             self._listening = False
             for descriptor, _ in ready:
-                if descriptor == pipe or self.source.receive():
-                    self._changes += 1
+                worth = 1 if descriptor == pipe else self.source.receive()
+                self._changes += bool(worth)
+                self._quiet += worth == WATCHERS
                 if descriptor == pipe:
                     self._drain(pipe)
             self._condition.notify_all()  # of a change; or another thread has to listen now

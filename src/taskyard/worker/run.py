@@ -26,7 +26,7 @@ from taskyard.worker.wakeup import MainThreadWakeup
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from taskyard.port import YardPort
+    from taskyard.port import Waiter, YardPort
     from taskyard.worker.command import Command
     from taskyard.worker.heartbeats import Beats
     from taskyard.worker.options import Options
@@ -291,13 +291,20 @@ class Run:
                     elif self._is_idle_for_good():
                         self._idle_for_good = True
                     elif patience is None:
-                        patience = self._yard.waiter(None, lambda: bool(self._stops))
+                        patience = self._waiter()
                     else:
                         self._pauses.look()
                         patience.nap(self._soonest())
                 except Unavailable as error:
                     self._stopping.wait(self._trouble.met(error))
             return job
+
+    def _waiter(self) -> Waiter:
+        """Return what to wait with: a run that drains ends with what others do, any other waits for a task alone."""
+        if self._options.drain:
+            return self._yard.waiter(None, lambda: bool(self._stops))
+        options = self._options
+        return self._yard.claim_waiter(None, lambda: bool(self._stops), kinds=options.kinds, mission=options.mission)
 
     def _pop(self) -> Job | None:
         try:

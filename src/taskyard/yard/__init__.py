@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from taskyard.core.task import Standing, Task
     from taskyard.store import Store
     from taskyard.yard.janitor import Swept
+    from taskyard.yard.waiter import Waiting
 
 _TRIES = 20  # times that a decision is made anew because the task moved in between
 _LOOK_EVERY = 1.0  # seconds between two checks whether a sweep is due: cheaper than the check itself
@@ -311,7 +312,7 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, OrchestrationVer
         if not wait:
             self._sweep()
             return self._store.claim(want, nonces)
-        waiter = self.waiter(wait)
+        waiter = self.waiter(wait, want=want if want.id is None else None)
         while True:
             last = waiter.is_over()
             # A claim never returns "nothing ready" while a task is due, or held by a dead worker.
@@ -321,6 +322,17 @@ class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, OrchestrationVer
                 return grants
             waiter.nap(self.alarm())
             self.tend()
+
+    def claim_waiter(
+        self,
+        seconds: float | None,
+        stopped: Callable[[], bool] | None = None,
+        *,
+        kinds: Iterable[str] | str | None = None,
+        mission: str | None = None,
+    ) -> Waiting:
+        """Return an object that waits until a task may be ready for such a claim, for at most `seconds`."""
+        return self.waiter(seconds, stopped, want=self._want(None, kinds, None, None, mission))
 
     def vouch(self, lease: float) -> int | None:
         """Set up a worker that heartbeats by itself: its claims have this lease if the task has none, and end with the process.

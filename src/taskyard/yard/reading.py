@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeGuard
 
-    from taskyard.core.store_records import Report
+    from taskyard.core.store_records import Report, Want
     from taskyard.core.task import Task
     from taskyard.store import Store
     from taskyard.yard.janitor import Swept
@@ -437,12 +437,17 @@ class Reading:
     # Waiting
 
     def waiter(
-        self, seconds: float | None, stopped: Callable[[], bool] | None = None, pause: float | None = None
+        self,
+        seconds: float | None,
+        stopped: Callable[[], bool] | None = None,
+        pause: float | None = None,
+        want: Want | None = None,
     ) -> Waiting:
-        """Return an object that waits until something may have changed, for at most `seconds`."""
+        """Return an object that waits until something may have changed, for at most `seconds`; with `want`, for a claim."""
         from taskyard.yard import waiter
 
-        return waiter.Waiting(self._store.wakeup, seconds, stopped, waiter.PAUSE if pause is None else pause)
+        most = waiter.PAUSE if pause is None else pause
+        return waiter.Waiting(self._store.wakeup, seconds, stopped, most, want)
 
     def alarm(self) -> float | None:
         """Return seconds until a lease ends, or a task or a tick is due, as the last sweep saw; None if there is none."""

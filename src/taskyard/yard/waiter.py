@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from taskyard.core.store_records import Want
     from taskyard.store import Wakeup
 
-FLOOR = 30.0  # seconds until a look without a wakeup: a process may have been killed before it could send one
 _SHARE = 30  # a pause is this many times as long as the look before it: 3 % of a core
 PAUSE = 0.25  # seconds, at most
 
@@ -24,7 +24,7 @@ PAUSE = 0.25  # seconds, at most
 class Waiting:
     """Make it before the first look, and call `nap` after each fruitless look."""
 
-    __slots__ = ("_awake", "_end", "_heard", "_most", "_stopped", "_wakeup")
+    __slots__ = ("_awake", "_end", "_heard", "_most", "_stopped", "_wakeup", "_want")
 
     def __init__(
         self,
@@ -32,11 +32,13 @@ class Waiting:
         seconds: float | None,
         stopped: Callable[[], bool] | None = None,
         pause: float = PAUSE,
+        want: Want | None = None,
     ) -> None:
         self._wakeup = wakeup
         self._stopped = stopped
         self._most = pause
-        self._heard = wakeup.listen()
+        self._want = want
+        self._heard = wakeup.listen(want)
         self._awake = time.monotonic()
         self._end = self._awake + (float("inf") if seconds is None else seconds)
 
@@ -52,8 +54,9 @@ class Waiting:
         """Sleep until something may have changed, for at most `most` seconds, or until the time is up."""
         now = time.monotonic()
         pause = min((now - self._awake) * _SHARE, self._most) * (0.5 + ids.chance(8) / 256)
-        left = min(FLOOR * (0.75 + ids.chance(8) / 1024), self._end - now, FLOOR if most is None else most)
-        heard = self._wakeup.wait(max(0.0, left), self._heard)
+        floor = self._wakeup.floor()
+        left = min(floor * (0.75 + ids.chance(8) / 1024), self._end - now, floor if most is None else most)
+        heard = self._wakeup.wait(max(0.0, left), self._heard, self._want)
         rest = min(now + pause, self._end) - time.monotonic()
         if heard != self._heard and rest > 0 and not self.is_stopped():
             time.sleep(rest)

@@ -89,7 +89,9 @@ class Agent:
         end = ticks() + wait
         while True:
             left = end - ticks()
-            waiter = self._yard.waiter(min(left, _SLICE), stopped) if left > 0 else None  # it listens before the look
+            waiter = None
+            if left > 0:  # it listens before the look
+                waiter = self._yard.claim_waiter(min(left, _SLICE), stopped, kinds=kind, mission=mission)
             # Not locked while it waits: two agents may share this server. Two calls at once must not both pass the check.
             with self._claiming:
                 self._refuse_second(task, another)

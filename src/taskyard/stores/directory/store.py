@@ -52,6 +52,7 @@ class DirectoryStore:
     one_process = False
     resends = None
     transactions = None
+    hints = None
 
     def __init__(
         self, root: str, durability: str | None = None, disk: Disk | None = None, *, links: bool = False

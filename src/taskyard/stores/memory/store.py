@@ -51,6 +51,7 @@ class MemoryStore:
     liveness = None
     resends = None
     transactions = None
+    hints = None
 
     def __init__(
         self, name: str = "", clock: Callable[[], int] = system_clock, shelf: MemoryTasks | None = None
@@ -569,12 +570,16 @@ class MemoryStore:
             due = [at for at in (shelf.alarm(), shelf.next_slot(now)) if at is not None]
             return max(0, min(due) - now + 1) / 1000 if due else None
 
-    def listen(self) -> Heard:
+    def floor(self) -> float:
+        """Return half a minute, as the other stores do."""
+        return 30.0
+
+    def listen(self, want: Want | None = None) -> Heard:  # noqa: ARG002  every change rings for all
         """Return how many changes there were so far."""
         with self._open() as shelf:
             return shelf.rings, 0
 
-    def wait(self, seconds: float, heard: Heard) -> Heard:
+    def wait(self, seconds: float, heard: Heard, want: Want | None = None) -> Heard:  # noqa: ARG002
         """Return after a change since `heard`, or after `seconds`."""
         with self._open() as shelf:
             shelf.changed.wait_for(lambda: shelf.rings != heard[0], seconds)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from taskyard.core import words
 from taskyard.core.errors import Invalid
 
 SCHEMES = ("postgresql", "postgres")
 PROJECT = "default"
+VALKEY_SCHEMES = ("valkey", "valkeys", "redis", "rediss", "unix")
 # libpq's parameters that hold no secret. A name that is not listed is not shown: a new release may add a secret.
 _PUBLIC = frozenset((
     "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "fallback_application_name",
@@ -30,7 +31,7 @@ HINT = "write postgresql://user@host:5432/database?project=NAME, with what is sp
 class Address:
     """Where a project is: its name, how to connect, and a label without secrets."""
 
-    __slots__ = ("_own", "conninfo", "label", "listen", "pooler", "project", "url")
+    __slots__ = ("_own", "conninfo", "label", "listen", "pooler", "project", "url", "valkey")
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -45,11 +46,10 @@ class Address:
                 own[name] = value
             else:
                 rest.append((name, value))
-        if "valkey" in own:
-            raise Invalid("valkey= is not served yet", hint="leave valkey= out: PostgreSQL alone does everything")
         self.project = words.text(own.get("project", PROJECT), "project", words.ENCODED_MOST)
         self.pooler = _pooler(own.get("pooler", "none"))
         self.listen = _listen(own.get("listen"), self.pooler)
+        self.valkey = _valkey(own["valkey"]) if "valkey" in own else None
         self._own = own
         self.conninfo = _joined(base, rest)
         project = [] if self.project == PROJECT else [("project", self.project)]
@@ -132,6 +132,22 @@ def _pooler(value: str) -> str | None:
             hint="say pooler=transaction behind one that pools transactions, pooler=session behind one of sessions, else nothing",
         )
     return None if value == "none" else value
+
+
+def _valkey(value: str) -> str:
+    """Return the URL of a Valkey server, checked as far as that goes without a connection."""
+    try:
+        parts = urlsplit(value)
+        is_whole = bool(parts.path if parts.scheme == "unix" else parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number
+        is_whole = False
+    if not is_whole or parts.scheme not in VALKEY_SCHEMES:
+        raise Invalid(
+            "valkey= is not the URL of a Valkey server",
+            hint="write valkey://user:password@host:6379/0, valkeys:// or rediss:// with TLS, or unix:///path,"
+            " and percent-encode all of it",
+        )
+    return value
 
 
 def _listen(value: str | None, pooler: str | None) -> str | None:

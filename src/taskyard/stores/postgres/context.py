@@ -43,6 +43,8 @@ class Context:
         if found.isolation != "read committed":
             pool.isolation = found.isolation
             pool.drain()
+        self.on_unsent: Callable[[], object] = lambda: None
+        """Called after a commit that moved tasks which the verb does not name."""
         self.is_within = False
         """Whether statements are part of the caller's own transaction."""
         self.policy = Policy()
@@ -93,6 +95,7 @@ class Context:
         """Return the same project on the caller's connection."""
         twin = copy(self)
         twin.is_within = True
+        twin.on_unsent = lambda: None  # not committed yet
         twin.pool = Bound(self.address, connection, self.project)
         # Two statements: one that names a missing table would end the caller's transaction.
         there = self.on(connection, "schema", "has_migrations") == [(True,)]

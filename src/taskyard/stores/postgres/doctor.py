@@ -27,9 +27,14 @@ def examine(url: str) -> Diagnosis:
         checks = (_release, _durability, _role, _rights, _clock)
         try:
             findings = [_pooler(connection, address), *(check(connection) for check in checks)]
-            return Diagnosis(address.label, [*findings, _project(connection, address)])
+            findings.append(_project(connection, address))
         except driver.module().Error as error:
             raise driver.refusal(error, connection, address) from None
+    if address.valkey is not None:
+        from taskyard.stores.postgres.valkey import doctor
+
+        findings.append(doctor.examine(address))
+    return Diagnosis(address.label, findings)
 
 
 def _value(connection: Connection[Any], expression: str) -> Any:

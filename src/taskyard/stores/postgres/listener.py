@@ -139,14 +139,14 @@ class Listener:
             self.close()
         self._notified.clear()
 
-    def descriptor(self) -> int | None:
-        """Return the connection's socket, or None."""
+    def descriptors(self) -> list[int]:
+        """Return the connection's socket, if there is one."""
         if self._connection is not None:
             try:
-                return self._connection.fileno()
+                return [self._connection.fileno()]
             except driver.module().Error:
                 self.close()
-        return None
+        return []
 
     def trusted_for(self) -> float:
         """Return the seconds for which the last probe counts."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.context import Context
 
 _NOTHING = "1:1:"  # a snapshot in which no transaction of ours is visible
+_LATELY = 100  # transactions, of all projects of the database
 _SNAPSHOT = frozenset("0123456789:,")
 
 
@@ -31,6 +32,12 @@ class LogReader:
     def latest(self) -> str:
         """Return the cursor of the log's end."""
         return f"{self._context.epoch}/{self._context.run('read', 'latest')[0][0]}"
+
+    def lately(self) -> str:
+        """Return a cursor from which the events of the database's last transactions are read."""
+        epoch, snapshot = self.latest().split("/")
+        first = max(1, int(snapshot.partition(":")[0]) - _LATELY)
+        return f"{epoch}/{first}:{first}:"
 
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """Return the events that match, in order, and the cursor to continue from."""

@@ -62,6 +62,8 @@ class PostgresSchedules:
                 return task
 
         task: Task | None = self._context.pool.attempt(once)
+        if task is not None:
+            self._context.on_unsent()
         return task
 
     def remove(self, at: Schedule) -> bool:

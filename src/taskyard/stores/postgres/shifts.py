@@ -13,7 +13,7 @@ from taskyard.stores.postgres.context import place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -55,8 +55,10 @@ class Shifts:
         if not move.to.ended:
             name = "back lapsed" if move.if_lapsed else "back"
             return bool(self._run(name, values))
-        name = "end lapsed" if move.if_lapsed else "end"
-        return bool(self._run(name, values))
+        found = self._run("end lapsed" if move.if_lapsed else "end", values)
+        if any(row[-1:] != (False,) for row in found):
+            self._context.on_unsent()
+        return bool(found)
 
     def _end_one(self, standing: Standing, move: Move, by: str) -> bool:
         done = (standing, move, by)
@@ -97,6 +99,8 @@ class Shifts:
         made = dict(
             zip((e[0].id for e in in_order), self._together("done_followed", in_order, _results(in_order)), strict=True)
         )
+        if any(made.values()):
+            self._context.on_unsent()
         return [made[standing.id] for standing, _, _ in endings]
 
     def _wake_several(self, wakings: list[tuple[Standing, Move, str]]) -> list[bool]:
@@ -174,9 +178,15 @@ class Shifts:
                 self._context.on(connection, "moves", "free_followers", event)
                 return True
 
+        return self._made_in_transaction(once, values)
+
+    def _made_in_transaction(self, once: Callable[[Connection[Any]], bool], values: dict[str, Any]) -> bool:
+        """Whether the move was made, by `once` or by an attempt of it whose answer was lost; others may move with it."""
         made: bool = self._context.pool.attempt(
             once, lambda connection: True if self._was_made(connection, values) is not None else None
         )
+        if made:
+            self._context.on_unsent()
         return made
 
     def _revive(self, standing: Standing, move: Move, values: dict[str, Any]) -> bool:
@@ -209,10 +219,7 @@ class Shifts:
                 context.on(connection, "moves", "cancel_doomed", {"ids": [standing.id], "by": values["by"]})
                 return True
 
-        made: bool = self._context.pool.attempt(
-            once, lambda connection: True if self._was_made(connection, values) is not None else None
-        )
-        return made
+        return self._made_in_transaction(once, values)
 
     def _rewrite(self, standing: Standing, draft: Draft, move: Move, by: str) -> bool:
         """Make the task what the draft describes, if it still stands exactly there."""
@@ -237,11 +244,10 @@ class Shifts:
         }
         if move.unmet is None:
             return bool(self._run("edit", values))
-        made: bool = self._context.pool.attempt(
+        return self._made_in_transaction(
             lambda connection: edges.edit(self._context, connection, self._statements["edit"], standing, move, values),
-            lambda connection: True if self._was_made(connection, values) is not None else None,
+            values,
         )
-        return made
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Log that a verb came too late, and keep its output once, however often it comes."""

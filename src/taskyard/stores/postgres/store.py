@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from taskyard.core.moves import Move
     from taskyard.core.store_records import Grant, Query, Report, Trail, Want
     from taskyard.core.task import Handle, Standing, Task
+    from taskyard.stores.postgres.valkey.hints import Hints
 
 
 class PostgresStore:
@@ -46,16 +47,35 @@ class PostgresStore:
     one_process = False
     dropbox = None
     files = None
+    hints: Hints | None = None
+    """Hints to others in Valkey; None without it, and in a caller's transaction, which may be rolled back."""
     liveness = None  # a connection may end while its worker lives, and behind a pooler it is no worker's
 
     def __init__(self, url: str, durability: str | None = None) -> None:
         self._assemble(Context(Address(url), durability))
         self._listener = Listener(self._context)
+        self._is_idle = self._listener.is_idle
         self.wakeup = Wakeup(self._listener)
+        if self._context.address.valkey is not None:
+            self._use_hints()
         self.upkeep.before_turn = self._stop_idle_listener
+
+    def _use_hints(self) -> None:
+        """Use the Valkey server that the URL names, for what it is worth."""
+        from taskyard.stores.postgres.valkey.hints import Hints
+        from taskyard.stores.postgres.valkey.source import HintSource
+        from taskyard.stores.postgres.valkey.wakeup import HintedWakeup
+
+        hints = Hints(self._context, self._reader, self._log_reader, self.upkeep)
+        source = HintSource(hints, self._listener)
+        self._context.on_unsent = hints.catch_up
+        self.hints = hints
+        self._is_idle = source.is_idle
+        self.wakeup = HintedWakeup(source)
 
     def _assemble(self, context: Context) -> None:
         self._context = context
+        self.hints = None
         self.url = context.address.url
         self.label = context.address.label
         self.policy = context.policy
@@ -99,18 +119,23 @@ class PostgresStore:
 
     def _stop_idle_listener(self) -> None:
         """Close the listening connection, if no thread has waited for a while."""
-        if self._listener.is_idle():
+        if self._is_idle():
             self.wakeup.stop_listening()
 
     # Adding and claiming
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Store new tasks, in this order; all of them exist at the return."""
-        return self._adder.add(drafts, by)
+        tasks = self._adder.add(drafts, by)
+        if self.hints is not None:
+            self.hints.added(tasks, by)
+        return tasks
 
     def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
         """Claim the most urgent, oldest tasks that `want` allows, or the one that it names or takes over."""
         grants = self._claims.claim(want, nonces)
+        if self.hints is not None:
+            self.hints.claimed(want, grants)
         if want.id is None and want.over is None:
             self.reasons.note(want.kinds)
         return grants
@@ -119,7 +144,10 @@ class PostgresStore:
         self, standing: Standing, progress: float | None = None, note: str | None = None, by: str | None = None
     ) -> int | None:
         """Restart the lease and return its end, or None if the claim is over."""
-        return self._claims.renew(standing, progress, note, by)
+        until = self._claims.renew(standing, progress, note, by)
+        if self.hints is not None and until is not None:
+            self.hints.renewed(standing, until, note is not None)
+        return until
 
     def holding(self, handles: Sequence[Handle]) -> list[bool]:
         """Return which of these claims still hold their tasks; one statement."""
@@ -136,6 +164,8 @@ class PostgresStore:
             self._context.run("upkeep", "pause_all", {"on": on})
         else:
             self._context.run("upkeep", "pause_kind", {"on": on, "kind": kind})
+        if self.hints is not None:
+            self.hints.look("paused" if on else "unpaused")
 
     def paused(self) -> tuple[bool, frozenset[str]]:
         """Return whether the whole yard is paused, and which kinds are."""
@@ -144,17 +174,27 @@ class PostgresStore:
 
     def settings(self, changed: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any]:
         """Return the project's settings, or replace them by what `changed` makes of them."""
-        return self._context.written_settings() if changed is None else self._context.change_settings(changed)
+        if changed is None:
+            return self._context.written_settings()
+        settings = self._context.change_settings(changed)
+        if self.hints is not None:
+            self.hints.look("settings")
+        return settings
 
     # Moving
 
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
         """Return which of these moves were made: many dones are one statement."""
-        return self._shifts.shift(shifts, by)
+        made = self._shifts.shift(shifts, by)
+        if self.hints is not None:
+            self.hints.shifted(shifts, made, by)
+        return made
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Log that a verb came too late, and keep its output, if any, for a person to read."""
         self._shifts.refuse(handle, verb, move, by)
+        if self.hints is not None:
+            self.hints.catch_up()
 
     # Reading
 
@@ -194,4 +234,6 @@ class PostgresStore:
     def close(self) -> None:
         """Close all connections."""
         self.wakeup.close()
+        if self.hints is not None:
+            self.hints.close()
         self._context.pool.close()

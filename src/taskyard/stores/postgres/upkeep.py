@@ -52,6 +52,8 @@ class Upkeep:
     def expire(self, by: str, limit: int) -> int:
         """Cancel open tasks whose deadline has passed; return how many."""
         [(number,)] = self._context.run("upkeep", "expire", {"by": by, "limit": limit})
+        if number:
+            self._context.on_unsent()
         return int(number)
 
     def stand_all(self, some: Sequence[str]) -> dict[str, Standing]:

@@ -77,9 +77,9 @@ class Watch:
     def end_sleep(self) -> None:
         """Do nothing: the kernel reports to all, asleep or not."""
 
-    def descriptor(self) -> int | None:
-        """Return the inotify descriptor, or None."""
-        return self._watch
+    def descriptors(self) -> list[int]:
+        """Return the inotify descriptor, if there is one."""
+        return [] if self._watch is None else [self._watch]
 
     def trusted_for(self) -> float:
         """Return infinity: the kernel loses no event."""

@@ -82,7 +82,7 @@ logged AS (
     INSERT INTO taskyard.event (project, event, task, kind, fence, worker, by, more)
     SELECT %(project)s, %(event)s, id, kind, %(to_fence)s, %(worker)s, %(by)s, %(more)s FROM gone
 )
-SELECT id, taskyard.ring(%(project)s) FROM gone
+SELECT id, taskyard.ring(%(project)s), followed FROM gone
 
 -- name: done
 -- Several dones in one statement, each guarded by itself.

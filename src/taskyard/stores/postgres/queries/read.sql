@@ -54,6 +54,11 @@ SELECT id, kind, title, state, priority, worker, mission, assignee, fence FROM t
     %(project)s, %(taker)s, %(kinds)s::text[], %(mission)s, %(past_priority)s, %(past)s, %(ageing)s, %(limit)s)
 ORDER BY place, age LIMIT %(limit)s
 
+-- name: assigned
+-- What is ready for one worker each.
+SELECT id, kind, priority, assignee FROM taskyard.task
+WHERE project = %(project)s AND state = 'todo' AND assignee IS NOT NULL ORDER BY assignee, priority, age LIMIT %(limit)s
+
 -- name: held
 SELECT id, kind, priority, assignee, state, fence, errors, crashes, max_attempts, own_lease, worker, nonce, lease, uses, followed
 FROM taskyard.task WHERE project = %(project)s AND state = 'processing' AND worker = %(worker)s ORDER BY age
