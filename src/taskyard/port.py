@@ -221,9 +221,6 @@ class YardPort(Protocol):
     def shorten(self, ids: Iterable[str]) -> list[str]:
         """For each id its short name."""
 
-    def find_keys(self, keys: Iterable[str]) -> dict[str, str]:
-        """The ids of the tasks that were added under these keys, by key; keys of no task are left out."""
-
     def counts(self) -> dict[str, int]:
         """How many tasks are in each state."""
 

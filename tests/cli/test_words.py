@@ -68,6 +68,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "spool",
         "orchestrate",
         "import",
+        "export",
         "help",
         "version",
     }

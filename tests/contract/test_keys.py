@@ -160,14 +160,3 @@ def test_a_delayed_task_with_a_key_waits_once(yard: Yard) -> None:
     first = yard.add("build", key="k", delay=1000)
     again = yard.add("build", key="k", delay=1000)
     assert (again.id, again.state, again.not_before) == (first.id, State.WAITING, first.not_before)
-
-
-def test_keys_are_looked_up_together_and_unknown_ones_are_left_out(yard: Yard) -> None:
-    one, two = yard.add("build", key="beads:bd-1"), yard.add("test", {"n": 1}, key="läng er/2")
-    yard.add("build")
-    assert yard.find_keys(["beads:bd-1", "läng er/2", "nobody's"]) == {"beads:bd-1": one.id, "läng er/2": two.id}
-    assert yard.find_keys(()) == {}
-    taken(yard.claim(one.id)).done()
-    assert yard.find_keys(["beads:bd-1"]) == {"beads:bd-1": one.id}
-    with pytest.raises(Invalid, match="key"):
-        yard.find_keys(["\n"])

@@ -123,7 +123,6 @@ CALLS: dict[str, Any] = {
     "note": lambda yard, one, two: _claimed(yard).note(one),
     "heartbeat": lambda yard, one, two: _claimed(yard).heartbeat(progress=one),
     "shorten": lambda yard, one, two: yard.shorten(one),
-    "find_keys": lambda yard, one, two: yard.find_keys(one),
     "open": lambda yard, one, two: taskyard.open(one if one not in (None, "") else "\0").close(),
     "open worker": lambda yard, one, two: taskyard.open(yard.url, worker=one).close(),
     "open durability": lambda yard, one, two: taskyard.open(yard.url, durability=one).close(),

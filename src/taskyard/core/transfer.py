@@ -203,13 +203,12 @@ class Facts:
         }
 
 
-class Endpoint(Protocol):
-    """The source or the target of a copy."""
+class Source(Protocol):
+    """What a copy reads from: a yard, or a file that has one."""
 
     label: str
     identity: object
     """Equal for two URLs of the same yard."""
-    keeps_files: bool
 
     def facts(self) -> Facts:
         """Read the settings and state of the whole yard, as they are now."""
@@ -235,7 +234,14 @@ class Endpoint(Protocol):
     def warnings(self) -> list[str]:
         """Return what was read and could not be copied as it is."""
 
-    # Methods of a target only
+    def close(self) -> None:
+        """Release locks and connections."""
+
+
+class Endpoint(Source, Protocol):
+    """The source or the target of a copy; the methods here are those of a target."""
+
+    keeps_files: bool
 
     def begin(self, origin: str, facts: Facts) -> None:
         """Mark the yard as an unfinished copy of `origin`, which no client opens; raise `Conflict` if it has content."""
@@ -257,9 +263,6 @@ class Endpoint(Protocol):
 
     def finish(self, facts: Facts) -> None:
         """Write the settings and pauses of the source, and remove the mark, so that clients can open the yard."""
-
-    def close(self) -> None:
-        """Release locks and connections."""
 
 
 def plain(value: Any) -> str:

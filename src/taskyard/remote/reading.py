@@ -151,10 +151,6 @@ class RemoteReading:
         """Return the short name of each id, just long enough to fit no other task now."""
         return list(self._ask("shorten", ids=list(ids))["names"])
 
-    def find_keys(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return the ids of the tasks that were added under these keys, by key; keys of no task are left out."""
-        return dict(self._ask("find_keys", keys=several(keys, "keys"))["ids"])
-
     def counts(self) -> dict[str, int]:
         """Return how many tasks are in each state."""
         return dict(self._ask("counts")["counts"])

@@ -135,7 +135,6 @@ ROUTES = (
     Route("inputs", "GET", "/v1/tasks/{task}/inputs", READ, {"task": "str"}, {"inputs": "object", "left_out": "int"}, "The results of the tasks that this one comes after and that are done."),
     Route("dependencies", "GET", "/v1/tasks/{task}/dependencies", READ, {"task": "str"}, {"dependencies": "[object]"}, "Each task that this one comes after."),
     Route("shorten", "POST", "/v1/short-names", READ, {"ids": "[str]"}, {"names": "[str]"}, "For each id its short name."),
-    Route("find_keys", "POST", "/v1/keys", READ, {"keys": "[str]"}, {"ids": "{str}"}, "The ids of the tasks that were added under these keys."),
     Route("counts", "GET", "/v1/counts", READ, {}, {"counts": "{int}"}, "How many tasks are in each state."),
     Route("stats", "GET", "/v1/stats", READ, {"mission": "str?", "exact": "bool?"}, {"stats": "object"}, "Tasks by state and kind, with ages and rates.", slow=True),
     Route("full", "GET", "/v1/full", READ, {}, {"full": "[object]"}, "The bounds of waiting tasks that are reached."),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from taskyard.core.transfer import Endpoint, Facts
+    from taskyard.core.transfer import Endpoint, Facts, Source
 
     Progress = Callable[[str, int, int], None]
     """Called with the name of the current step, how much of it is done, and the total (0: not known)."""
@@ -54,7 +54,7 @@ class Copied:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def copy(source: Endpoint, target: Endpoint, with_claims: bool = False, progress: Progress | None = None) -> Copied:
+def copy(source: Source, target: Endpoint, with_claims: bool = False, progress: Progress | None = None) -> Copied:
     """Make the target equal to the source, which is not changed; both are paused at the end."""
     if source.identity == target.identity:
         raise Invalid(f"{source.label} and {target.label} are one yard", hint="name another yard to copy to")
@@ -83,7 +83,7 @@ def copy(source: Endpoint, target: Endpoint, with_claims: bool = False, progress
     return _with_warnings(run.copied, source, target, facts)
 
 
-def ready(source: Endpoint, with_claims: bool = False) -> Facts:
+def ready(source: Source, with_claims: bool = False) -> Facts:
     """Return the facts about the source; raise `Conflict` if it cannot be copied in its current state."""
     facts = source.facts()
     if not facts.paused:
@@ -105,7 +105,7 @@ def ready(source: Endpoint, with_claims: bool = False) -> Facts:
     return facts
 
 
-def _compared(source: Endpoint, target: Endpoint, progress: Progress | None) -> Copied:
+def _compared(source: Source, target: Endpoint, progress: Progress | None) -> Copied:
     """Compare a target that has content with the source, write nothing, and raise `Conflict` if they differ."""
     run = _Pass(source, target, True, progress, writes=False)
     if run.run() or source.facts().compared() != target.facts().compared():
@@ -117,7 +117,7 @@ def _compared(source: Endpoint, target: Endpoint, progress: Progress | None) -> 
     return _with_warnings(run.copied, source, target, source.facts())
 
 
-def _with_warnings(copied: Copied, source: Endpoint, target: Endpoint, facts: Facts) -> Copied:
+def _with_warnings(copied: Copied, source: Source, target: Endpoint, facts: Facts) -> Copied:
     """Add what a user should know before deleting the source."""
     copied.warnings = [*facts.warnings, *source.warnings(), *target.warnings()]
     if copied.left_behind:
@@ -132,7 +132,7 @@ class _Pass:
     """One comparison of both yards, which writes what differs, or with `writes=False` stops at the first difference."""
 
     def __init__(
-        self, source: Endpoint, target: Endpoint, known: bool, progress: Progress | None, writes: bool = True
+        self, source: Source, target: Endpoint, known: bool, progress: Progress | None, writes: bool = True
     ) -> None:
         self._source = source
         self._target = target

@@ -24,7 +24,7 @@ _TOGETHER = 100  # whole tasks that are read at a time: each may have 2 MiB of d
 
 def add(store: Store, drafts: list[Draft], by: str) -> list[Task]:
     """Add drafts that come after one another or after tasks of the yard, and return their tasks in the given order."""
-    order = plan.ordered(drafts, lambda keys: ids_by_key(store, keys))
+    order = plan.ordered(drafts, lambda keys: _ids_by_key(store, keys))
     if len(drafts) > 1:
         _look_up(store, drafts)
     added = store.add([drafts[position] for position in order], by)
@@ -54,7 +54,7 @@ def replaced(store: Store, id: str, after: Sequence[str]) -> tuple[tuple[Need, .
 
     Raise `NotFound` for an unknown name, and `Invalid` with the path if the task would come after itself.
     """
-    named = plan.named(after, lambda keys: ids_by_key(store, keys))
+    named = plan.named(after, lambda keys: _ids_by_key(store, keys))
     whole = needs.unique(need if ids.is_id(need) else need.named(store.stand(need).id) for need in named)
     states: dict[str, State] = {}
     _refuse_cycle(store, id, whole, states)
@@ -143,8 +143,7 @@ def whole_tasks(store: Store, some: Sequence[str]) -> Iterator[Task]:
         yield from store.find(Query(ids=some[start : start + _TOGETHER], whole=True))[0]
 
 
-def ids_by_key(store: Store, keys: Iterable[str]) -> dict[str, str]:
-    """Return the ids of the tasks that were added under these keys, by key."""
+def _ids_by_key(store: Store, keys: Iterable[str]) -> dict[str, str]:
     return {str(task.key): task.id for task in store.find(Query(keys=list(keys)))[0]}
 
 
@@ -175,4 +174,4 @@ def _whole(store: Store, need: Need, found: dict[str, str]) -> Need:
 
 def _is_known(store: Store, new: Draft) -> bool:
     """Whether the draft's key is known: then its task is there, and what it came after may be gone."""
-    return new.key is not None and bool(ids_by_key(store, [new.key]))
+    return new.key is not None and bool(_ids_by_key(store, [new.key]))

@@ -177,12 +177,6 @@ class Reading:
         """Return the short name of each id, just long enough to fit no other task now."""
         return self._store.shorten([self._task_id(id) for id in ids])
 
-    def find_keys(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return the ids of the tasks that were added under these keys, by key; keys of no task are left out."""
-        from taskyard.yard import dependencies
-
-        return dependencies.ids_by_key(self._store, [words.text(key, "key") for key in words.several(keys, "keys")])
-
     def _name(self, tasks: Sequence[Task]) -> None:
         """Set short names on these tasks that fit no other task."""
         try:

@@ -179,7 +179,6 @@ CALLS: dict[str, Callable[..., Given]] = {
     "inputs": _inputs,
     "dependencies": lambda yard, task: {"dependencies": yard.dependencies(task)},
     "shorten": lambda yard, ids: {"names": yard.shorten(ids)},
-    "find_keys": lambda yard, keys: {"ids": yard.find_keys(keys)},
     "counts": lambda yard: {"counts": yard.counts()},
     "stats": lambda yard, **given: {"stats": yard.stats(**given)},
     "full": lambda yard: {"full": yard.full()},

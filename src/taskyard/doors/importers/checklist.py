@@ -18,6 +18,7 @@ _BOX = re.compile(r"([ \t]*)(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX/~-])\][ \t](.*)$"
 _FIELD = re.compile(r"(?:[-*+][ \t]+)?\*\*([^*:]+):?\*\*:?(.*)$")
 _ID = re.compile(r"<!--[ \t]*id:([^<>]*)-->")
 _HOLDER = re.compile(r"\(@([^()\s]+)\)$")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")  # Markdown's own escape for its marks
 _PRIORITY = re.compile(r"(P[0-4])\b", re.IGNORECASE)
 _STATES = {
     " ": item.OPEN,
@@ -78,7 +79,7 @@ class _Entries:
         said = _ID.search(title)
         title = _ID.sub("", title).strip()
         holder = _HOLDER.search(title)
-        one.title = _HOLDER.sub("", title).strip()
+        one.title = _ESCAPED.sub(r"\1", _HOLDER.sub("", title).strip())
         one.assignee = None if holder is None else holder[1]
         one.state = _STATES[box]
         one.status = _STATUS.get(one.state)

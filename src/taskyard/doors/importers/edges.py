@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from taskyard.core.task import Task
     from taskyard.doors.importers.item import Found, Item
 
     After = dict[str, list[str]]
@@ -24,10 +25,10 @@ _EDGES_MOST = 500_000  # that are added for parts: beyond it a file is a trap, n
 _DROPPED_MOST = 100  # edges for parts that are taken back one by one to break cycles
 
 
-def explicit(items: Mapping[str, Item], found: Found, outside: Mapping[str, str], gone: Mapping[str, str]) -> After:
+def explicit(items: Mapping[str, Item], found: Found, outside: Mapping[str, Task], gone: Mapping[str, str]) -> After:
     """Return what each task comes after by the file's own words; note those that cannot be kept.
 
-    `outside` are ids of tasks of the yard by the file's words for them; `gone` are items that are not imported, with their states.
+    `outside` are tasks of the yard by the file's words for them; `gone` are items that are not imported, with their states.
     """
     after: After = {}
     for one in items.values():
@@ -37,23 +38,26 @@ def explicit(items: Mapping[str, Item], found: Found, outside: Mapping[str, str]
                 kept.append(other)
             elif gone.get(other) != DONE:
                 why = "which is not imported" if other in gone else "which is not in the file"
-                found.note(one.place, f"{one.id} comes after {_said(other)}, {why}: left out")
+                if one.id not in outside:  # of what is known already, this was said before
+                    found.note(one.place, f"{one.id} comes after {_said(other)}, {why}: left out")
                 _keep_as_data(one, other)
         after[one.id] = kept
     _refuse_cycle(after, items)
     for one in items.values():
         if one.state in (DONE, FAILED):
-            after[one.id] = [other for other in after[one.id] if _has_ended_before(one, other, items, found)]
+            kept = [other for other in after[one.id] if other in items and items[other].state == DONE]
+            for other in after[one.id]:
+                if other not in kept:
+                    _leave_out(one, other, None if one.id in outside else found)
+            after[one.id] = kept
     return after
 
 
-def _has_ended_before(one: Item, other: str, items: Mapping[str, Item], found: Found) -> bool:
-    """Return whether an ended task may keep this edge: it can only end here after what it comes after."""
-    if other in items and items[other].state == DONE:
-        return True
-    found.note(one.place, f"{one.id} is {one.state}, but comes after {_said(other)}, which is not done: left out")
+def _leave_out(one: Item, other: str, found: Found | None) -> None:
+    """Leave out an edge of an ended task: it can only end here after what it comes after."""
+    if found is not None:
+        found.note(one.place, f"{one.id} is {one.state}, but comes after {_said(other)}, which is not done: left out")
     _keep_as_data(one, other)
-    return False
 
 
 def _keep_as_data(one: Item, other: str) -> None:

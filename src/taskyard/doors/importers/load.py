@@ -6,7 +6,6 @@ ends it. Whoever imports the same file again finishes what a killed import has l
 
 from __future__ import annotations
 
-from taskyard.core.draft import same
 from taskyard.core.errors import ClaimLost, Conflict, Invalid, NotFound
 from taskyard.core.task import State
 from taskyard.core.times import moment
@@ -15,7 +14,7 @@ from taskyard.doors.importers.item import CANCELLED, DONE, ENDED, FAILED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from taskyard.core.errors import TaskyardError
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int], object]
 
-_TOGETHER = 200  # endings that are published with one call
+_TOGETHER = 200  # tasks that are looked up, and endings that are published, with one call
 _ENDED_STATES = (State.DONE, State.FAILED, State.CANCELLED)
 
 
@@ -59,26 +58,13 @@ class Imported:
 
 def dry_run(found: Found, options: Options, yard: YardPort | None) -> Imported:
     """Return what an import would do; no yard is changed, and there may be none."""
-    rows = plan.rows(found, options, yard.find_keys if yard is not None else lambda _: {})
-    for row in rows:
-        if yard is not None and row.id is not None:
-            row.differs = _differs(row, yard.get(row.id))
-    return Imported(found, rows, True)
+    return Imported(found, plan.rows(found, options, lambda keys: _known(yard, keys)), True)
 
 
 def run(found: Found, options: Options, yard: YardPort, progress: Progress | None = None) -> Imported:
     """Add what is new, end what was ended, and return all of it."""
-    rows = plan.rows(found, options, yard.find_keys)
-    unfinished = []
-    for row in rows:
-        if row.id is None:
-            unfinished.append(row)
-            continue
-        task = yard.get(row.id)
-        row.differs = _differs(row, task)
-        if row.state in ENDED and _is_left(yard, row, task):
-            unfinished.append(row)
-    ending = [row for row in unfinished if row.state in ENDED]
+    rows = plan.rows(found, options, lambda keys: _known(yard, keys))
+    ending = [row for row in rows if row.state in ENDED and (row.task is None or _is_left(yard, row, row.task))]
     _refuse_pause(yard, ending)
     _add(yard, [row for row in rows if row.created])
     _end(yard, ending, found, progress or (lambda *_: None))
@@ -86,13 +72,13 @@ def run(found: Found, options: Options, yard: YardPort, progress: Progress | Non
     return Imported(found, rows, False)
 
 
-def _differs(row: Row, task: Task) -> bool:
-    """Return whether the yard's task has other words than the file: an edit on one side, or another project's file."""
-    return (
-        task.title != row.fields.get("title")
-        or task.kind != row.fields["kind"]
-        or not same(task.data, row.fields["data"])
-    )
+def _known(yard: YardPort | None, keys: Sequence[str]) -> dict[str, Task]:
+    """Return the tasks that were added under these keys, by key."""
+    found: dict[str, Task] = {}
+    for start in range(0, len(keys) if yard is not None else 0, _TOGETHER):
+        tasks = yard.get_many(keys=keys[start : start + _TOGETHER]) if yard is not None else ()
+        found |= {str(task.key): task for task in tasks}
+    return found
 
 
 def _is_left(yard: YardPort, row: Row, task: Task) -> bool:

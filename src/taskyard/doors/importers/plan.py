@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from taskyard.core import times, words
-from taskyard.core.draft import Draft
+from taskyard.core.draft import Draft, same
 from taskyard.core.errors import Invalid, NotFound
 from taskyard.doors.importers import edges
 from taskyard.doors.importers.item import BLOCKED, CANCELLED, DELETED, DONE, ENDED, FAILED, HELD_BACK, REVIEW, STARTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from taskyard.core.task import Task
     from taskyard.doors.importers.item import Found, Item, Options
 
-    FindKeys = Callable[[Iterable[str]], Mapping[str, str]]
+    Known = Callable[[Sequence[str]], Mapping[str, Task]]
+    """Returns the tasks that were added under these keys, by key."""
 
 IMPORTER = "import"
 """The worker that ends imported tasks. Done ones are assigned to it, so that no worker takes one before it is ended."""
@@ -27,9 +29,9 @@ KIND = "task"
 class Row:
     """One item and the task that it becomes."""
 
-    __slots__ = ("after", "created", "differs", "fields", "id", "item", "key", "state")
+    __slots__ = ("after", "created", "differs", "fields", "id", "item", "key", "state", "task")
 
-    def __init__(self, item: Item, fields: dict[str, Any], state: str, after: list[str], id: str | None) -> None:
+    def __init__(self, item: Item, fields: dict[str, Any], state: str, after: list[str], task: Task | None) -> None:
         self.item = item
         self.key: str = fields["key"]
         self.fields = fields
@@ -38,11 +40,12 @@ class Row:
         """The state that the task is to have in the end."""
         self.after = after
         """What it comes after, by the ids of the other tool."""
-        self.id = id
-        """The id of the task, if the yard has it already."""
-        self.created = id is None
-        self.differs = False
-        """Whether the yard has it already, in other words."""
+        self.task = task
+        """The task as the yard has it, if that knows the key already."""
+        self.id = None if task is None else task.id
+        self.created = task is None
+        self.differs = task is not None and _differs(fields, task)
+        """Whether the yard has it already, in other words: an edit on one side, or another project's file."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the mapping for JSON."""
@@ -62,16 +65,21 @@ class Row:
         }
 
 
-def rows(found: Found, options: Options, find_keys: FindKeys) -> list[Row]:
+def _differs(fields: dict[str, Any], task: Task) -> bool:
+    told = (fields.get("title"), fields["kind"])
+    return told != (task.title, task.kind) or not same(task.data, fields["data"])
+
+
+def rows(found: Found, options: Options, known: Known) -> list[Row]:
     """Return a row for each item that is imported; raise `Invalid` with its place for one that can be no task."""
     items, gone = _chosen(found, options)
     named = {*items, *(other for one in items.values() for other in one.after if other not in gone)}
     keys = {id: _key(found.tool, options, id) for id in named}
-    known = find_keys([key for key in keys.values() if _is_legal(key)])
-    ids = {id: known[key] for id, key in keys.items() if key in known}
-    after = edges.explicit(items, found, ids, gone)
+    tasks = known([key for key in keys.values() if _is_legal(key)])
+    there = {id: tasks[key] for id, key in keys.items() if key in tasks}
+    after = edges.explicit(items, found, there, gone)
     edges.add_parts(after, items, found)
-    made = [_row(one, after[one.id], items, found, options, ids.get(one.id)) for one in items.values()]
+    made = [_row(one, after[one.id], items, found, options, there.get(one.id)) for one in items.values()]
     for row in made:
         if row.created:
             _note_state(row, found)
@@ -107,7 +115,9 @@ def _words(one: Item) -> list[Any]:
     return [getattr(one, name) for name in one.__slots__ if name != "place"]
 
 
-def _row(one: Item, after: list[str], items: Mapping[str, Item], found: Found, options: Options, id: str | None) -> Row:
+def _row(
+    one: Item, after: list[str], items: Mapping[str, Item], found: Found, options: Options, task: Task | None
+) -> Row:
     waits = any(other not in items or items[other].state != DONE for other in after)
     fields: dict[str, Any] = {
         "key": _key(found.tool, options, one.id),
@@ -138,7 +148,7 @@ def _row(one: Item, after: list[str], items: Mapping[str, Item], found: Found, o
         Draft.of(fields)
     except (Invalid, NotFound) as error:
         raise one.place.refuse(f"{ascii(one.id)[:60]} can be no task: {error.message}", error.hint) from None
-    return Row(one, fields, state, after, id)
+    return Row(one, fields, state, after, task)
 
 
 def _note_state(row: Row, found: Found) -> None:

@@ -66,6 +66,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "heartbeat": ("heartbeat", "renew the lease of a claim"),
         "resume": ("claim", "take my claims again after a restart"),
         "prune": ("prune", "let ended tasks go to the archive"),
+        "export": ("export", "write the yard to a file: JSON Lines, Markdown, or its log"),
         "copy": ("copy", "copy a paused yard to another store"),
         "doctor": ("doctor", "is this place safe for a yard?"),
         "torture": ("torture", "prove it here: kill and stop workers in a scratch yard, and check every answer"),

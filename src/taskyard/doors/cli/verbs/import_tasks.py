@@ -24,8 +24,11 @@ def import_tasks(call: Call) -> Reply:
     """Import what a file or folder has, or with --dry-run print what that would do."""
     given = call.given
     tool, path = given.words
+    if tool == "taskyard":
+        return _exported(call, path)
     if tool not in importers.TOOLS:
-        raise Invalid(f"there is no importer for {ascii(tool)[:60]}", hint=f"known are {', '.join(importers.TOOLS)}")
+        known = ", ".join((*importers.TOOLS, "taskyard"))
+        raise Invalid(f"there is no importer for {ascii(tool)[:60]}", hint=f"known are {known}")
     options = _options(given)
     if given.flag("dry-run"):
         yard = None
@@ -56,6 +59,41 @@ def import_tasks(call: Call) -> Reply:
     finally:
         ticker.clear()
     return Reply(imported.as_dict(), lambda: _text(imported), stands=_summary(imported))
+
+
+def _exported(call: Call, path: str) -> Reply:
+    """Make the empty yard equal to the exported one; one that is equal already stays as it is."""
+    from contextlib import closing
+
+    from taskyard import opening
+    from taskyard.doors.cli.verbs.copy import Ticker
+    from taskyard.yard import copy_yard
+    from taskyard.yard.export_file import ExportFile
+
+    given = call.given
+    other = next((option.name for option in OPTIONS[1:] if option.name in given.values), None)
+    if other is not None:
+        raise Invalid(f"{other} is for other tools' files; an exported yard is imported as it was", hint="leave it out")
+    source = ExportFile(path)
+    counts = dict(source.counts)
+    if given.flag("dry-run"):
+        return Reply({"tool": "taskyard", "dry_run": True, **counts}, lambda: f"{_counted(counts)} would be imported")
+    ticker = Ticker()
+    url = given.text("yard") or opening.locate()
+    try:
+        with closing(opening.endpoint(url, target=True)) as target:
+            copied = copy_yard.copy(source, target, with_claims=True, progress=ticker)
+    finally:
+        ticker.clear()
+    for warning in copied.warnings:
+        remark(f"taskyard: warning: {warning}")
+    said = "were there already" if copied.was_complete else "were imported"
+    data = {"tool": "taskyard", "dry_run": False, **counts, "was_complete": copied.was_complete}
+    return Reply(data, lambda: f"{_counted(counts)} {said}: the yard is paused until 'taskyard unpause'")
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return f"{counts['tasks']} task{'s'[: counts['tasks'] != 1]} and {counts['events']} event{'s'[: counts['events'] != 1]}"
 
 
 def _options(given: Given) -> Options:
@@ -125,6 +163,21 @@ def _summary(imported: Imported) -> str:
     return text + (f", {differ} of which differ from the file and are left as they are" if differ else "")
 
 
+OPTIONS = (
+    Option("--dry-run", None, "print what would be imported, task by task, and what cannot be carried"),
+    Option("--open-only", None, "leave out what is done, failed or cancelled"),
+    Option("--kind", "KIND", "the kind of all tasks (else the tool's own word for it, or `task`)"),
+    Option("--mission", "TEXT", "the mission of all tasks"),
+    Option("--keep-assignee", None, "hand a task only to whom it was assigned to (else that name is data)"),
+    Option("--prefix", "NAME", "a name in front of the ids, for a second project with the same ids"),
+    Option(
+        "--status",
+        "WORD=STATE",
+        "what a status of the other tool means; may be repeated",
+        many=True,
+    ),
+)
+
 COMMANDS = {
     "import": Command(
         import_tasks,
@@ -133,7 +186,8 @@ COMMANDS = {
         "what is known is left as it is. What is done there is done here too; what was being worked on is still to be done; what was "
         "deferred waits for 'taskyard retry ID'. Fields that have no place here become the task's data. TOOL is "
         + "; ".join(f"`{tool}` ({about})" for tool, about in importers.TOOLS.items())
-        + ". FILE may be a folder where the tool has one, or - for stdin.",
+        + "; and `taskyard`, what 'taskyard export' wrote: that makes an empty yard equal to the exported one, with ids, states, history and log"
+        ". FILE may be a folder where the tool has one, or - for stdin.",
         (
             ("taskyard import beads .beads/issues.jsonl --dry-run", "what would become of each issue, and what would not"),
             ("taskyard import taskmaster .taskmaster/tasks/tasks.json", "all tags; each but master becomes a mission"),
@@ -142,16 +196,6 @@ COMMANDS = {
         words="TOOL FILE",
         least=2,
         most=2,
-        options=(
-            Option("--dry-run", None, "print what would be imported, task by task, and what cannot be carried"),
-            Option("--open-only", None, "leave out what is done, failed or cancelled"),
-            Option("--kind", "KIND", "the kind of all tasks (else the tool's own word for it, or `task`)"),
-            Option("--mission", "TEXT", "the mission of all tasks"),
-            Option("--keep-assignee", None, "hand a task only to whom it was assigned to (else that name is data)"),
-            Option("--prefix", "NAME", "a name in front of the ids, for a second project with the same ids"),
-            Option(
-                "--status", "WORD=STATE", "what a status of the other tool means; may be repeated", many=True,
-            ),
-        ),
+        options=OPTIONS,
     ),
 }  # fmt: skip
