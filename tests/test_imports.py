@@ -48,7 +48,10 @@ CORE = [
         "transfer",
         "options",
         "store_records",
+        "spans",
+        "series",
     },
+    {"graph_layout"},
 ]
 STORES = {
     "memory": "memory",

@@ -212,6 +212,9 @@ class YardPort(Protocol):
     ) -> dict[str, Any]:
         """Which task comes after which, with the critical path; folded into groups if that is asked for."""
 
+    def output(self, id: str, most: int = ...) -> list[dict[str, Any]]:
+        """The end of what the commands of the last attempt have printed: `name`, `fence`, `size`, `text`; [] where none is kept."""
+
     def inputs(self, task: str | Task) -> Inputs:
         """The results of the tasks that this one comes after and that are done, by id, up to 4 MiB."""
 
@@ -226,6 +229,28 @@ class YardPort(Protocol):
 
     def stats(self, mission: str | None = None, *, exact: bool = False) -> dict[str, Any]:
         """How many tasks, or those of a mission, are in each state, in all and by kind; ages and rates; what is paused or set aside."""
+
+    def overview(self) -> dict[str, Any]:
+        """What waits for a person, in all and by sort, with counts, rates and pauses."""
+
+    def lanes(
+        self,
+        state: str | Iterable[str] | None = None,
+        kind: str | Iterable[str] | None = None,
+        mission: str | None = None,
+        worker: str | None = None,
+        assignee: str | None = None,
+        text: str | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> dict[str, Any]:
+        """The tasks of each state that match: some of them with what a card shows, and how many there are."""
+
+    def agents(self) -> dict[str, Any]:
+        """Each worker of the last hour: what it holds, since when, its claims, its mishaps and its rates."""
+
+    def series(self) -> dict[str, Any]:
+        """The last hour by the minute: throughput, backlog, median wait and run."""
 
     def paused(self) -> dict[str, Any]:
         """What is paused: the whole `yard` (true or false), and which `kinds`."""
@@ -319,8 +344,9 @@ class YardPort(Protocol):
         limit: int = 1000,
         event: str | Iterable[str] | None = None,
         mission: str | None = None,
+        newest: bool = False,
     ) -> Events:
-        """What happened, oldest first, as dicts."""
+        """What happened, oldest first, as dicts; the newest ones alone, if asked for."""
 
     def watch(
         self,

@@ -352,6 +352,9 @@ class Files(Protocol):
     def confirm(self, standing: Standing) -> None:
         """Sync the move that led to this standing, before an answer about it is repeated."""
 
+    def logs(self, handle: Handle, most: int) -> list[tuple[str, int, bytes]]:
+        """The name, the size and the last `most` bytes of each log in the claim's folder."""
+
     def unusable(self) -> list[str]:
         """What the last claims, or looks at what is ready, passed over because the system refuses it, each with the reason."""
 

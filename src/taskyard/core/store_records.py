@@ -168,7 +168,7 @@ STALE_MOST = 32  # late results kept for one task: made-up handles must not fill
 class Trail:
     """The filters of a query to the log."""
 
-    __slots__ = ("at_end", "cursor", "events", "kind", "limit", "since", "task", "worker")
+    __slots__ = ("at_end", "cursor", "events", "kind", "limit", "newest", "since", "task", "worker")
 
     def __init__(
         self,
@@ -180,10 +180,13 @@ class Trail:
         limit: int = 1000,
         events: frozenset[str] | None = None,
         at_end: bool = False,
+        newest: bool = False,
     ) -> None:
         self.events = events
         self.at_end = at_end
         """Return no events, only the cursor of the log's end."""
+        self.newest = newest
+        """Return the last `limit` events of all, whatever else is asked for; fewer if they are too large to read in a moment."""
         self.task = task
         self.worker = worker
         self.kind = kind

@@ -88,6 +88,10 @@ class RemoteReading:
             lambda most: list(answer["children"][:most]),
         )
 
+    def output(self, id: str, most: int = 16_384) -> list[dict[str, Any]]:
+        """Return the end of what the commands of the task's last attempt have printed."""
+        return list(self._ask("output", id=id, most=most)["output"])
+
     def inputs(self, task: str | Task) -> arguments.Inputs:
         """Return the results of the tasks that this one comes after and that are done, by id, up to 4 MiB as JSON."""
         if not isinstance(task, str) and not task.after:
@@ -158,6 +162,38 @@ class RemoteReading:
     def stats(self, mission: str | None = None, *, exact: bool = False) -> dict[str, Any]:
         """Return tasks by state, in all and by kind, with ages and rates, what is set aside, dropped and paused."""
         return dict(self._ask("stats", mission=mission, exact=exact)["stats"])
+
+    def overview(self) -> dict[str, Any]:
+        """Return what waits for a person, in all and by sort, with counts, rates and pauses."""
+        return dict(self._ask("overview")["overview"])
+
+    def lanes(
+        self,
+        state: str | Iterable[str] | None = None,
+        kind: str | Iterable[str] | None = None,
+        mission: str | None = None,
+        worker: str | None = None,
+        assignee: str | None = None,
+        text: str | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> dict[str, Any]:
+        """Return the tasks of each state that match: some of them with what a card shows, and how many there are."""
+        filters = {
+            "state": several(state, "state"),
+            "kind": several(kind, "kind"),
+            "mission": mission,
+            "worker": worker,
+        }
+        return self._ask("lanes", **filters, assignee=assignee, text=text, limit=limit, cursor=cursor)
+
+    def agents(self) -> dict[str, Any]:
+        """Return each worker of the last hour: what it holds, its claims, mishaps and rates."""
+        return dict(self._ask("agents")["agents"])
+
+    def series(self) -> dict[str, Any]:
+        """Return the last hour by the minute."""
+        return dict(self._ask("series")["series"])
 
     def full(self) -> list[dict[str, Any]]:
         """Return the bounds (`max_todo`) that are reached."""
@@ -285,6 +321,7 @@ class RemoteReading:
         limit: int = 1000,
         event: str | Iterable[str] | None = None,
         mission: str | None = None,
+        newest: bool = False,
     ) -> arguments.Events:
         """Return events as dicts, oldest first; the result's `cursor` is where to go on from."""
         given = {
@@ -295,7 +332,7 @@ class RemoteReading:
             "cursor": cursor,
             "mission": mission,
         }
-        answer = self._ask("events", **given, event=several(event, "event"), limit=limit)
+        answer = self._ask("events", **given, event=several(event, "event"), limit=limit, newest=newest or None)
         events = arguments.Events(answer["events"])
         events.cursor = answer["cursor"]
         return events

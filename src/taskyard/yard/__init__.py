@@ -15,6 +15,7 @@ from taskyard.yard.claim import Claim, ClaimBlock
 from taskyard.yard.claim_verbs import ClaimVerbs, legal_text
 from taskyard.yard.missions import MissionVerbs
 from taskyard.yard.orchestration import OrchestrationVerbs
+from taskyard.yard.overview import OverviewVerbs
 from taskyard.yard.reading import CommandNames
 from taskyard.yard.schedules import ScheduleVerbs
 from taskyard.yard.spool_verbs import Unspooled
@@ -43,7 +44,9 @@ CLAIMS_MOST = 10_000  # in one call
 _REQUESTS = 10**8  # the number in a nonce that names a request has nine digits, and the claim's own number after them
 
 
-class Yard(ClaimVerbs, MissionVerbs, ScheduleVerbs, TokenVerbs, OrchestrationVerbs, Unspooled, CommandNames):
+class Yard(
+    ClaimVerbs, MissionVerbs, OverviewVerbs, ScheduleVerbs, TokenVerbs, OrchestrationVerbs, Unspooled, CommandNames
+):
     """A place that hands out work: tasks go in with `add`, workers take them with `claim`."""
 
     created = False

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from taskyard.store import Store
 
 PAGE = 1000
+_NEWEST = 10_000  # events that are looked through for the last ones that match
 _RECENT = 3_600_000  # milliseconds: the clocks of two machines differ by less
 
 
@@ -49,6 +50,28 @@ def page(store: Store, wanted: Trail, members: Members | None = None) -> argumen
     events = arguments.Events(map(_named, found))
     events.cursor = after
     return events
+
+
+def newest(store: Store, wanted: Trail, members: Members | None = None) -> arguments.Events:
+    """Return the last events that match, among the newest of all, and the cursor of the log's end before they were read."""
+    narrows = members is not None or any((wanted.task, wanted.worker, wanted.kind, wanted.events))
+    most = max(_NEWEST, wanted.limit) if narrows else wanted.limit
+    found, end = store.events(Trail(limit=most, newest=True))  # the cursor is from before they were read
+    since = "" if wanted.since is None else times.rfc3339(wanted.since)
+    fitting = [event for event in found if event["at"] >= since and _fits(wanted, event)]
+    events = arguments.Events(_named(event) for event in fitting if members is None or members.holds(event["task"]))
+    del events[: -wanted.limit]
+    events.cursor = end
+    return events
+
+
+def _fits(wanted: Trail, event: dict[str, Any]) -> bool:
+    return (
+        wanted.task in (None, event["task"])
+        and wanted.worker in (None, event.get("worker"), event.get("by"))
+        and wanted.kind in (None, event.get("kind"))
+        and (wanted.events is None or event["event"] in wanted.events)
+    )
 
 
 class Members:

@@ -64,8 +64,11 @@ class MissionVerbs(Reading):
         running, workers = self._running(name)
         failed = self._store.find(Query(frozenset((State.FAILED,)), mission=name, limit=_NAMED))[0]
         ready = self._store.find(Query(frozenset((State.TODO,)), mission=name, taker=self.worker, limit=_NEXT))[0]
+        from taskyard.yard import cards
+
         return {
             **summary,
+            "rates": cards.done_lately(self._store, name),
             "running": [_fields(task, "worker", "lease_until", "progress") for task in running],
             "workers": workers,
             "failed": [{**_fields(task), "reason": task.error} for task in self._whole(failed)],

@@ -376,15 +376,20 @@ class Reading:
         limit: int = 1000,
         event: str | Iterable[str] | None = None,
         mission: str | None = None,
+        newest: bool = False,
     ) -> arguments.Events:
-        """Return events as dicts, oldest first; the result's `cursor` is where to go on from."""
+        """Return events as dicts, oldest first; the result's `cursor` is where to go on from.
+
+        With `newest`: the last `limit` that match, as far back as can be read in a moment; the cursor goes on from there.
+        """
         if cursor == "":
             raise Invalid("the cursor is empty", hint="give the 'cursor' of the answer before, or none")
         from taskyard.yard import follow
 
         named = None if task is None else self._task_id(task)
         trail = follow.trail(self._store, named, worker, kind, event, since, cursor, limit)
-        return follow.page(self._store, trail, follow.members(self._store, mission))
+        members = follow.members(self._store, mission)
+        return (follow.newest if newest else follow.page)(self._store, trail, members)
 
     def watch(
         self,

@@ -325,7 +325,15 @@ class DirectoryStore:
         from taskyard.stores.directory.log.reader import LogReader
 
         reader = LogReader(self._context.disk, f"{self.url}/events")
-        return ([], reader.latest()) if trail.at_end else reader.read(trail)
+        if trail.at_end or trail.newest:
+            end = reader.latest()
+            return (self._newest(trail.limit) if trail.newest else []), end
+        return reader.read(trail)
+
+    def _newest(self, limit: int) -> list[dict[str, Any]]:
+        from taskyard.stores.directory.log.newest import newest_events
+
+        return newest_events(self._context.disk, f"{self.url}/events", limit)
 
     @explains_errors
     def tell(self, event: str, by: str, kind: str = "", more: dict[str, Any] | None = None) -> None:

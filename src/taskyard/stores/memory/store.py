@@ -331,6 +331,9 @@ class MemoryStore:
         if trail.at_end:
             with self._open() as shelf:
                 return [], str(len(shelf.events))
+        if trail.newest:
+            with self._open() as shelf:
+                return [dict(event) for event in shelf.events[-trail.limit :]], str(len(shelf.events))
         cursor = trail.cursor or "0"
         if not (cursor.isascii() and cursor.isdigit()):
             raise Invalid(f"not a cursor: {ascii(cursor)[:60]}", hint="give the 'cursor' of the answer before")

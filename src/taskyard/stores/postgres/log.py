@@ -39,8 +39,15 @@ class LogReader:
         first = max(1, int(snapshot.partition(":")[0]) - _LATELY)
         return f"{epoch}/{first}:{first}:"
 
+    def _newest(self, limit: int) -> list[dict[str, Any]]:
+        found = self._context.run("read", "newest", {"limit": limit})
+        return [_event(row) for row in sorted(found, key=lambda row: (row[2], row[1]))]
+
     def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """Return the events that match, in order, and the cursor to continue from."""
+        if trail.newest:
+            end = self.latest()
+            return self._newest(trail.limit), end
         seen, now, position = self._parse(trail.cursor)
         xid, n = (None, None) if position is None else position
         values = {

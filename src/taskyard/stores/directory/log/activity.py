@@ -27,7 +27,7 @@ def activity(disk: Disk, folder: str, now: int, most: int = _MOST) -> Activity:
     pages = [name for name in disk.listdir(folder) if name.endswith(SUFFIX) and name[:_HOUR] >= begin[:_HOUR]]
     left = most
     for name in sorted(pages, key=lambda name: (name[:_HOUR], page_number(name)[1]), reverse=True):
-        for size, lines in _from_the_end(disk, f"{folder}/{name}"):
+        for size, lines in from_the_end(disk, f"{folder}/{name}"):
             if left <= 0:
                 read = most - left
                 found.share = read / max(read, sum(_size(disk, f"{folder}/{page}") for page in pages))
@@ -40,7 +40,7 @@ def activity(disk: Disk, folder: str, now: int, most: int = _MOST) -> Activity:
     return found
 
 
-def _from_the_end(disk: Disk, path: str) -> Iterator[tuple[int, list[bytes]]]:
+def from_the_end(disk: Disk, path: str) -> Iterator[tuple[int, list[bytes]]]:
     """Yield the page's whole lines, in pieces, the last piece first; and how many bytes were read for each."""
     end = _size(disk, path)
     cut = b""  # the end of a line that begins in an earlier piece

@@ -92,7 +92,7 @@ class LogReader:
         else:
             found = lines.holding(self._disk, path, _SEARCHED, task.encode(), offset)
         for _, line, end in found:
-            event = _event(line)
+            event = parse_event(line)
             if event is not None:
                 last = max(last, event["at"])
                 yield event["at"], name, end, event
@@ -100,7 +100,7 @@ class LogReader:
                 yield last, name, end, {}
 
 
-def _event(line: bytes) -> dict[str, Any] | None:
+def parse_event(line: bytes) -> dict[str, Any] | None:
     """Parse a line of the log; None if it is no event."""
     if len(line) < _LEAST or len(line) > lines.LINE_MOST:
         return None

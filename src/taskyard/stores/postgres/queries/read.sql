@@ -116,6 +116,9 @@ SELECT taskyard.now(), event, span, count(*), min(at) FROM (
     FROM taskyard.newest_events(%(project)s, %(limit)s)
 ) AS newest GROUP BY event, span
 
+-- name: newest
+SELECT xid::text, n, at, event, task, kind, fence, worker, by, more FROM taskyard.newest_log(%(project)s, %(limit)s)
+
 -- name: latest
 SELECT pg_current_snapshot()::text
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from taskyard.core import graph_layout
 from taskyard.doors.cli import output
-from taskyard.doors.cli.verbs.graph import labels, layout
+from taskyard.doors.cli.verbs.graph import labels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from taskyard.core.graph import Edge
-    from taskyard.doors.cli.verbs.graph.layout import Drawing, Point
+    from taskyard.core.graph_layout import Drawing, Point
 
 _BOX = (204.0, 62.0)
 _GAP = (56.0, 18.0)
@@ -31,7 +32,7 @@ _STYLE = (
 def picture(graph: dict[str, Any]) -> str:
     """Return the picture of this graph as the text of an SVG file."""
     nodes, edges = graph["nodes"], graph["edges"]
-    drawing = layout.drawn([node["id"] for node in nodes], edges, _BOX, _GAP)
+    drawing = graph_layout.drawn([node["id"] for node in nodes], edges, _BOX, _GAP)
     legend, wide, high = _legend(graph, drawing.height + _MARGIN)
     width, height = max(drawing.width, wide) + 2 * _MARGIN, drawing.height + high + 3 * _MARGIN
     left = -_MARGIN - max(0.0, wide - drawing.width) / 2
