@@ -120,9 +120,7 @@ def test_other_sites_and_other_names_are_refused(gateway: Running) -> None:
     assert get(gateway, "/v1/counts", Origin=f"http://127.0.0.1:{gateway.port}")[0] == 200
 
 
-@pytest.mark.parametrize(
-    "path", ["/v1/nothing", "/", "/nowhere/v1/counts", "/v1/tasks/%ff", "/v1/events?limit=x", "//"]
-)
+@pytest.mark.parametrize("path", ["/v1/nothing", "/nowhere/v1/counts", "/v1/tasks/%ff", "/v1/events?limit=x", "//"])
 def test_what_is_not_there_is_an_error_and_no_accident(gateway: Running, path: str) -> None:
     status, text = get(gateway, path)
     assert 400 <= status < 500

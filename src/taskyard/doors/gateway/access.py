@@ -134,6 +134,24 @@ class Access:
                 hint=f"use a token with the scope {scope}",
             )
 
+    async def role(self, secret: str) -> dict[str, Any]:
+        """Return the `name` and `scope` that a token gives here, and whether one is needed (`closed`); scope None if it is none."""
+        kept = await self._tokens()
+        if kept is None and not self._rules.closed:
+            return {"name": None, "scope": tokens.MANAGE, "closed": False}
+        name = tokens.found(kept or {}, secret)
+        if name is None and secret:
+            kept = await self._tokens(0.0)  # it may have been made a moment ago
+            name = tokens.found(kept or {}, secret)
+        fields = {} if name is None else (kept or {})[name]
+        is_own = fields.get("project") in (None, self._project) and fields.get("scope") in tokens.SCOPES
+        scope = fields["scope"] if fields and is_own else None
+        return {"name": name if scope else None, "scope": scope, "closed": True}
+
+    def count_refusal(self, request: Request) -> None:
+        """Count a token that was refused: an address that tries many is slowed down."""
+        self._rules.asker(request)
+
     async def still(self, name: str | None) -> bool:
         """Whether a token that was admitted before is good still; without one, whether none is needed still."""
         kept = await self._tokens()

@@ -15,6 +15,7 @@ from taskyard.core import tokens, words
 from taskyard.core.errors import Invalid, TaskyardError, Unavailable
 from taskyard.doors.gateway import about, actions, mcp, peers, stream, types
 from taskyard.doors.gateway.access import Access, NoToken, Rules
+from taskyard.doors.gateway.board import pages, session, shared
 from taskyard.doors.gateway.buckets import TooMany
 from taskyard.doors.gateway.hub import Hub
 from taskyard.doors.gateway.table import NoMethod, Table
@@ -24,7 +25,6 @@ from taskyard.remote import routes, wire
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
-    from concurrent.futures import Executor
 
     from starlette.types import Receive, Scope, Send
 
@@ -41,11 +41,18 @@ _NAMED = ("resume", "accept", "reject")  # all clients without a name have one n
 class Project:
     """One yard that is served, what waits on it, and who may use it."""
 
-    def __init__(self, name: str, yard: YardPort, rules: Rules, pool: Executor) -> None:
+    def __init__(self, name: str, yard: YardPort, rules: Rules, threads: Threads) -> None:
         self.yard = yard
+        pool = threads.pools[QUICK]
         self.hub = Hub(yard, pool)
         self.waits = mcp.Waits()
         self.access = Access(name, yard, rules, pool)
+        self.board = pages.Board(name, yard, self.hub, self.access, threads, rules.proxied)
+
+    def close(self) -> None:
+        """Stop listening, and end the streams."""
+        self.board.close()
+        self.hub.close()
 
 
 class NoProject(Unavailable):
@@ -79,11 +86,11 @@ class Gateway:
 
     def add(self, name: str, yard: YardPort) -> None:
         """Serve one more yard."""
-        self.projects[name] = Project(name, yard, self.rules, self._threads.pools[QUICK])
+        self.projects[name] = Project(name, yard, self.rules, self._threads)
 
     def drop(self, name: str) -> None:
         """Serve this project no more; its yard stays open."""
-        self.projects.pop(name).hub.close()
+        self.projects.pop(name).close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -114,6 +121,8 @@ class Gateway:
             return await self._page(parts[-1], self._project(parts[0] if len(parts) == 2 else "default"), request)
         if parts[-1] == mcp.PATH and len(parts) <= 2:
             return await self._told(self._project(parts[0] if len(parts) == 2 else "default"), request)
+        if pages.is_for(parts, self.projects):
+            return await self._shown(request, parts)
         name = "default" if parts[0] == "v1" else parts.pop(0)
         try:
             route, given = self._table.find(request.method, parts)
@@ -128,6 +137,19 @@ class Gateway:
         asker = await project.access.admitted(request, tokens.READ) if guarded else self.rules.asker(request)
         about_it = about.About(project, self._threads.of(asker.key), self.is_draining)
         return await _unless_gone(request, about.PAGES[name](about_it))
+
+    async def _shown(self, request: Request, parts: list[str]) -> Response | None:
+        """Answer what a board asks."""
+        elsewhere = pages.moved(parts, self.projects)
+        if elsewhere is not None:
+            return elsewhere
+        project = self._project(parts[0])
+
+        async def called(request: Request, path: list[str]) -> Response | None:
+            route, given = self._table.find(request.method, path)
+            return await self._called(project, route, request, given)
+
+        return await project.board.answer(request, parts[2:], called)
 
     def _project(self, name: str) -> Project:
         project = self.projects.get(name)
@@ -153,9 +175,11 @@ class Gateway:
             return _json(wire.good(await WAITING[route.verb](ask, arguments)))
         sort = SLOW if route.slow else QUICK
         call = partial(actions.CALLS[route.verb], ask.yard, **arguments)
-        return _json(
-            wire.good(await (ask.share.read(call, sort) if route.reads(arguments) else ask.share.run(call, sort)))
-        )
+        reads = route.reads(arguments)
+        if route.verb in shared.VERBS and session.HEADER in request.headers:
+            anew = request.headers[session.HEADER] == "anew"
+            return _json(wire.good(await project.board.shared.answer(route.verb, arguments, call, anew=anew)))
+        return _json(wire.good(await (ask.share.read(call, sort) if reads else ask.share.run(call, sort))))
 
     async def _told(self, project: Project, request: Request) -> Response | None:
         """Answer one message of an agent."""
@@ -185,11 +209,12 @@ class Gateway:
         self.is_draining = True
         for project in self.projects.values():
             project.hub.drain()
+            project.board.close()
 
     def close(self) -> None:
         """Stop listening, and end the threads once they are idle."""
         for project in self.projects.values():
-            project.hub.close()
+            project.close()
         self._threads.close()
 
 

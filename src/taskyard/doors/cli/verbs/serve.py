@@ -48,7 +48,7 @@ def serve(call: Call) -> None:
         shown = f"[{host}]" if ":" in host else host
         for project, yard in yards.items():
             replies.remark(f"http{'s' if cert else ''}://{shown}:{line.getsockname()[1]}/{project} serves {yard.label}")
-        replies.remark(f"for {_whom(host, rules.closed, cert)}; Ctrl-C ends it")
+        replies.remark(f"for {_whom(host, rules.closed, cert)}; a browser gets the board there; Ctrl-C ends it")
         with Beside(yards if call.given.flag("orchestrate") else {}):
             server.serve(yards, line, rules, cert, key)
     finally:
@@ -112,7 +112,7 @@ COMMANDS = {
     "serve": Command(
         serve,
         "Serve a yard over HTTP, to agents that can reach neither its directory nor its database: with TASKYARD=http://HOST:PORT every command, worker and crew works as before. Without --yard it serves the yard that is found from here, as the project 'default'. "
-        "Other programs use the REST API: /openapi.json describes it. Several gateways may serve one yard. Needs the extra 'server': pip install 'taskyard[server]'.",
+        "A browser gets the board there. Other programs use the REST API: /openapi.json describes it. Several gateways may serve one yard. Needs the extra 'server': pip install 'taskyard[server]'.",
         (
             ("taskyard serve", "serve the yard of this directory at http://127.0.0.1:8377/default"),
             (

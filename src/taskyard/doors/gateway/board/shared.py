@@ -1,0 +1,76 @@
+"""Answers that all boards share: however many ask at once, the yard is read once, and for a small share of a core."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from taskyard.doors.gateway.threads import SLOW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from taskyard.doors.gateway.threads import Share
+
+VERBS = frozenset(("overview", "lanes", "agents", "series", "missions", "mission", "paused"))
+"""The verbs whose answers are shared."""
+_FRESH_LEAST, _FRESH_MOST = 0.8, 20.0  # seconds for which an answer counts
+_SHARE = 20  # and this many times as long as it took: 5 % of a core for each question
+_KEPT = 64  # questions
+
+
+class Look:
+    """One look at the yard, and how many wait for what it finds; when all of them have gone away, it is given up."""
+
+    def __init__(self, task: asyncio.Future[Any]) -> None:
+        self.task = task
+        self._waiting = 0
+
+    async def found(self) -> Any:
+        """Return what the look finds."""
+        self._waiting += 1
+        try:
+            return await asyncio.shield(self.task)  # one that goes away must not end the look of the others
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self.task.done():
+                self.task.cancel()
+
+
+class Shared:
+    """The last answer to each question, and the one that is being looked for."""
+
+    def __init__(self, share: Share) -> None:
+        self._share = share
+        self._answers: dict[str, tuple[float, Any]] = {}
+        self._looks: dict[str, Look] = {}
+
+    async def answer(self, verb: str, given: dict[str, Any], call: Callable[[], Any], *, anew: bool = False) -> Any:
+        """Return the answer to this question: a recent one, or what `call` returns; `anew` only takes one that begins now."""
+        question = json.dumps([verb, given], sort_keys=True)
+        known = self._answers.get(question)
+        if known is not None and not anew and time.monotonic() < known[0]:
+            return known[1]
+        look = self._looks.get(question)
+        if look is not None and anew:
+            await asyncio.wait([look.task])  # it may have looked before what the asker has just done
+            look = self._looks.get(question)
+        if look is None:
+            look = self._looks[question] = Look(asyncio.ensure_future(self._looked(question, call)))
+        return await look.found()
+
+    async def _looked(self, question: str, call: Callable[[], Any]) -> Any:
+        began = time.monotonic()
+        try:
+            found = await self._share.read(call, SLOW)
+            took = time.monotonic() - began
+            fresh = min(max(_FRESH_LEAST, took * _SHARE), _FRESH_MOST)
+            self._answers.pop(question, None)
+            self._answers[question] = (time.monotonic() + fresh, found)
+            if len(self._answers) > _KEPT:
+                del self._answers[next(iter(self._answers))]
+            return found
+        finally:
+            del self._looks[question]
