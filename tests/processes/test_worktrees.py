@@ -6,13 +6,18 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import taskyard
 from tests.conftest import taken, wait_until
 from tests.processes import tools
+from tests.servers import postgres
+from tests.servers.gateway import Running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WHO = ("-c", "user.name=ada", "-c", "user.email=ada@example.org")
 COMMIT = 'echo "$TASKYARD_TASK" > work.txt && git add . && git -c user.name=ada -c user.email=ada@example.org commit -q -m work'
@@ -24,6 +29,23 @@ def git(folder: Path | str, *words: str) -> str:
     )
     assert ran.returncode == 0, (words, ran.stderr)
     return ran.stdout.strip()
+
+
+@pytest.fixture(params=["directory", "postgresql", "http directory"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a new yard, in each sort of store."""
+    if request.param == "postgresql":
+        url = postgres.url()
+        taskyard.init(url).close()
+        yield url
+        return
+    with taskyard.init(tmp_path / "yard", durability="fast") as near:
+        if request.param == "directory":
+            yield near.url
+            return
+        running = Running({"default": near})
+        yield running.url()
+        running.stop()
 
 
 @pytest.fixture
@@ -153,7 +175,7 @@ def _content(path: str) -> dict[str, str]:
 
 def test_a_worktree_is_kept_while_its_claim_holds_and_after_its_worker_was_killed(place: str, checkout: Path) -> None:
     with taskyard.open(place) as yard:
-        id = yard.add("build").id
+        id = yard.add("build", lease=8).id  # where only its lease tells that a worker is dead
         process = work(place, checkout, "echo half > half.txt; sleep 600", "--grace", "0.1")
         [one] = wait_until(lambda: trees(place, checkout)["worktrees"])
         wait_until((Path(one["path"]) / "half.txt").exists)
