@@ -23,9 +23,11 @@ def by_ids(store: Store, ids: Sequence[str]) -> dict[str, Task]:
 
 
 def whole(store: Store, query: Query) -> tuple[list[Task], str | None]:
-    """Return a page with every field of each task."""
+    """Return a page with every field of each task; the query asks for `whole` ones."""
     page, cursor = store.find(query)
-    return list(by_ids(store, [task.id for task in page]).values()), cursor
+    if query.taker is None:
+        return page, cursor
+    return list(by_ids(store, [task.id for task in page]).values()), cursor  # a list of what is ready is compact
 
 
 class Chains:

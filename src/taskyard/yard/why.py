@@ -43,6 +43,7 @@ class Facts:
         todo, more_todo = self._read(State.TODO, self._kinds)
         others = [] if self._kinds is None else self._read(State.TODO, None, self._worker)[0]
         running, _ = self._read(State.PROCESSING, self._kinds)
+        waiting = self._read(State.WAITING, self._kinds)
         facts: dict[str, Any] = {
             "paused": self._pause(),
             "ready": _counted(len(ready), more),
@@ -51,8 +52,8 @@ class Facts:
             "unserved": self._unserved(todo, others, {task.kind for task in running}),
             "other_kinds": _entries(Counter(task.kind for task in others if not self._wants(task)), "kind"),
             "assigned": self._assigned(todo, more_todo),
-            "review": self._review(),
-            "due": self._due(),
+            "review": self._review(*waiting),
+            "due": self._due(*waiting),
             "running": len(running),
             "blocked": self._blocked(),
             "schedules": self._schedules(),
@@ -134,16 +135,14 @@ class Facts:
                 found.append({**entry, "since": None if since is None else times.rfc3339(since), "for": gone})
         return found
 
-    def _review(self) -> dict[str, Any] | None:
-        waiting, more = self._read(State.WAITING, self._kinds)
+    def _review(self, waiting: list[Task], more: bool) -> dict[str, Any] | None:
         pending = [task for task in waiting if task.review == "pending"]
         if not pending:
             return None
         [short] = self._store.shorten([pending[0].id])
         return {**(_counted(len(pending), more) or {}), "task": pending[0].id, "short": short}
 
-    def _due(self) -> dict[str, Any] | None:
-        waiting, more = self._read(State.WAITING, self._kinds)
+    def _due(self, waiting: list[Task], more: bool) -> dict[str, Any] | None:
         waiting = [task for task in waiting if task.review != "pending"]
         moments = [times.moment(task.not_before, "not_before") for task in waiting if task.not_before is not None]
         if more and self._mission is None:  # the page has the oldest, which need not be the soonest

@@ -547,6 +547,17 @@ def bucket(due: int, now: int) -> str:
     return time.strftime(form, time.gmtime(due // 1000))
 
 
+def is_minute(bucket: str) -> bool:
+    """Whether all tasks of this bucket are due within one minute."""
+    return len(bucket) == len(time.strftime(_MINUTE, time.gmtime(0)))
+
+
+def due_of(name: str) -> int | None:
+    """Return when the waiting task of this name is due, by the end of the name alone; None if that is no time."""
+    part = name.removesuffix(SUFFIX).rpartition(".")[2]
+    return int(part[1:]) if part[:1] == "d" and part[1:].isascii() and part[1:].isdigit() else None
+
+
 def begun(bucket: str, now: int) -> bool:
     """Whether the bucket's time has come; names of buckets sort by their beginning, coarse before fine."""
     return bucket <= time.strftime(_MINUTE, time.gmtime(now // 1000))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from taskyard.stores.directory.filesystem.errors import explains_errors
-from taskyard.stores.directory.names import Token, begun
+from taskyard.stores.directory.names import Token, begun, due_of, is_minute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from taskyard.core.limits import Reached
     from taskyard.stores.directory.context import Context
     from taskyard.stores.directory.tasks.asked import Asked
     from taskyard.stores.directory.tasks.claims import Claims
+
+_ENOUGH = 2000  # names of one bucket that are read before it counts to the minute
 
 
 class DirectoryReasons:
@@ -59,7 +61,7 @@ class DirectoryReasons:
 
     @explains_errors
     def next_due(self, kinds: frozenset[str] | None) -> int | None:
-        """Return when the first waiting task of these kinds is due.
+        """Return when the first waiting task of these kinds is due; to the minute, if very many are.
 
         A coarse bucket may begin before a fine one and end after it: so all are looked at that begin before the soonest found.
         """
@@ -67,14 +69,21 @@ class DirectoryReasons:
         for bucket in sorted(self._context.locator.names(folder)):
             if soonest is not None and not begun(bucket, soonest):
                 break
-            found = min(self._dues(f"{folder}/{bucket}", kinds), default=None)
-            if found is not None:
-                soonest = found if soonest is None else min(soonest, found)
+            soonest = self._soonest(f"{folder}/{bucket}", kinds, soonest)
         return soonest
 
-    def _dues(self, bucket: str, kinds: frozenset[str] | None) -> Iterator[int]:
+    def _soonest(self, bucket: str, kinds: frozenset[str] | None, soonest: int | None) -> int | None:
+        seen = 0
         for segment in self._context.locator.names(bucket):
-            for name in self._context.locator.names(f"{bucket}/{segment}"):
+            if seen > _ENOUGH and soonest is not None and is_minute(bucket.rpartition("/")[2]):
+                break  # so it is right to the minute
+            names = self._context.locator.names(f"{bucket}/{segment}")
+            seen += len(names)
+            for name in names:
+                due = due_of(name)
+                if due is None or (soonest is not None and due >= soonest):
+                    continue  # a bucket may have a hundred thousand names: most need not be parsed
                 token = Token.parse(name)
-                if token is not None and token.due is not None and (kinds is None or token.lane.kind in kinds):
-                    yield token.due
+                if token is not None and (kinds is None or token.lane.kind in kinds):
+                    soonest = due
+        return soonest
