@@ -85,3 +85,43 @@ def test_what_is_no_http_is_refused(gateway: Running, far: Yard) -> None:
         line.sendall(b"\x16\x03\x01\x02\x00 hello\r\n\r\n")
         assert rest(line).startswith(b"HTTP/1.1 400")
     assert far.counts()["todo"] == 0
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"host: [::1",
+        b"host: 127.0.0.1\r\nhost: evil.example",
+        b"host: evil.example\r\nhost: 127.0.0.1",
+        b"host: 127.0.0.1@evil.example",
+        b"host: 127.0.0.1\r\norigin: http://[::1",
+        b"host: 127.0.0.1\r\norigin: null",
+        b"host: 127.0.0.1\r\nsec-fetch-site: cross-site",
+        b"host: 127.0.0.1\r\nsec-fetch-site: same-site\r\nsec-fetch-mode: cors",
+    ],
+)
+def test_who_cannot_be_told_from_another_site_is_refused(gateway: Running, head: bytes) -> None:
+    with connected(gateway) as line:
+        line.sendall(b"GET /v1/counts HTTP/1.1\r\n" + head + b"\r\nconnection: close\r\n\r\n")
+        answer = rest(line)
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert b'"denied"' in answer
+
+
+def test_a_link_from_another_site_may_be_followed_and_may_change_nothing(gateway: Running) -> None:
+    from_elsewhere = (
+        b"host: 127.0.0.1\r\nsec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\nconnection: close\r\n"
+    )
+    for request, status in ((b"GET /docs", b"200"), (b"POST /v1/pause", b"403")):
+        with connected(gateway) as line:
+            line.sendall(request + b" HTTP/1.1\r\n" + from_elsewhere + b"content-length: 0\r\n\r\n")
+            assert rest(line).startswith(b"HTTP/1.1 " + status)
+
+
+def test_a_head_without_an_end_is_cut_off(gateway: Running, far: Yard) -> None:
+    with connected(gateway) as line:
+        line.sendall(b"GET /v1/counts HTTP/1.1\r\nhost: 127.0.0.1\r\n")
+        endless = b"".join(b"x-%d: %s\r\n" % (number, b"y" * 1000) for number in range(20_000))
+        with pytest.raises(OSError, match=r"reset|Broken pipe"):
+            line.sendall(endless)
+    assert far.counts()["todo"] == 0

@@ -80,6 +80,13 @@ def test_what_is_no_request_gets_its_error(message: Any, code: int) -> None:
     assert response["error"]["code"] == code
 
 
+@pytest.mark.parametrize("id", [float("nan"), float("inf"), True, None, {}, []])
+def test_an_id_that_no_json_can_answer_is_refused(id: Any) -> None:
+    answered = protocol.answer({"jsonrpc": "2.0", "id": id, "method": "ping"}, lambda *_: ("", False))
+    assert answered is not None
+    assert (answered["id"], answered["error"]["code"]) == (None, protocol.INVALID_REQUEST)
+
+
 def test_notifications_and_responses_get_no_answer() -> None:
     for message in (
         {"jsonrpc": "2.0", "method": "notifications/initialized"},

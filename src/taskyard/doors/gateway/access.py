@@ -81,15 +81,16 @@ class Rules:
         A name that was made to point here (DNS rebinding) is in `Host`: only addresses, `localhost` and the gateway's own
         names are good there. A page that asks across sites is in `Origin`.
         """
-        host = request.headers.get("host", "")
-        name = urlsplit(f"//{host}").hostname or ""
+        hosts = request.headers.getlist("host")
+        host = hosts[0] if len(hosts) == 1 else ""
+        name = _split(f"//{host}")[0]
         if name not in self.hosts and not _is_here(name):
             raise Denied(
                 f"the gateway is not known as {ascii(name)[:80]}",
                 hint="use its address, such as 127.0.0.1; 'taskyard serve --allow-host NAME' gives it a name",
             )
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if (origin is not None and _split(origin)[1] != host) or _is_from_elsewhere(request):
             raise Denied("a page of another site may not use the gateway")
 
 
@@ -172,6 +173,22 @@ def _secret(request: Request) -> str:
     """Return the token that a request has; an empty text if it has none."""
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     return unquote(secret.strip()) if kind.lower() == "bearer" else ""
+
+
+def _split(url: str) -> tuple[str, str]:
+    """Return the host in a URL, without and with its port; empty texts if it is none."""
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or "", parts.netloc
+    except ValueError:
+        return "", ""
+
+
+def _is_from_elsewhere(request: Request) -> bool:
+    """Whether a browser says that a page of another origin asks; a link that leads here is followed all the same."""
+    site = request.headers.get("sec-fetch-site", "none")
+    follows = request.method in ("GET", "HEAD") and request.headers.get("sec-fetch-mode") == "navigate"
+    return site not in ("none", "same-origin") and not follows
 
 
 def _is_here(name: str) -> bool:

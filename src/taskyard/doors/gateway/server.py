@@ -29,6 +29,7 @@ _FILES = 65_536  # that the process may have open, where the system allows so ma
 _FEWER = "close some, or wait with --wait in place of asking often"
 
 
+HEAD_MOST = 64 << 10  # bytes of a request's head
 HEAD_SECONDS = 20.0  # for the head of a request: a client that trickles is cut off, and holds up nobody
 
 
@@ -44,6 +45,7 @@ class Patience(HttpToolsProtocol):
     rules: Rules
     """What limits the connections of one address."""
     _limit: asyncio.TimerHandle | None = None
+    _head = 0
     _unread: asyncio.TimerHandle | None = None
     _peer: str | None = None
 
@@ -61,6 +63,13 @@ class Patience(HttpToolsProtocol):
             transport.close()
             return
         self._limited()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; close the connection if the head of a request has no end."""
+        self._head += len(data)
+        super().data_received(data)
+        if self._limit is not None and self._head > HEAD_MOST:
+            self.transport.close()
 
     def pause_writing(self) -> None:
         """Begin to wait for the client to read."""
@@ -98,6 +107,7 @@ class Patience(HttpToolsProtocol):
 
     def _limited(self) -> None:
         self._unlimited()
+        self._head = 0
         self._limit = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def _unlimited(self) -> None:

@@ -6,6 +6,8 @@ Two eras are served, and each message says which it is of. Since 2026-07-28 ever
 
 from __future__ import annotations
 
+from math import isfinite
+
 from taskyard import __version__
 from taskyard.doors.mcp.tools import OWN
 
@@ -47,7 +49,7 @@ def answer(message: Any, call: Caller, offered: Toolset = OWN) -> dict[str, Any]
     if "id" not in message:
         return None
     id = message["id"]
-    if id is None or isinstance(id, bool) or not isinstance(id, str | int | float):
+    if isinstance(id, bool) or not isinstance(id, str | int | float) or (isinstance(id, float) and not isfinite(id)):
         return failed(None, INVALID_REQUEST, "the id of a request is a text or a number")
     try:
         params = message.get("params", {})
