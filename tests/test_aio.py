@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import taskyard
 from taskyard import ClaimLost, aio
 from tests.conftest import taken, wait_until
 
@@ -19,26 +18,15 @@ if TYPE_CHECKING:
     Scene = Callable[[aio.AsyncYard], Awaitable[None]]
 
 
-@pytest.fixture
-def near() -> Yard:
-    return taskyard.init("memory:aio", worker="near")
-
-
-def play(scene: Scene) -> None:
+def play(url: str, scene: Scene) -> None:
     async def whole() -> None:
-        async with await aio.open("memory:aio", worker="ada") as yard:
+        async with await aio.open(url, worker="ada") as yard:
             await scene(yard)
 
     asyncio.run(whole())
 
 
-@pytest.fixture(autouse=True)
-def _empty(near: Yard) -> None:
-    for state in ("todo", "processing"):
-        near.bulk("cancel", state=state, apply=True)
-
-
-def test_a_task_is_added_claimed_noted_and_done(near: Yard) -> None:
+def test_a_task_is_added_claimed_noted_and_done(near: Yard, yard_url: str) -> None:
     async def scene(yard: aio.AsyncYard) -> None:
         task = await yard.add("build", {"n": 1})
         claim = await yard.claim()
@@ -51,10 +39,10 @@ def test_a_task_is_added_claimed_noted_and_done(near: Yard) -> None:
         [ended] = await yard.wait(task.id, timeout=50)
         assert ended.result == [1]
 
-    play(scene)
+    play(yard_url, scene)
 
 
-def test_the_loop_goes_on_while_a_claim_waits(near: Yard) -> None:
+def test_the_loop_goes_on_while_a_claim_waits(near: Yard, yard_url: str) -> None:
     async def scene(yard: aio.AsyncYard) -> None:
         waiting = [asyncio.ensure_future(yard.claim(kinds="build", wait=50)) for _ in range(5)]
         await asyncio.sleep(0)  # the loop is free: this line is reached though five claims wait
@@ -62,10 +50,10 @@ def test_the_loop_goes_on_while_a_claim_waits(near: Yard) -> None:
         claims = await asyncio.gather(*waiting)
         assert len({claim.handle for claim in claims if claim is not None}) == 5
 
-    play(scene)
+    play(yard_url, scene)
 
 
-def test_a_block_ends_its_task_as_it_ends_itself(near: Yard) -> None:
+def test_a_block_ends_its_task_as_it_ends_itself(near: Yard, yard_url: str) -> None:
     good, bad = near.add("build").id, near.add("build", max_attempts=1).id
 
     async def scene(yard: aio.AsyncYard) -> None:
@@ -77,15 +65,15 @@ def test_a_block_ends_its_task_as_it_ends_itself(near: Yard) -> None:
         async with yard.claimed(kinds="nothing") as none:
             assert none is None
 
-    play(scene)
+    play(yard_url, scene)
     assert (near.get(good).state, near.get(bad).error) == ("done", "ValueError: broken")
 
 
-def test_a_block_heartbeats_and_knows_when_its_claim_is_lost(near: Yard) -> None:
+def test_a_block_heartbeats_and_knows_when_its_claim_is_lost(near: Yard, yard_url: str) -> None:
     id = near.add("build").id
 
     async def hold(yard: aio.AsyncYard) -> None:
-        async with yard.claimed(id, lease=0.3) as claim:
+        async with yard.claimed(id, lease=3) as claim:
             assert claim is not None
             first = str(claim.claim.lease_until)
             while str(near.get(id).lease_until) <= first:
@@ -98,10 +86,10 @@ def test_a_block_heartbeats_and_knows_when_its_claim_is_lost(near: Yard) -> None
         with pytest.raises(ClaimLost):
             await hold(yard)
 
-    play(scene)
+    play(yard_url, scene)
 
 
-def test_a_claim_that_nobody_awaits_any_more_is_given_back(near: Yard) -> None:
+def test_a_claim_that_nobody_awaits_any_more_is_given_back(near: Yard, yard_url: str) -> None:
     async def scene(yard: aio.AsyncYard) -> None:
         waiting = asyncio.ensure_future(yard.claim(kinds="build", wait=50))
         await asyncio.sleep(0.05)
@@ -112,4 +100,4 @@ def test_a_claim_that_nobody_awaits_any_more_is_given_back(near: Yard) -> None:
         await asyncio.to_thread(wait_until, lambda: near.get(id).fence == 2)
         assert taken(near.claim(id)).fence == 3
 
-    play(scene)
+    play(yard_url, scene)
