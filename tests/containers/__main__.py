@@ -122,7 +122,8 @@ def main() -> int:
 
 def _clear() -> None:
     """Remove all containers and volumes: podman keeps nothing but this test's own here."""
-    podman("rm", "--all", "--force", "--time", "0")
+    while podman("ps", "--all", "--quiet"):
+        succeeds("rm", "--all", "--force", "--time", "0")  # refuses what others depend on, until those are gone
     podman("volume", "prune", "--force")
 
 
