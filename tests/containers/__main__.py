@@ -104,6 +104,7 @@ def main() -> int:
         images.make_base()
         images.copy_project()
         images.make_postgres("localhost/postgres:18")
+        images.make_valkey("localhost/valkey/valkey:9")
         build()
         any_user()
         start_up()

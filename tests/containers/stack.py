@@ -13,6 +13,8 @@ from tests.containers.machine import PROJECT, Failed, container_state, podman, r
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_NAMES = 30.0  # seconds in which a container finds others by their names again
+
 
 class Stack:
     """The containers of one compose file."""
@@ -42,7 +44,20 @@ class Stack:
         """Return the data that a command answers, run in the gateway's container."""
         gateway = self.container("gateway")
         given = ["exec", *(["--interactive"] if stdin is not None else []), gateway, "taskyard", *words, "--json"]
-        return json.loads(podman(*given, stdin=None if stdin is None else stdin.encode()))["data"]
+        told = ""
+
+        def answered() -> bool:
+            nonlocal told
+            try:
+                told = podman(*given, stdin=None if stdin is None else stdin.encode())
+            except Failed as error:
+                if '"unavailable"' not in str(error):
+                    raise
+            return bool(told)
+
+        # Podman's name server is away for a moment when containers come and go.
+        wait_until("the yard answers", answered, _NAMES)
+        return json.loads(told)["data"]
 
     def up(self) -> None:
         """Start all of it, as the README says."""

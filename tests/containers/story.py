@@ -38,6 +38,10 @@ def rise(stack: Stack) -> list[str]:
     wait_until("a task is done", lambda: stack.counts()["done"])
     first = min(datetime.fromisoformat(event["at"]).timestamp() for event in stack.events("done"))
     tell(f"'up' took {up:.1f} s; the first of {TASKS} tasks was done {first - began:.1f} s after it was called")
+    names = [name for name in podman("ps", "--format", "{{.Names}}").split() if name.startswith(f"{stack.project}_")]
+    for name in names:
+        wait_until(f"{name} is healthy", partial(stack.healthy, name))
+    tell(f"all {len(names)} containers are healthy")
     return ids
 
 
