@@ -118,3 +118,35 @@ def test_a_graph_is_there_as_a_whole_or_not_at_all(tmp_path: Path, durability: s
         assert done == len(tasks)
 
     killed_everywhere(tmp_path, durability, lambda y: None, lambda y, _: y.add_many(graph), check)
+
+
+@pytest.mark.parametrize("durability", ["fast", pytest.param("durable", marks=pytest.mark.proof)])
+def test_a_graph_under_keys_keeps_its_edges_if_its_end_is_looked_up_first(tmp_path: Path, durability: str) -> None:
+    """Who finds a key puts its task in its place: those that it comes after must be in theirs by then."""
+    keys = list("abcdef")  # so many that all keys are taken before the first task is in its place
+    graph = [{"kind": "k", "key": key, "after": [{"key": keys[at - 1]}] if at else []} for at, key in enumerate(keys)]
+    template = str(tmp_path / "template")
+    taskyard.init(template, worker="w", durability=durability).close()
+    died, fatal = True, 0
+    while died:
+        fatal += 1
+        url = str(tmp_path / f"{fatal}")
+        subprocess.run(["cp", "-a", template, url], check=True)
+
+        def work(url: str = url) -> Any:
+            with taskyard.open(url, worker="w") as yard:
+                return yard.add_many(graph) and None
+
+        died, _ = killed_at(fatal, work)
+        with taskyard.open(url, worker="other") as yard:
+            yard.get_many(keys=keys[::-1])
+            yard.add_many(graph)
+            order = []
+            while (claim := yard.claim()) is not None:
+                order.append(claim.task.key)
+                claim.done()
+            assert order == keys, f"killed at call {fatal}"
+            yard.sweep()
+            check_places(url)
+        shutil.rmtree(url)
+    assert fatal > 1, "nothing was killed"

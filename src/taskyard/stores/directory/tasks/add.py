@@ -421,6 +421,7 @@ class Adder:
         needs = set(self._shifts.edges.needs(id)) | self._shifts.edges.open(draft.after) if draft.after else set()
         new = New(id, draft, lane, due, *self.target(id, draft, lane, due, now, "", bool(needs)), written, needs)
         if needs and self._disk.exists(written):
+            self._help_needed(needs, by)
             self.connect([new], self._durable)
         line = self._context.log.lines_added([(id, lane.kind)], by, {id: needs})
         if not self._mover.move(written, new.folder, new.name):
@@ -434,6 +435,22 @@ class Adder:
             self.announce([new], line)
         self.look([new], by)
         return True
+
+    def _help_needed(self, needs: set[str], by: str) -> None:
+        """Put those of these tasks in their places that the same killed adder has left: to `connect`, a missing one is gone."""
+        left: dict[str, bytes] = {}
+        ahead = sorted(needs)
+        while ahead:
+            id = ahead.pop()
+            if id in left or self._context.locator.knows(id):
+                continue
+            try:
+                left[id] = self._disk.read(f"{self._root}/tmp/{id}.json")
+            except FileNotFoundError:
+                continue
+            ahead += self._shifts.edges.needs(id)
+        for id in reversed(left):  # the farthest first: a chain may be as long as a batch
+            self.help_in(id, left[id], by=by)
 
     def target(
         self, id: str, draft: Draft, lane: Lane, due: int | None, now: int, mark: str = "", blocked: bool = False
