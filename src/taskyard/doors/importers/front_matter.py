@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from taskyard.doors.importers.source import Place
+from taskyard.doors.importers.yaml_flow import DEPTH_MOST, NOT_READ, Flow
+from taskyard.doors.importers.yaml_text import BLANKS, end_of_quote, folded, is_closed, joined, scalar, without_comment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,24 +18,16 @@ if TYPE_CHECKING:
 
     from taskyard.doors.importers.source import Text
 
-_DEPTH_MOST = 20
-_BLANKS = " \t"  # other spaces belong to a text
 _LINES_MOST = 2000  # of front matter: values of many lines are read anew with each of them
 _KEY = re.compile(
     r"""("(?:[^"\\]|\\.)*"[ \t]*|'(?:[^']|'')*'[ \t]*|[^ \t\-?:,\[\]{}#&*!|>'"%`][^:#]*|-[^ \t:#][^:#]*):(?=[ \t]|$)"""
 )
 _BLOCK = re.compile(r"([|>])([+-]?[1-9]?[+-]?)[ \t]*(?:#.*)?$")
-_NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})$")
-_WORDS: dict[str, bool | None] = {
-    "": None, "~": None, "null": None, "Null": None, "NULL": None,
-    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
-}  # fmt: skip
 _ESCAPES = {
     "0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b",
     " ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
 }  # fmt: skip
 _HEX = {"x": 2, "u": 4, "U": 8}
-_NOT_READ = {"&": "an anchor", "*": "an alias", "!": "a tag", "%": "a directive", "`": "a reserved character"}
 
 
 class FrontMatter:
@@ -50,9 +44,9 @@ class FrontMatter:
 def read(text: Text) -> FrontMatter | None:
     """Return the front matter of a file; None if it has none."""
     lines = text.text.split("\n")
-    if lines[0].rstrip(_BLANKS) != "---":
+    if lines[0].rstrip(BLANKS) != "---":
         return None
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip(_BLANKS) in ("---", "...")), None)
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip(BLANKS) in ("---", "...")), None)
     if end is None:
         raise Place(text.file, 1).refuse("the front matter has no end", "put a line with --- below it")
     if end > _LINES_MOST:
@@ -90,7 +84,7 @@ class _Yaml:
         while self._at < len(self._lines):
             line = self._lines[self._at]
             rest = line.lstrip(" ")
-            if rest.strip(_BLANKS) and not rest.startswith("#"):
+            if rest.strip(BLANKS) and not rest.startswith("#"):
                 if rest.startswith("\t"):
                     raise self._refuse(len(line) - len(rest), "a tab cannot indent YAML")
                 return len(line) - len(rest)
@@ -104,7 +98,7 @@ class _Yaml:
     def _value(self, indent: int) -> Any:
         """Return the list or mapping that begins with the next line."""
         self._depth += 1
-        if self._depth > _DEPTH_MOST:
+        if self._depth > DEPTH_MOST:
             raise self._refuse(indent, "the YAML is nested too deeply")
         value: Any
         if self._is_entry(indent):
@@ -122,7 +116,7 @@ class _Yaml:
             match = _KEY.match(self._lines[self._at], indent)
             if match is None:
                 raise self._refuse(indent, "neither a field nor a list: a colon and a space are missing, or quotes")
-            key = self._key(match[1].rstrip(_BLANKS), indent)
+            key = self._key(match[1].rstrip(BLANKS), indent)
             if key in found:
                 raise self._refuse(indent, f"the field {ascii(key)[:60]} is there twice")
             found[key] = self._after(match.end(), indent, same_level=True)
@@ -170,53 +164,53 @@ class _Yaml:
         lines = []
         while self._at < len(self._lines):
             line = self._lines[self._at]
-            if line.strip(_BLANKS) and len(line) - len(line.lstrip(" ")) <= indent:
+            if line.strip(BLANKS) and len(line) - len(line.lstrip(" ")) <= indent:
                 break
             lines.append(line)
             self._at += 1
         digit = next((int(mark) for mark in marks if mark.isdigit()), None)
-        widths = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip(_BLANKS)]
+        widths = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip(BLANKS)]
         width = max(indent, 0) + digit if digit else min(widths[:1], default=0)
         lines = [line[width:] for line in lines]
         ends = 0
         while lines and not lines[-1]:
             lines.pop()
             ends += 1
-        text = "\n".join(lines) if style == "|" else _folded(lines)
+        text = "\n".join(lines) if style == "|" else folded(lines)
         return text + ("" if "-" in marks or not text else "\n" * (1 + ends if "+" in marks else 1))
 
     def _inline(self, column: int, indent: int) -> Any:
         """Return a value that begins in this line, and may go on in lines that are indented more."""
         first = self._lines[self._at][column:]
-        if first[0] in _NOT_READ:
-            raise self._refuse(column, f"{_NOT_READ[first[0]]} is YAML that is not read here; put the text in quotes")
+        if first[0] in NOT_READ:
+            raise self._refuse(column, f"{NOT_READ[first[0]]} is YAML that is not read here; put the text in quotes")
         begin = self._at
         self._at += 1
         lines = [first]
-        while self._at < len(self._lines) and not _is_closed(lines) and self._goes_on(indent, first[0] in "\"'[{"):
-            lines.append(self._lines[self._at].strip(_BLANKS))
+        while self._at < len(self._lines) and not is_closed(lines) and self._goes_on(indent, first[0] in "\"'[{"):
+            lines.append(self._lines[self._at].strip(BLANKS))
             self._at += 1
         end, self._at = self._at, begin
         if first[0] in "\"'":
-            value = self._quoted(_joined(lines), column)
+            value = self._quoted(joined(lines), column)
         elif first[0] in "[{":
-            value = _Flow(self, _joined(lines), column).whole()
+            value = Flow(joined(lines), column, self._refuse, self._quoted).whole()
         else:
             while lines and not lines[-1]:
                 lines.pop()
-            value = self._plain(_folded([_without_comment(line) for line in lines]), column)
+            value = self._plain(folded([without_comment(line) for line in lines]), column)
         self._at = end
         return value
 
     def _goes_on(self, indent: int, enclosed: bool) -> bool:
         line = self._lines[self._at]
-        if not line.strip(_BLANKS):
+        if not line.strip(BLANKS):
             return enclosed or self._blank_within(indent)
         deeper = len(line) - len(line.lstrip(" ")) > indent
-        return deeper and (enclosed or not line.lstrip(_BLANKS).startswith("#"))
+        return deeper and (enclosed or not line.lstrip(BLANKS).startswith("#"))
 
     def _blank_within(self, indent: int) -> bool:
-        rest = next((line for line in self._lines[self._at :] if line.strip(_BLANKS)), "")
+        rest = next((line for line in self._lines[self._at :] if line.strip(BLANKS)), "")
         return bool(rest) and len(rest) - len(rest.lstrip(" ")) > indent
 
     def _plain(self, text: str, column: int) -> Any:
@@ -226,10 +220,10 @@ class _Yaml:
 
     def _quoted(self, text: str, column: int) -> str:
         mark = text[0]
-        end = _end_of_quote(text)
+        end = end_of_quote(text)
         if end is None:
             raise self._refuse(column, "the quotes have no end")
-        tail = text[end + 1 :].strip(_BLANKS)
+        tail = text[end + 1 :].strip(BLANKS)
         if tail and not tail.startswith("#"):
             raise self._refuse(column + end + 1, "there is more behind the quotes")
         return text[1:end].replace("''", "'") if mark == "'" else self._unescaped(text[1:end], column)
@@ -251,172 +245,3 @@ class _Yaml:
                 raise self._refuse(column, f"\\{mark} is no escape of YAML")
             at = slash + 2 + len(digits)
         return "".join([*parts, text[at:]])
-
-    def refuse_flow(self, column: int, message: str) -> Exception:
-        """Make the error for a value in brackets."""
-        return self._refuse(column, message)
-
-    def unquoted(self, text: str, column: int) -> str:
-        """Return the text in these quotes."""
-        return self._quoted(text, column)
-
-
-class _Flow:
-    """A list or mapping in brackets, which has become one line."""
-
-    def __init__(self, yaml: _Yaml, text: str, column: int) -> None:
-        self._yaml = yaml
-        self._text = text
-        self._column = column
-        self._at = 0
-
-    def whole(self) -> Any:
-        """Return the value; nothing but a comment may follow it."""
-        value = self._value(0)
-        rest = self._text[self._at :].strip(_BLANKS)
-        if rest and not rest.startswith("#"):
-            raise self._refuse("there is more behind the bracket")
-        return value
-
-    def _refuse(self, message: str) -> Exception:
-        return self._yaml.refuse_flow(self._column + self._at, message)
-
-    def _peek(self) -> str:
-        while self._text[self._at : self._at + 1] in (" ", "\t", "\n"):
-            self._at += 1
-        return self._text[self._at : self._at + 1]
-
-    def _value(self, depth: int) -> Any:
-        if depth > _DEPTH_MOST:
-            raise self._refuse("the YAML is nested too deeply")
-        first = self._peek()
-        if first == "[":
-            return self._list(depth)
-        if first == "{":
-            return self._mapping(depth)
-        return self._scalar(",]}")
-
-    def _list(self, depth: int) -> list[Any]:
-        found = []
-        self._at += 1
-        while self._peek() != "]":
-            found.append(self._value(depth + 1))
-            self._separated("]")
-        self._at += 1
-        return found
-
-    def _mapping(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        self._at += 1
-        while self._peek() != "}":
-            key = str(self._scalar(":,}"))
-            if self._peek() != ":":
-                raise self._refuse("a colon is missing")
-            self._at += 1
-            found[key] = self._value(depth + 1)
-            self._separated("}")
-        self._at += 1
-        return found
-
-    def _separated(self, end: str) -> None:
-        mark = self._peek()
-        if mark == ",":
-            self._at += 1
-        elif mark != end:
-            raise self._refuse(f"a comma or {end} is missing")
-
-    def _scalar(self, ends: str) -> Any:
-        first = self._peek()
-        if first in ("", ",", "]", "}"):
-            raise self._refuse("a value is missing")
-        if first in _NOT_READ:
-            raise self._refuse(f"{_NOT_READ[first]} is YAML that is not read here; put the text in quotes")
-        start = self._at
-        if first in "\"'":
-            end = _end_of_quote(self._text, start)
-            if end is None:
-                raise self._refuse("the quotes have no end")
-            self._at = end + 1
-            return self._yaml.unquoted(self._text[start : self._at], self._column + start)
-        while self._at < len(self._text) and self._text[self._at] not in ends:
-            self._at += 1
-        return scalar(self._text[start : self._at].strip(_BLANKS))
-
-
-def scalar(text: str) -> Any:
-    """Return what a text without quotes means: nothing, true or false, a whole number, or itself."""
-    if text in _WORDS:
-        return _WORDS[text]
-    return int(text) if _NUMBER.match(text) else text
-
-
-def _end_of_quote(text: str, start: int = 0) -> int | None:
-    """Return where the quote that begins here ends."""
-    mark, at = text[start], start + 1
-    while at < len(text):
-        if text[at] == "\\" and mark == '"':
-            at += 1
-        elif text[at] == mark:
-            if mark == '"' or text[at + 1 : at + 2] != "'":
-                return at
-            at += 1
-        at += 1
-    return None
-
-
-def _is_closed(lines: list[str]) -> bool:
-    """Return whether a value in quotes or brackets is over; a plain one goes on as long as lines are indented."""
-    first = lines[0][0]
-    if first in "\"'":
-        return _end_of_quote(_joined(lines)) is not None
-    if first in "[{":
-        return _is_balanced(_joined(lines))
-    return _without_comment(lines[-1]) != lines[-1].rstrip(_BLANKS)
-
-
-def _is_balanced(text: str) -> bool:
-    """Return whether every bracket is closed; those in quotes do not count."""
-    depth, at, before = 0, 0, "["
-    while at < len(text):
-        letter = text[at]
-        if letter in "\"'" and before in "[{,:":
-            end = _end_of_quote(text, at)
-            if end is None:
-                return False
-            at = end
-        depth += (letter in "[{") - (letter in "]}")
-        before = before if letter in " \t\n" else letter
-        at += 1
-    return depth <= 0
-
-
-def _joined(lines: list[str]) -> str:
-    """Return the lines of a value in quotes or brackets as one; a backslash at the end of a line joins it to the next."""
-    parts: list[str] = []
-    for number, line in enumerate(lines):
-        stripped = line.lstrip(_BLANKS) if number else line
-        stripped = stripped if number == len(lines) - 1 else stripped.rstrip(_BLANKS)
-        if parts and (len(parts[-1]) - len(parts[-1].rstrip("\\"))) % 2:
-            parts[-1] = parts[-1][:-1] + stripped
-        else:
-            parts.append(stripped)
-    return _folded(parts)
-
-
-def _without_comment(line: str) -> str:
-    found = re.search(r"(?:^|[ \t])#", line)
-    return (line[: found.start()] if found else line).rstrip(_BLANKS)
-
-
-def _folded(lines: list[str]) -> str:
-    """Join lines by spaces, and by line ends where there are empty ones or where a line is indented more."""
-    text, breaks = "", 0
-    for number, line in enumerate(lines):
-        if not line:
-            breaks += 1
-            continue
-        if number:
-            kept = line[0] in " \t" or (text.rpartition("\n")[2][:1] in (" ", "\t") and text != "")
-            text += "\n" * (breaks + kept) if breaks or kept else " " if text else ""
-        text, breaks = text + line, 0
-    return text

@@ -6,6 +6,8 @@ ends it. Whoever imports the same file again finishes what a killed import has l
 
 from __future__ import annotations
 
+from functools import partial
+
 from taskyard.core.errors import ClaimLost, Conflict, Invalid, NotFound
 from taskyard.core.task import State
 from taskyard.core.times import moment
@@ -129,11 +131,20 @@ def _blamed(error: TaskyardError, new: list[Row]) -> TaskyardError:
 def _end(yard: YardPort, ending: list[Row], found: Found, progress: Progress) -> None:
     """End tasks as they are ended in the other tool, each after those that it comes after."""
     done = 0
+    held = _taken_over(yard, ending)
     for level in _levels(ending):
         for start in range(0, len(level), _TOGETHER):
-            _end_some(yard, level[start : start + _TOGETHER], found)
+            _end_some(yard, level[start : start + _TOGETHER], held, found)
             done += len(level[start : start + _TOGETHER])
             progress("ending tasks", done, len(ending))
+
+
+def _taken_over(yard: YardPort, ending: list[Row]) -> dict[str, str]:
+    """Take over the claims of a killed import; return their handles by id."""
+    left = {row.id for row in ending if row.task is not None and row.task.state is State.PROCESSING}
+    if not left:
+        return {}
+    return {claim.task.id: claim.handle for claim in yard.resume(plan.IMPORTER) if claim.task.id in left}
 
 
 def _levels(ending: list[Row]) -> list[list[Row]]:
@@ -155,30 +166,30 @@ def _levels(ending: list[Row]) -> list[list[Row]]:
     return levels
 
 
-def _end_some(yard: YardPort, rows: list[Row], found: Found) -> None:
+def _end_some(yard: YardPort, rows: list[Row], held: dict[str, str], found: Found) -> None:
     claims = []
     for row in rows:
         if row.state == CANCELLED:
             _cancel(yard, row)
             continue
-        handle = _claimed(yard, row, found)
+        handle = held.get(str(row.id)) or _claimed(yard, row, found)
         if handle is not None and row.state == FAILED:
-            yard.fail(handle, _reason(row), retry=False)
+            _unless_lost(yard, handle, partial(yard.fail, handle, _reason(row), retry=False))
         elif handle is not None:
             claims.append((handle, row.item.outcome))
     if claims:
         for (handle, result), is_done in zip(claims, yard.done_many(claims), strict=True):
-            if not is_done:
-                _done(yard, handle, result)
+            if not is_done:  # said again alone, it raises with the reason
+                _unless_lost(yard, handle, partial(yard.done, handle, result))
 
 
-def _done(yard: YardPort, handle: str, result: Any) -> None:
-    """Say it again, which raises with the reason; another import of the same file may have ended the task."""
+def _unless_lost(yard: YardPort, handle: str, end: Callable[[], object]) -> None:
+    """End a claim; another import of the same file may have taken it over, and ends the task then."""
     try:
-        yard.done(handle, result)
+        end()
     except ClaimLost:
         task = yard.get(handle.partition(".")[0])
-        if task.state is not State.DONE and task.worker != plan.IMPORTER:
+        if task.state not in _ENDED_STATES and task.worker != plan.IMPORTER:
             raise
 
 
@@ -196,17 +207,18 @@ def _claimed(yard: YardPort, row: Row, found: Found) -> str | None:
     task = yard.get(id)
     if task.state in _ENDED_STATES:
         return None
-    if task.state is State.PROCESSING and task.worker == plan.IMPORTER:
-        mine = [claim for claim in yard.resume(plan.IMPORTER) if claim.task.id == id]
-        return mine[0].handle if mine else None
+    if task.state is State.BLOCKED:
+        yard.sweep()  # a killed import may have left it so, behind what it has ended
     if row.state == FAILED and task.state is State.WAITING:
         yard.retry(id)  # due now, and claimed at once
     try:
         claim = yard.claim(id, worker=plan.IMPORTER)
     except (Conflict, ClaimLost):
         now = yard.get(id)
-        if now.state is State.PROCESSING and now.worker != plan.IMPORTER:
-            found.note(row.item.place, f"{row.item.id} is {row.state} there, but {now.worker} has just claimed it here")
+        if now.state is State.PROCESSING:
+            if now.worker != plan.IMPORTER:  # else another import of the same file ends it
+                word = f"{row.item.id} is {row.state} there, but {now.worker} has just claimed it here"
+                found.note(row.item.place, word)
             return None
         if now.state in _ENDED_STATES:
             return None
