@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION = 1
+NEVER = "\0"  # what no file says
 _PATIENCE = 30.0  # seconds for another sync of the same file
 _PAUSE = 0.02
 
@@ -58,6 +59,14 @@ class Entry:
         """The fields of the yard, as they were last agreed on."""
         return self.pairs[-1][1]
 
+    def intention(self, before: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+        """Return the pair to note before the file is written: a conflict is none until its remark is in the file."""
+        said, known = (dict(fields) for fields in self.pairs[-1])
+        for name in self.conflicts:
+            said[name] = before[-1][0].get(name, "") if before else NEVER
+            known[name] = before[-1][1].get(name, "") if before else None
+        return [said, known]
+
     def packed(self) -> list[Any]:
         """Return the entry as JSON has it."""
         return [self.row, self.state, self.fence, self.pairs, self.conflicts]
@@ -75,10 +84,14 @@ class Base:
         """The file as the last sync left it; None if there was none."""
         self.entries: dict[str, Entry] = {}
         """By task id."""
-        self.pending: list[str] = []
-        """The keys under which new rows are about to become tasks."""
+        self.pending: dict[str, dict[str, Any]] = {}
+        """By the key under which a new row is about to become a task: the `pairs` of its entry, and the rows `beside` it."""
+        self.incoming: dict[str, list[list[dict[str, Any]]]] = {}
+        """The pairs of rows that are about to be in the file with an id, by task id: no entries, until they are."""
         self.steps: list[dict[str, Any]] = []
         """What the last syncs changed in the file, the newest last (`versions`)."""
+        self.unseen: list[str] | None = None
+        """Tasks that an older version of the file did not have, while a sync of that version is under way."""
         self.judged: list[str] = []
         """Digests of texts that were taken for older versions of the file."""
         self._read()
@@ -98,7 +111,7 @@ class Base:
             raise Unavailable(f"{self.path} cannot be read: {error}", hint=_BROKEN) from None
         if not isinstance(kept, dict) or kept.get("v") != VERSION:
             raise Unavailable(f"{self.path} is not of this version of Taskyard", hint=_BROKEN)
-        for name in ("yard", "mission", "dialect", "text", "pending", "steps", "judged"):
+        for name in ("yard", "mission", "dialect", "text", "pending", "incoming", "steps", "unseen", "judged"):
             setattr(self, name, kept[name])
         self.entries = {id: Entry(*fields) for id, fields in kept["entries"].items()}
 
@@ -106,7 +119,7 @@ class Base:
         """Write everything down, safely: a killed sync leaves the base as it was, or as it is now."""
         kept = {
             "v": VERSION, "yard": self.yard, "mission": self.mission, "dialect": self.dialect, "text": self.text,
-            "pending": self.pending, "steps": self.steps, "judged": self.judged,
+            "pending": self.pending, "incoming": self.incoming, "steps": self.steps, "unseen": self.unseen, "judged": self.judged,
             "entries": {id: entry.packed() for id, entry in self.entries.items()},
         }  # fmt: skip
         beside = f"{self.path}.new"

@@ -6,6 +6,7 @@ from taskyard.core import words
 from taskyard.core.errors import Conflict, Invalid
 from taskyard.core.task import State
 from taskyard.doors.tasksmd import merge, rows
+from taskyard.doors.tasksmd.base import Entry
 from taskyard.doors.tasksmd.rows import listed
 from taskyard.doors.tasksmd.text import harmless
 
@@ -13,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from taskyard.doors.tasksmd.base import Base, Entry
+    from taskyard.doors.tasksmd.base import Base
     from taskyard.doors.tasksmd.matching import Matched
     from taskyard.doors.tasksmd.report import Report
     from taskyard.doors.tasksmd.rows import Document, Row
@@ -45,6 +46,15 @@ class RowPlan:
         self.status: str | None = None
         """The status that a person has given the row, if it is another one than the yard's."""
 
+    def take_back(self) -> None:
+        """Forget what was intended to be pushed: the yard has refused it."""
+        if self.entry is not None:
+            agreed, *intended = self.entry.pairs
+            kept = [
+                pair for pair in intended if not any(pair[0].get(name) == said for name, said in self.pushes.items())
+            ]
+            self.entry.pairs[:] = [agreed, *kept]
+
     def pushed(self, name: str) -> str:
         """Return the field as the yard is to have it after the push."""
         if name == "after":
@@ -60,6 +70,7 @@ class Planner:
         self._base = base
         self._tasks = tasks
         self._report = report
+        self._made = found.made
         self.ids = {entry.row: id for id, entry in base.entries.items()} | {
             row.id: id for row, id in found.known if row.id
         }
@@ -68,6 +79,8 @@ class Planner:
     def planned(self, row: Row, id: str) -> RowPlan:
         """Return what is to be done about one row."""
         task, entry = self._tasks.all[id], self._base.entries.get(id)
+        if entry is None:
+            entry = self._intended(id)
         plan = RowPlan(row, id, entry)
         for name in row.fields:
             if name not in ("id", "status"):
@@ -76,6 +89,13 @@ class Planner:
             self._make_changes(plan)
         self._compare_status(plan, task)
         return plan
+
+    def _intended(self, id: str) -> Entry | None:
+        """Return what a sync that did not come to its end was about to agree on."""
+        pairs = self._base.incoming.get(id)
+        if pairs is None and id in self._made:
+            pairs = self._base.pending[self._made[id]]["pairs"]
+        return None if pairs is None else Entry("", "", 0, pairs, [])
 
     def _compare(self, plan: RowPlan, task: Seen, name: str) -> None:
         said, known = plan.row.fields[name], task.fields.get(name, "")

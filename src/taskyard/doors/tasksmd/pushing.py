@@ -111,6 +111,7 @@ class Pusher:
             raise
         except TaskyardError as error:
             plan.held |= plan.pushes.keys()
+            plan.take_back()
             self._report.notice(
                 "held",
                 plan.row.id,

@@ -76,6 +76,8 @@ class Run:
         self._base = base
         self._options = options
         self._report = report
+        self._noted = any(len(entry.pairs) > 1 for entry in base.entries.values())
+        """Whether the base has intentions, which are to be taken out at the end."""
 
     def run(self) -> Report:
         """Read both sides, push what the file says, and write down what the yard says."""
@@ -85,7 +87,7 @@ class Run:
         document, tasks, found, plans = self._document, self._tasks, self._found, self._plans
         pusher = Pusher(tasks, self._planner, report, self._options.kind, base.mission)
         drafts = pusher.drafted(found.new)
-        self._intend(plans, [one["key"] for _, one in drafts])
+        self._intend(plans, matching.pending(document, drafts))
         added = self._push(pusher, drafts)
         tasks.refresh(pusher.touched)
         writer = Writer(document, tasks, base, report, found.copies)
@@ -110,14 +112,16 @@ class Run:
     def _compare(self) -> None:
         """Read both sides, find out which row is which task, and decide about each."""
         base, report = self._base, self._report
+        report.conflicts.clear()
         self._before = self._read()
         self._document = document = dialects.parsed(self._before or "", self._options.dialect or base.dialect)
         self._settle_scope(document)
         self._tasks = tasks = Tasks(self._yard, base.mission, self._options.person)
         tasks.load(base.entries)
         self._refuse_other_yard(tasks)
-        self._unseen = self._rewind(document)
-        self._found = found = matching.matched(document, base, tasks, report)
+        self._rewind(document)
+        self._unseen = set(base.unseen or ())
+        self._found = found = matching.matched(document, base, tasks, report, base.unseen is not None)
         self._read_new_columns(found.known, tasks)
         self._gone = Removals(document, base, tasks, found, self._unseen)
         if not self._options.removals:
@@ -125,18 +129,15 @@ class Run:
         self._planner = Planner(document, base, tasks, found, report)
         self._plans = [self._planner.planned(row, id) for row, id in found.known]
 
-    def _rewind(self, document: Document) -> set[str]:
-        """Take the base back if the file is an older version of itself, and return the tasks that this did not have."""
-        unseen = versions.rewind(self._base, document)
-        if unseen is None:
-            return set()
-        self._report.notice(
-            "older",
-            "",
-            "the file is an older version of itself, saved by an editor or a checkout: what was changed since is put in again. Saved "
-            "once more as it was, it counts as it is",
-        )
-        return unseen
+    def _rewind(self, document: Document) -> None:
+        """Take the base back if the file is an older version of itself."""
+        if versions.rewind(self._base, document):
+            self._report.notice(
+                "older",
+                "",
+                "the file is an older version of itself, saved by an editor or a checkout: what was changed since is put in again. "
+                "Saved once more as it was, it counts as it is",
+            )
 
     def _read(self) -> str | None:
         text, base = file.read(self._path), self._base
@@ -183,21 +184,24 @@ class Run:
         tasks.refresh(
             id
             for row, id in known
-            if not tasks.all[id].kind and any(name not in entries[id].yard for name in row.fields if name != "id")
+            if id in entries
+            and not tasks.all[id].kind
+            and any(name not in entries[id].yard for name in row.fields if name != "id")
         )
 
-    def _intend(self, plans: list[RowPlan], keys: list[str]) -> None:
+    def _intend(self, plans: list[RowPlan], new: dict[str, dict[str, Any]]) -> None:
         """Note what is about to be pushed, so that a sync that is killed does not take its own words for the yard's edits."""
         pushed = [plan for plan in plans if plan.changes and plan.entry is not None]
-        if not pushed and not keys:
+        if not pushed and not new:
             return
         for plan in pushed:
             assert plan.entry is not None
             said, known = plan.entry.pairs[-1]
             yard = {**known, **{name: plan.pushed(name) for name in plan.pushes}}
             plan.entry.pairs.append([{**said, **plan.pushes}, yard])
-        self._base.pending = keys
+        self._base.pending |= new
         self._base.save()
+        self._noted = True
 
     def _push(self, pusher: Pusher, drafts: list[Drafted]) -> list[tuple[Row, str]]:
         """Make the file's edits in the yard, and return the rows that have become tasks."""
@@ -221,16 +225,20 @@ class Run:
         entries = writer.entries()
         if before is None or text != before:
             for id, entry in entries.items():
-                # Only of rows that the file has already: one that it is to get would look deleted, if this were the end.
-                if id in base.entries:
-                    base.entries[id].pairs.append(entry.pairs[-1])
+                # A row that the file is to get is no entry yet: it would look deleted, if this were the end.
+                if base.entries.get(id) is entry:
+                    continue
+                pairs = base.entries[id].pairs if id in base.entries else list(writer.intended(id))
+                pairs.append(entry.intention(pairs))
+                if id not in base.entries:
+                    base.incoming[id] = pairs
             base.save()
             file.replace(self._path, before, text)
             report.written = True
         same = {id: entry.packed() for id, entry in entries.items()} == {
             id: entry.packed() for id, entry in base.entries.items()
         }
-        if not same or base.text != text or base.pending:
-            base.entries, base.pending, base.text = entries, [], text
+        if self._noted or not same or base.text != text or base.pending or base.incoming:
+            base.entries, base.pending, base.incoming, base.unseen, base.text = entries, {}, {}, None, text
             versions.note(base, before or "", theirs, ours)
             base.save()

@@ -56,34 +56,33 @@ def note(base: Base, read: str, theirs: list[Change], ours: list[Change]) -> Non
         base.steps = base.steps[1:]
 
 
-def rewind(base: Base, document: Document) -> set[str] | None:
-    """Take the base back to the version that this file comes from, if that is an older one; None if it is not.
+def rewind(base: Base, document: Document) -> bool:
+    """Whether this file comes from an older version; then the base is what was agreed on with that.
 
-    Return the tasks whose rows that version did not have.
+    `base.unseen` has the tasks whose rows that version did not have, until the sync has come to its end.
     """
     name = digest(document.text)
-    if name in base.judged:
-        return None  # the same text once more: then it is meant
-    number = _older(base, document, name)
+    number = 0 if document.text == base.text or name in base.judged else _older(base, document, name)
     if not number:
-        return None
+        return False  # a text that comes once more is meant
     base.judged = [*base.judged, name][-_JUDGED:]
     steps, base.steps = base.steps[-number:], base.steps[:-number]
-    unseen: set[str] = set()
+    unseen, rows = set(base.unseen or ()), {row.id: row.fields for row in document.rows}
     for step in reversed(steps):
         for change in (*reversed(step["ours"]), *reversed(step["theirs"])):
-            _undo(base, change, unseen)
-    return unseen
+            _undo(base, change, unseen, rows)
+    base.unseen = sorted(unseen)
+    return True
 
 
-def _undo(base: Base, change: Change, unseen: set[str]) -> None:
+def _undo(base: Base, change: Change, unseen: set[str], rows: Mapping[str, Mapping[str, str]]) -> None:
     id, field, old, _ = change
     entry = base.entries.get(id)
     if field == ROW and old is None:
         unseen.add(id)
     elif field == ROW:
         unseen.discard(id)
-    elif entry is not None and field != "id":
+    elif entry is not None and field != "id" and rows.get(entry.row, {}).get(field, old) == old:
         # What the yard said then is not known any more, only that it has said something else since.
         entry.pairs = [[{**file, field: old}, {**yard, field: None}] for file, yard in entry.pairs]
 
@@ -91,36 +90,53 @@ def _undo(base: Base, change: Change, unseen: set[str]) -> None:
 def _older(base: Base, document: Document, name: str) -> int:
     """Return how many steps the file is behind."""
     rows = {row.id: row.fields for row in document.rows if row.id}
-    ids = {id: entry.row for id, entry in base.entries.items()}
-    behind = 0
+    behind, exactly = 0, False
+    evidence: list[tuple[str, str]] = []
     first: dict[tuple[str, str], Any] = {}
     for number, step in enumerate(reversed(base.steps), 1):
-        for id, field, old, _ in step["ours"]:
-            first[id, field] = old
-        if not all(_undone(rows, base, ids, key, old) for key, old in first.items()):
+        first |= {(id, field): old for id, field, old, _ in step["ours"]}
+        wrote = [key for key, old in first.items() if _written(base, key) != (_present(old) if key[1] == ROW else old)]
+        if exactly or not all(_undone(rows, base, key, first[key]) for key in wrote):
             break
-        if step["ours"]:
-            behind = number
-            if step["read"] == name:
-                return 0 if _by_hand(first, exactly=True) else behind
-    return 0 if behind and _by_hand(first, exactly=False) else behind
+        exactly = bool(wrote) and step["read"] == name
+        if exactly or len(wrote) > len(evidence) or (evidence and _is_before(rows, base, step)):
+            behind, evidence = number, wrote
+    return 0 if _by_hand(evidence, exactly) else behind
 
 
-def _by_hand(first: Mapping[tuple[str, str], Any], exactly: bool) -> bool:
+def _is_before(rows: Mapping[str, Mapping[str, str]], base: Base, step: dict[str, Any]) -> bool:
+    """Whether the file has nothing of what people had changed in a step in which the sync itself wrote nothing."""
+    changed = [(id, field, old) for id, field, old, _ in step["theirs"]]
+    return not step["ours"] and all(_undone(rows, base, (id, field), old) for id, field, old in changed)
+
+
+def _by_hand(wrote: list[tuple[str, str]], exactly: bool) -> bool:
     """Whether a person may just as well have taken this back: one status, or one row if nothing else was changed."""
-    return len(first) == 1 and all(field == "status" or (exactly and field == ROW) for _, field in first)
+    return len(wrote) == 1 and all(field == "status" or (exactly and field == ROW) for _, field in wrote)
 
 
-def _undone(
-    rows: Mapping[str, Mapping[str, str]], base: Base, ids: Mapping[str, str], key: tuple[str, str], old: Any
-) -> bool:
-    """Whether the file does not have what a sync wrote there; what was written and taken back since says nothing."""
+def _present(row: object) -> bool:
+    return row is not None
+
+
+def _written(base: Base, key: tuple[str, str]) -> Any:
+    """Return what the last sync has left there: a field's value, or whether there is a row."""
     id, field = key
-    row = rows.get(ids.get(id, ""))
+    entry = base.entries.get(id)
     if field == ROW:
-        return (row is None) if old is None else str(old["id"]) in rows
-    if field == "id":
+        return _present(entry)
+    if entry is None:
+        return None
+    return entry.row if field == "id" else entry.file.get(field, "")
+
+
+def _undone(rows: Mapping[str, Mapping[str, str]], base: Base, key: tuple[str, str], old: Any) -> bool:
+    """Whether the file has what was there before a sync wrote."""
+    id, field = key
+    entry = base.entries.get(id)
+    row = None if entry is None else rows.get(entry.row)
+    if field == ROW:
+        return (row is None) if old is None else old.get("id", "") in rows
+    if field == "id" or row is None:  # without its id a row cannot be found: the id was written too, or the row is gone
         return row is None
-    if row is None:  # without its id it cannot be found: the id itself was written then, or the row is gone
-        return True
-    return old in (row.get(field, ""), base.entries[id].file.get(field, ""))
+    return bool(row.get(field, "") == old)

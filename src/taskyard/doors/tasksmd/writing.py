@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from taskyard.core.task import State
 from taskyard.doors.tasksmd import dialects, rows
-from taskyard.doors.tasksmd.base import Entry
+from taskyard.doors.tasksmd.base import NEVER, Entry
 from taskyard.doors.tasksmd.rows import listed
 from taskyard.doors.tasksmd.text import patched
 from taskyard.doors.tasksmd.yard_side import STEERING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from taskyard.doors.tasksmd.base import Base
     from taskyard.doors.tasksmd.planning import Removals, RowPlan
     from taskyard.doors.tasksmd.report import Report
@@ -210,6 +212,11 @@ class Writer:
         of_row = {name: id for id, name in self._names.items()}
         return {of_row[row.id]: row.fields for row in self._new.rows if row.id in of_row}
 
+    def intended(self, id: str) -> list[list[dict[str, Any]]]:
+        """Return what an earlier sync, which did not come to its end, was about to agree on."""
+        plan = self._plans.get(id)
+        return [] if plan is None or plan.entry is None else plan.entry.pairs
+
     def entries(self) -> dict[str, Entry]:
         """Return what is agreed on now, by task id."""
         of_row = {name: id for id, name in self._names.items()}
@@ -225,8 +232,9 @@ class Writer:
         file = {name: value for name, value in row.fields.items() if name != "id"}
         yard = {name: task.fields.get(name, "") for name in {*file, *STEERING} if name != "id"}
         for name in plan.held if plan is not None else ():
-            old = plan.entry.pairs[0] if plan is not None and plan.entry is not None else [{}, {}]
-            file[name], yard[name] = old[0].get(name, ""), old[1].get(name, "")
+            # The next sync is to see the same edit again: the file had another value, and the yard has what it has.
+            agreed = [] if plan is None or plan.entry is None else plan.entry.agreed(name)
+            file[name] = next((said for said, _ in agreed if said != file.get(name)), NEVER)
         return Entry(
             row.id, str(task.state), task.fence, [[file, yard]], sorted(plan.conflicts) if plan is not None else []
         )
