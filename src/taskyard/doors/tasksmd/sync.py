@@ -47,6 +47,10 @@ class Options:
         self.dialect = dialect
         self.removals = removals
 
+    def of(self, mission: str) -> Options:
+        """Return the same for the file of this mission."""
+        return Options(self.person, mission, self.kind, self.dialect, self.removals)
+
 
 def sync(yard: YardPort, path: str, options: Options) -> Report:
     """Sync the file at this path with the yard, and return what was done."""

@@ -7,6 +7,7 @@ from taskyard.core.errors import Invalid, Unavailable
 from taskyard.doors.cli import replies
 from taskyard.doors.cli.parser import Command, Option
 from taskyard.doors.cli.verbs.orchestrate import Beside
+from taskyard.doors.cli.verbs.sync import SyncedBeside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def serve(call: Call) -> None:
         for project, yard in yards.items():
             replies.remark(f"http{'s' if cert else ''}://{shown}:{line.getsockname()[1]}/{project} serves {yard.label}")
         replies.remark(f"for {_whom(host, rules.closed, cert)}; a browser gets the board there; Ctrl-C ends it")
-        with Beside(yards if call.given.flag("orchestrate") else {}):
+        first, synced = next(iter(yards.values())), call.given.text("sync")
+        with Beside(yards if call.given.flag("orchestrate") else {}), SyncedBeside(first, synced):
             server.serve(yards, line, rules, cert, key)
     finally:
         for yard in yards.values():
@@ -139,6 +141,7 @@ COMMANDS = {
             ),
             Option("--proxy-header", None, "believe the X-Forwarded-For of the proxy that asks; needs tokens"),
             Option("--orchestrate", None, "keep the yards going as well, as 'taskyard orchestrate' does"),
+            Option("--sync", "DIR", "keep the missions' folders in DIR, or one TASKS.md, in sync with the first yard"),
             Option(
                 "--rate",
                 "N",
