@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from taskyard.doors.tasksmd.base import NEVER
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -57,7 +59,11 @@ def pending(document: Document, new: list[tuple[Row, dict[str, Any]]]) -> dict[s
     """Return what is noted of rows before they become tasks, by their keys."""
     at = {row.line: number for number, row in enumerate(document.rows)}
     return {
-        fields["key"]: {"pairs": [[row.fields, _pushed(row, fields)]], "beside": _neighbours(document, at[row.line])}
+        fields["key"]: {
+            # Its status is given after the task is there: until then it is a person's edit.
+            "pairs": [[{**row.fields, "status": NEVER}, _pushed(row, fields)]],
+            "beside": _neighbours(document, at[row.line]),
+        }
         for row, fields in new
     }
 

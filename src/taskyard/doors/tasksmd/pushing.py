@@ -32,6 +32,8 @@ class Pusher:
         self._mission = mission
         self.touched: set[str] = set()
         """Tasks that have moved: they are read again."""
+        self.later: set[str] = set()
+        """Tasks whose status is given by a later sync: one that was killed holds them still."""
 
     # New rows
 
@@ -128,6 +130,15 @@ class Pusher:
         claimed: list[tuple[Row, str, str]] = []
         for row, id, status in wanted:
             self.touched.add(id)
+            if self._is_held_by_person(id):
+                self.later.add(id)
+                self._report.notice(
+                    "status",
+                    row.id,
+                    f"line {row.line} is {status} once {self._tasks.person}'s claim has ended",
+                    row.line,
+                )
+                continue
             try:
                 handle = self._set_status(id, status)
             except Unavailable:
@@ -140,6 +151,11 @@ class Pusher:
             else:
                 claimed.append((row, id, handle))
         self._finish(claimed)
+
+    def _is_held_by_person(self, id: str) -> bool:
+        """Whether the claim that this would be ended with is there already: a sync was killed after it."""
+        task = self._tasks.all[id]
+        return task.state is State.PROCESSING and task.worker == self._tasks.person
 
     def _refused(self, row: Row, status: str, why: str) -> None:
         self._report.notice(

@@ -95,6 +95,7 @@ class Run:
         added = self._push(pusher, drafts)
         tasks.refresh(pusher.touched)
         writer = Writer(document, tasks, base, report, found.copies)
+        writer.later = pusher.later
         text = writer.written(plans, added, self._gone)
         seen = {id: row.fields for row, id in (*found.known, *added)}
         self._keep(writer, text, versions.changes(known, seen), versions.changes(seen, writer.rows()))

@@ -40,6 +40,8 @@ class Writer:
         self._names: dict[str, str] = {}
         """The id in the file of each task that has a row there after the sync."""
         self._new = document
+        self.later: set[str] = set()
+        """Tasks whose status in the file stays, to be given by a later sync."""
 
     def written(self, plans: list[RowPlan], added: list[tuple[Row, str]], gone: Removals) -> str:
         """Return the text of the file with all that is to be shown."""
@@ -118,7 +120,7 @@ class Writer:
 
     def _show_status(self, row: Row, id: str, task: Seen, plan: RowPlan | None) -> None:
         said, shown = row.fields["status"], self._document.shown(task.status)
-        if said == shown:
+        if said == shown or id in self.later:
             return
         if said not in rows.STATUS_OF.values():
             entry = None if plan is None else plan.entry
