@@ -298,6 +298,9 @@ class Wakeup(Protocol):
     def floor(self) -> float:
         """Seconds after which a look is worth it, though nothing was reported."""
 
+    def is_hinted(self) -> bool:
+        """Whether the last wait was ended by a hint of a task that wakes no other process: then the look comes at once."""
+
     def listen(self, want: Want | None = None) -> Heard:
         """What was seen so far: listen, look, and then wait with this, and no change is ever missed.
 

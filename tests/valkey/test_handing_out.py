@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import taskyard
 from taskyard.stores.postgres.claims import Claims
+from taskyard.stores.postgres.valkey import source as sources
 from tests.conftest import taken, wait_until
 from tests.valkey.waiting import Claimer
 
@@ -64,6 +65,32 @@ def test_of_many_who_wait_one_is_woken_for_each_task(url: str, yard: Yard, monke
             yard.add("build")
         for claimer in claimers:
             claimer.got()
+
+
+def test_a_word_to_all_who_claim_is_heard_among_other_messages(
+    url: str, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with taskyard.open(url, worker="bob") as waiting:
+        claimer = Claimer(waiting).asleep()
+        wait_until(lambda: claimer.source._leads)
+        tried: list[str] = []
+        claim = Claims.claim
+
+        def noted(self: Claims, want: Want, nonces: Sequence[str]) -> list[Grant]:
+            tried.append(want.worker)
+            return claim(self, want, nonces)
+
+        monkeypatch.setattr(Claims, "claim", noted)
+        monkeypatch.setattr(sources, "LEADERS_BEAT", 3600.0)  # a leader looks by itself after every event
+        claimer.source._beat_at = claimer.source._prove_by = float("inf")
+        with client.pipeline(transaction=True) as together:
+            for channel in ("events", "look", "events"):
+                together.publish(f"{claimer.source._keys.prefix}{channel}", "{}")
+            together.execute()
+        wait_until(lambda: tried)
+        claimer.source._beat_at = 0.0
+        waiting.add("build")
+        claimer.got()
 
 
 def test_kinds_and_assignees_wake_those_who_serve_them(url: str, yard: Yard) -> None:

@@ -96,6 +96,10 @@ class Wakeup:
         """Return the seconds until a look is worth it, though nothing was reported."""
         return FLOOR
 
+    def is_hinted(self) -> bool:
+        """Return False: every change wakes all who wait."""
+        return False
+
     def listen(self, want: Want | None = None) -> Heard:
         """Return the number of changes so far; every later change ends a `wait` that is given it.
 

@@ -58,7 +58,7 @@ class Waiting:
         left = min(floor * (0.75 + ids.chance(8) / 1024), self._end - now, floor if most is None else most)
         heard = self._wakeup.wait(max(0.0, left), self._heard, self._want)
         rest = min(now + pause, self._end) - time.monotonic()
-        if heard != self._heard and rest > 0 and not self.is_stopped():
+        if heard != self._heard and rest > 0 and not self._wakeup.is_hinted() and not self.is_stopped():
             time.sleep(rest)
         self._heard = heard
         self._awake = time.monotonic()

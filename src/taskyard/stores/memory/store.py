@@ -577,6 +577,10 @@ class MemoryStore:
         """Return half a minute, as the other stores do."""
         return 30.0
 
+    def is_hinted(self) -> bool:
+        """Return False: every change wakes all who wait."""
+        return False
+
     def listen(self, want: Want | None = None) -> Heard:  # noqa: ARG002  every change rings for all
         """Return how many changes there were so far."""
         with self._open() as shelf:

@@ -28,6 +28,7 @@ local function lists(kind, priority, assignee)
 end
 
 local verbs = {}
+local fresh = {} -- names of messages that were not sent before
 
 -- Show who holds a task. An older claim never replaces a newer one, unless that would stay for ever.
 function verbs.take(task, fence, lock, milliseconds)
@@ -44,7 +45,11 @@ function verbs.free(task, claim)
     end
 end
 
-function verbs.push(id, kind, priority, assignee, score)
+-- Put a task into its lists. With the name of a message: only if that was not sent before, or it would bring back a task that was taken since.
+function verbs.push(id, kind, priority, assignee, score, name)
+    if name and not fresh[name] then
+        return
+    end
     for _, list in ipairs(lists(kind, priority, assignee)) do
         if ask('ZCARD', list) < LIST_MOST then
             ask('ZADD', list, 'NX', score, id)
@@ -65,6 +70,7 @@ function verbs.say(name, message)
     if name ~= '' and ask('ZSCORE', sent, name) then
         return
     end
+    fresh[name] = true
     if redis.call('PUBLISH', prefix .. 'events', message) > 0 and name ~= '' then
         ask('ZADD', sent, time, name)
         ask('ZREMRANGEBYSCORE', sent, '-inf', time - SENT_FOR)

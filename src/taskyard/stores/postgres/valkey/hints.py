@@ -76,9 +76,17 @@ class Hints:
         mine = {grant.standing.id for grant in grants}
         if grants:
             acts.extend(_give_back(hint) for hint in popped if hint[1] not in mine)
-        elif popped:
+        elif popped and self._are_ready(popped):
             acts.append(("held_back",))
         self.make(acts)
+
+    def _are_ready(self, popped: list[Hint]) -> bool:
+        """Whether one of these hints leads to a task that is in todo and was not handed out: something holds it back."""
+        named = [id for _, id in popped if ids.is_id(id)]
+        try:
+            return any(task.state is State.TODO for task in self._upkeep.stand_all(named).values())
+        except TaskyardError:
+            return False
 
     def renewed(self, standing: Standing, until: int, noted: bool) -> None:
         """The claim's lease began anew."""
@@ -135,6 +143,7 @@ class Hints:
         """Return the messages of these events, and hints of those tasks that are ready now."""
         named = {event["task"] for event in events if event["task"]}
         now = self._upkeep.stand_all(list(named)) if named else {}
+        last: dict[str, str] = {}
         for event in events:
             if not event["task"]:  # of the yard itself, such as a pause
                 yield ("look", event["event"])
@@ -145,11 +154,12 @@ class Hints:
                 if event["event"] in _UNNAMED or not event["task"]
                 else f"{event['task']}.{event['fence']}.{event['event']}"
             )
+            last[event["task"]] = name or last.get(event["task"], "")
             more = {"v": 1, "project": self._context.address.project, **event, "state": state}
             yield ("say", name, compact(more))
         for task in now.values():
             if task.state is State.TODO:
-                yield _push(task.id, task.kind, task.priority, task.assignee)
+                yield (*_push(task.id, task.kind, task.priority, task.assignee), last[task.id])
         if any(event["event"] not in ("added", "claimed", "noted", "refused") for event in events):
             yield ("freed",)
 

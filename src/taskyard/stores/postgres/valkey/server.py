@@ -77,7 +77,7 @@ class Server:
             if self.rests():
                 raise Trouble(self.trouble)
             try:
-                answers = self._exchange(commands)
+                answers = self._exchange_anew(commands)
                 if self._follow_move(answers):
                     answers = self._exchange(commands)
             except BaseException as error:
@@ -85,6 +85,17 @@ class Server:
                 raise self.failed(error) from None
             self._rest, self.trouble = _FIRST_REST, None
             return answers
+
+    def _exchange_anew(self, commands: Sequence[Command]) -> list[Any]:
+        """Exchange; if the server has closed a connection that was idle, on another one. Every command may come twice."""
+        if self._line is not None:
+            from valkey.exceptions import ConnectionError as Closed
+
+            try:
+                return self._exchange(commands)
+            except Closed:
+                self._drop()
+        return self._exchange(commands)
 
     def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         if self._line is None:

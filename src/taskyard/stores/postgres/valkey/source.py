@@ -138,6 +138,10 @@ class HintSource:
         except Exception as error:
             self._give_up(error)
 
+    def has_hint(self) -> bool:
+        """Whether a hint was popped that no claim has used yet."""
+        return bool(self._hints.popped)
+
     def descriptors(self) -> list[int]:
         """Return what becomes readable when there are changes to receive."""
         if not self.is_live:
@@ -155,9 +159,9 @@ class HintSource:
         worth = 0
         try:
             while self._ear.has_more():
-                worth = self._receive_message(self._ear.receive()) or worth
+                worth = _wider(worth, self._receive_message(self._ear.receive()))
             if self._popping and self._pop.has_more():
-                worth = self._receive_pop(self._pop.receive()) or worth
+                worth = _wider(worth, self._receive_pop(self._pop.receive()))
         except Exception as error:
             self._give_up(error)
             return True
@@ -347,6 +351,11 @@ class HintSource:
         if self._hints.catch_up() or now >= self._refill_at:
             self._hints.refill()
             self._refill_at = now + _REFILL_EVERY
+
+
+def _wider(one: int, other: int) -> int:
+    """Return for whom two changes together are worth a look: for all, if one of them is."""
+    return 1 if 1 in (one, other) else one or other
 
 
 def _priority(list: str) -> str:

@@ -21,6 +21,10 @@ class HintedWakeup(Wakeup):
         """Return the seconds until a look without a wakeup: while Valkey serves, one process looks for all."""
         return 10 * FLOOR if self._hinted.is_live else FLOOR
 
+    def is_hinted(self) -> bool:
+        """Whether a hint was popped that no claim has used yet."""
+        return self._hinted.has_hint()
+
     def listen(self, want: Want | None = None) -> Heard:
         """Return the number of changes so far; every later change ends a `wait` that is given it."""
         want = _listed(want)
