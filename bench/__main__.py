@@ -16,6 +16,7 @@ from bench import (
     graphs,
     growth,
     growth_postgres,
+    idle,
     operations,
     postgres,
     processes,
@@ -55,6 +56,7 @@ PARTS = {
     "gateway": gateway.report,
     "uses": uses.report,
     "spool": spool.report,
+    "idle": idle.report,
 }
 
 

@@ -1,0 +1,16 @@
+"""Workers that wait for hints of a Valkey server that is hurt every second: the history is legal, and all is done."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import sized
+from tests.valkey import faults
+
+
+@sized("tasks", 120, 10_000)
+@pytest.mark.parametrize("fault", faults.FAULTS)
+def test_whatever_happens_to_valkey_nothing_is_lost_or_done_twice(fault: str, tasks: int) -> None:
+    told = faults.run(fault, tasks, 4.0 if tasks < 1000 else 15.0)
+    assert told["wrong"] == []
+    assert told["tasks"] == tasks
