@@ -420,6 +420,27 @@ def play_done_followed(stage: Stage) -> Callable[[], object]:
     return claim.done
 
 
+def needed_by_two(stage: Stage) -> list[str]:
+    """Three tasks; and a folder for those that will be blocked."""
+    stage.yard.edit(stage.yard.add("build", after=added(stage)).id, after=[])
+    ids = stage.yard.add_many([{"kind": "build", "priority": 5}] * 3)
+    for path in ("blocked/0000", "sheets", "sheets/0000"):
+        (stage.path / path).mkdir(exist_ok=True)
+    return ids
+
+
+def behind(stage: Stage, needed: list[str]) -> list[str]:
+    return stage.yard.add_many([{"kind": "build", "after": needed}] * 2)
+
+
+def play_done_in_sheet(stage: Stage) -> Callable[[], object]:
+    needed = needed_by_two(stage)
+    behind(stage, needed)
+    for id in needed[:2]:
+        taken(stage.yard.claim(id)).done()
+    return taken(stage.yard.claim(needed[2])).done
+
+
 def play_take_in_after(stage: Stage) -> Callable[[], object]:
     stage.yard.edit(stage.yard.add("build", priority=9).id, title="t")
     stage.drop(json.dumps({"kind": "build", "after": added(stage)}))
@@ -617,6 +638,8 @@ PLAYS: dict[str, Callable[[Stage], Callable[[], object]]] = {
     ),
     "take in after another": play_take_in_after,
     "done with a follower": play_done_followed,
+    "add with a sheet": after(needed_by_two, behind),
+    "done of a task in a sheet": play_done_in_sheet,
     "claim of what is in use": play_in_use,
     "claim that passes one over": play_pass_over,
     "prune of what was not done": play_prune_unneeded,

@@ -46,12 +46,29 @@ def check_nothing_is_stuck(yard: taskyard.Yard) -> None:
         if state is State.BLOCKED:
             unmet = set(yard.get(id).after) - done
             assert unmet, f"{id} is blocked by nothing"
-            assert set(os.listdir(f"{yard.url}/needs/{id[:4]}/{id}")) == unmet
-            assert all(os.path.exists(f"{yard.url}/followers/{other[:4]}/{other}/{id}") for other in unmet)
+            folder = f"{yard.url}/needs/{id[:4]}/{id}"
+            noted = set(os.listdir(folder)) if os.path.exists(folder) else set()
+            assert noted | in_sheets(yard.url, id) == unmet
+            assert all(os.path.exists(f"{yard.url}/followers/{other[:4]}/{other}/{id}") for other in noted)
         elif state is not State.CANCELLED:
             assert not os.path.exists(f"{yard.url}/needs/{id[:4]}/{id}"), f"{id} is {state} and has needs"
+            assert in_sheets(yard.url, id) == set(), f"{id} is {state} and has needs in a sheet"
         if state is State.DONE:
             assert not os.path.exists(f"{yard.url}/followers/{id[:4]}/{id}"), f"{id} is done and has followers"
+
+
+def in_sheets(root: str, task: str) -> set[str]:
+    """What the task waits for, by the sheets of its segment; each is in the segments of the others as well."""
+    waits: set[str] = set()
+    folder = f"{root}/sheets/{task[:4]}"
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        with open(f"{folder}/{name}", encoding="ascii") as file:
+            lines = [line.split() for line in file]
+        met = {line[0] for line in lines if len(line) == 1}
+        own = {other for line in lines if line[:1] == [task] and line[-1] == "." for other in line[1:-1]} - met
+        assert all(os.path.samefile(f"{folder}/{name}", f"{root}/sheets/{other[:4]}/{name}") for other in own)
+        waits |= set() if f"-{task}" in met else own
+    return waits
 
 
 def check_log(yard: taskyard.Yard) -> None:

@@ -277,7 +277,8 @@ def test_the_end_of_a_task_with_many_followers_leaves_their_empty_folders_to_the
     calls = Calls()
     with yard_on(url, calls) as yard:
         first, other = yard.add("first").id, yard.add("other").id
-        yard.add_many({"kind": "second", "after": [first]} for _ in range(300))
+        for _ in range(300):
+            yard.add("second", after=[first])
         both = yard.add("both", after=[first, other]).id
         claim = taken(yard.claim(first))
         made = calls.of(claim.done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -94,30 +95,76 @@ def test_an_edit_of_after_is_made_or_not_made(tmp_path: Path, durability: str) -
     killed_everywhere(tmp_path, durability, ready, lambda y, ids: y.edit(ids[2], after=[ids[1]]), check)
 
 
-def finish(yard: taskyard.Yard, id: str) -> None:
+def finish(yard: taskyard.Yard, id: str | None = None) -> None:
     claim = yard.claim(id)
     assert claim is not None
     claim.done()
 
 
+GRAPH: list[dict[str, Any]] = [
+    {"kind": "k", "ref": "top"},
+    *({"kind": "k", "ref": f"side {n}", "after": "top"} for n in range(4)),
+    {"kind": "k", "after": [f"side {n}" for n in range(4)]},
+]
+
+
+def work_off(yard: taskyard.Yard) -> int:
+    """Do all that can be done; return how much that was."""
+    done = 0
+    while (claim := yard.claim()) is not None:
+        claim.done()
+        done += 1
+    assert not any(files for _, _, files in os.walk(f"{yard.url}/sheets")), "a sheet goes with the last task that waits"
+    return done
+
+
 @pytest.mark.parametrize("durability", ["fast", "durable"])
 def test_a_graph_is_there_as_a_whole_or_not_at_all(tmp_path: Path, durability: str) -> None:
-    graph: list[dict[str, Any]] = [
-        {"kind": "k", "ref": "top"},
-        *({"kind": "k", "ref": f"side {n}", "after": "top"} for n in range(4)),
-        {"kind": "k", "after": [f"side {n}" for n in range(4)]},
-    ]
-
     def check(yard: taskyard.Yard, _: None, died: bool) -> None:
         tasks = yard.find()
-        assert len(tasks) == len(graph) or (died and not tasks)
-        done = 0
-        while (claim := yard.claim()) is not None:
-            claim.done()
-            done += 1
-        assert done == len(tasks)
+        assert len(tasks) == len(GRAPH) or (died and not tasks)
+        if tasks:
+            assert work_off(yard) == len(GRAPH)
 
-    killed_everywhere(tmp_path, durability, lambda y: None, lambda y, _: y.add_many(graph), check)
+    killed_everywhere(tmp_path, durability, lambda y: None, lambda y, _: y.add_many(GRAPH), check)
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable"])
+@pytest.mark.parametrize("before", [0, 4])
+def test_a_done_of_a_graph_frees_what_waits_for_it(tmp_path: Path, durability: str, before: int) -> None:
+    def ready(yard: taskyard.Yard) -> str:
+        yard.add_many(GRAPH)
+        assert os.listdir(f"{yard.url}/sheets") != []
+        for _ in range(before):
+            finish(yard)
+        claim = yard.claim()
+        assert claim is not None
+        return claim.handle
+
+    def check(yard: taskyard.Yard, _: str, died: bool) -> None:
+        held = yard.find(state="processing")
+        assert not held or died
+        for task in held:
+            yard.bulk("release", [task.id], apply=True)
+        work_off(yard)
+        assert yard.counts()["done"] == len(GRAPH)
+
+    killed_everywhere(tmp_path, durability, ready, lambda y, handle: y.held(handle).done(), check)
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable"])
+def test_an_edit_takes_a_task_out_of_its_sheet_or_leaves_it_there(tmp_path: Path, durability: str) -> None:
+    def ready(yard: taskyard.Yard) -> list[str]:
+        return [*yard.add_many(GRAPH), yard.add("k").id]
+
+    def check(yard: taskyard.Yard, ids: list[str], died: bool) -> None:
+        edited = yard.get(ids[5]).after == [ids[1], ids[6]]
+        assert edited or died
+        assert work_off(yard) == len(ids)
+        order = [event["task"] for event in yard.events(event="done")]
+        assert all(order.index(other) < order.index(ids[5]) for other in yard.get(ids[5]).after)
+
+    killed_everywhere(tmp_path, durability, ready, lambda y, ids: y.edit(ids[5], after=[ids[1], ids[6]]), check)
 
 
 @pytest.mark.parametrize("durability", ["fast", pytest.param("durable", marks=pytest.mark.proof)])

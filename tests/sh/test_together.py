@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import pytest
 
 import taskyard
 from taskyard.core import times
-from tests.conftest import taken, wait_until
+from tests.conftest import damage, taken, wait_until
 from tests.directory.stories import check_log, check_nothing_is_stuck, check_places
 from tests.processes import tools
 
@@ -437,6 +438,32 @@ def test_a_done_lets_those_go_that_come_after_it(sh: Shell, yard: Yard) -> None:
     check_nothing_is_stuck(yard)
     check_log(yard)
     assert sh.claim()[0].startswith(f"{both.id}.2.")
+
+
+def test_a_done_lets_those_of_a_graph_go_whose_edges_are_in_a_sheet(sh: Shell, yard: Yard) -> None:
+    ids = yard.add_many(
+        [
+            {"kind": "build", "ref": "a"},
+            {"kind": "build", "ref": "b"},
+            *({"kind": "test", "ref": f"t{n}", "after": ["a", "b"]} for n in range(2)),
+            {"kind": "late", "after": ["a", "t0"], "delay": 3600},
+        ]
+    )
+    assert os.listdir(f"{yard.url}/sheets") != []
+    assert os.listdir(f"{yard.url}/needs") == []
+    sh.run("complete_task", sh.claim("build")[0])
+    assert [str(yard.get(id).state) for id in ids] == ["done", "todo", "blocked", "blocked", "blocked"]
+    taken(yard.claim(kinds="build")).done()
+    assert [str(yard.get(id).state) for id in ids[2:]] == ["todo", "todo", "blocked"]
+    for _ in range(2):
+        sh.run("complete_task", sh.claim("test")[0])
+    assert yard.get(ids[4]).state == "waiting"
+    freed = [event["freed_by"] for event in yard.events(event="unblocked")]
+    assert freed == [ids[1], ids[1], ids[2]]
+    check_nothing_is_stuck(yard)
+    check_log(yard)
+    yard.sweep()
+    assert damage(yard) == []
 
 
 def test_what_uses_something_is_left_to_those_who_can_tell(sh: Shell, yard: Yard) -> None:

@@ -66,6 +66,10 @@ class Hand:
         self._call("heard", number, {"answer": "ok"})
         return number, answer
 
+    def module(self, name: str) -> Any:
+        """A module of this process's own package."""
+        return self._package.module(name)
+
     def add(self, kind: str = "build", data: Any = None, **options: Any) -> str | None:
         about = {"key": options.get("key"), "kind": kind, "data": data}
         said = self._said("add", lambda: self.yard.add(kind, data, **options), **about)

@@ -338,6 +338,12 @@ def let_go_by_the_first_that_is_done(package: Package) -> None:
     edges._meet = meet
 
 
+@plant("sheet-two", "plain", "too early")
+def let_go_by_the_first_line_of_a_sheet(package: Package) -> None:
+    """It came after this one."""
+    package.module("stores.directory.tasks.sheets").Sheet.freed_by = lambda self, other: self.followers[other]
+
+
 @plant("use-use", "plain", "in use")
 def what_is_used_looked_at_before_the_claim_only(package: Package) -> None:
     """It was free a moment ago."""

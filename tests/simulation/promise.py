@@ -30,7 +30,7 @@ GRAMMAR = {
     "results": rf"{_SEG}/({_CLAIM}\.(done|error|released|crash|cancelled|resumed|stale-[0-9a-f]{{12}})|{_ID}\.[0-9]+\.(cancelled|retried))\.json",
     "attempts": rf"{_SEG}/{_ID}/{_CLAIM}/.*", "edits": rf"{_SEG}/{_ID}\.{_W}{{8}}\.json",
     "names": rf"{_SEG}/{_ID}\.[^/]+",
-    "needs": rf"{_SEG}/{_ID}/{_ID}", "followers": rf"{_SEG}/{_ID}/({_ID}|failed|cancelled)", "children": rf"{_SEG}/{_ID}/{_ID}",
+    "needs": rf"{_SEG}/{_ID}/{_ID}", "followers": rf"{_SEG}/{_ID}/({_ID}|failed|cancelled)", "children": rf"{_SEG}/{_ID}/{_ID}", "sheets": rf"{_SEG}/{_ID}",
     "keys": r"([0-9a-f]{2})/\1[0-9a-f]{38}\.json", "missions": r"since|[0-9a-f]{12}\.(json|cancelled)", "paused": r"[^/]+",
     "deadlines": rf"[0-9T-]+/{_SEG}/{_ID}\.[0-9]+", "backlog": r"[^/]+", "uses": _SEG,
     "asked": r"[^/]+", "segments": rf"{_SEG}|[0-9]-[^/]+",

@@ -96,6 +96,16 @@ def after_two(hand: Hand) -> Context:
     return {"id": hand.add("test", {"n": 3}, after=ids)}
 
 
+def after_two_in_a_sheet(hand: Hand) -> Context:
+    """The same, with both edges in a sheet, as a larger graph has them."""
+    edges = hand.module("stores.directory.tasks.edges")
+    few, edges._FEW = edges._FEW, 1
+    try:
+        return after_two(hand)
+    finally:
+        edges._FEW = few
+
+
 def after_one(hand: Hand) -> Context:
     """A task that comes after another one, both in one segment."""
     first = hand.add("build", {"n": 1})
@@ -517,6 +527,8 @@ SCENES = {
         Scene("use-pass", two_that_use_one, [("ada", done), ("bob", take)]),
         Scene("use-pass-pass", two_that_use_one, [("ada", holding), ("bob", take), ("cyd", take)]),
         Scene("after-two", after_two, [("ada", done), ("bob", done)]),
+        Scene("sheet-two", after_two_in_a_sheet, [("ada", done), ("bob", done)]),
+        Scene("sheet-untangle", after_two_in_a_sheet, [("ada", done), ("eve", sweeping("_edge_recovery.walk"))]),
         Scene("vouched-reap", claimed_before, [("ada", vouched_done), ("eve", reap)]),
         Scene("vouched-gone", claimed_before, [("ada", vouched_and_gone), ("eve", reap)]),
         Scene("add-take", known_and_empty_lane, [("bob", add), ("ada", take_until_there_is_one)]),

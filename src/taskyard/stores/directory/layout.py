@@ -25,19 +25,20 @@ MISSION_LANES = "missions"  # a task is in a lane of its mission, which a client
 SETTINGS = "yard.json"
 FOLDERS = (
     "todo", "waiting", "blocked", "processing", "done", "failed", "cancelled",
-    "results", "attempts", "edits", "names", "needs", "followers", "children", "keys", "uses", "deadlines", "backlog", "missions", "schedules", "paused", "pace", "asked", "segments", "events", "workers",
+    "results", "attempts", "edits", "names", "needs", "followers", "sheets", "children", "keys", "uses", "deadlines", "backlog", "missions", "schedules", "paused", "pace", "asked", "segments", "events", "workers",
     "writers", "turns", "leader",
     "archive", "dead", "tmp",
 )  # fmt: skip
 MISSIONS = "missions"
 CHILDREN = "children"
+SHEETS = "sheets"
 USES = "uses"
 DEADLINES = "deadlines"
 BACKLOG = "backlog"
 SCHEDULES = "schedules"
 SINCE = "since"  # in missions/: from when on every task of a mission is in a lane of the mission
 LATER = frozenset(
-    ("names", "asked", "pace", "leader", USES, CHILDREN, DEADLINES, BACKLOG, MISSIONS, SCHEDULES)
+    ("names", "asked", "pace", "leader", SHEETS, USES, CHILDREN, DEADLINES, BACKLOG, MISSIONS, SCHEDULES)
 )  # folders that a yard of a version before lacks, until they are first needed
 BY_HAND = frozenset(("todo", "processing", "done", "failed"))  # a queue's folders, as made with mkdir
 _SETTINGS_MOST = 1 << 20  # bytes

@@ -25,11 +25,12 @@ _ty_remove_workdir() { # handle: the claim's folder, if it is empty
 _ty_free_followers() { # of the task that is done
     local folder=''
     # By a listing from the top: the client of a file server may still show that there was nothing.
-    for folder in "$_ty_root/followers/$_ty_seg"*/"$_ty_id"*; do
-        [ "$folder" = "$_ty_root/followers/$_ty_seg/$_ty_id" ] || continue
+    for folder in "$_ty_root/followers/$_ty_seg"*/"$_ty_id"* "$_ty_root/sheets/$_ty_seg"/*; do
+        [ "$folder" = "$_ty_root/followers/$_ty_seg/$_ty_id" ] || [ -f "$folder" ] || continue
         _ty_rest="_ty_follow $_ty_id"
         ! _ty_unread || return 100
         _ty_follow "$_ty_id"
+        break
     done
     return 0
 }

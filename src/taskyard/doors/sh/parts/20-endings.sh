@@ -2,7 +2,7 @@
 
 # Each follower of this task has one need less; a follower without needs is unblocked. The next sweep mends what fails here.
 _ty_follow() { # id
-    local id=$1 seg=${1%?????????????????} edge='' follower='' needs='' path=''
+    local id=$1 seg=${1%?????????????????} edge='' follower='' needs=''
     shift
     for edge in "$_ty_root/followers/$seg"*/"$id"*/*; do
         follower=${edge##*/}
@@ -11,15 +11,54 @@ _ty_follow() { # id
         needs=$_ty_root/needs/${follower%?????????????????}/$follower
         rm -f -- "$needs/$id" 2>/dev/null
         rmdir -- "$needs" 2>/dev/null || [ ! -d "$needs" ] || continue
-        for path in "$_ty_root/blocked/${follower%?????????????????}/$follower".*; do
-            _ty_split "${path##*/}" || continue
-            _ty_unblock "$path" "$id"
-        done
+        _ty_let_go "$follower" "$id"
     done
+    _ty_follow_sheets "$id"
     [ $# -gt 0 ] || return 0
     rm -f -- "$@" 2>/dev/null # those that were listed: a task that is added after the done looks for itself
     rmdir -- "$_ty_root/followers/$seg/$id" 2>/dev/null
     return 0
+}
+
+# The sheets of graphs: note that this task is done, and then read what others have noted. Where appends of two machines may
+# overwrite one another nothing is noted: the next sweep does it.
+_ty_follow_sheets() { # id
+    local id=$1 sheet='' follower=''
+    [ "$_ty_place" = local ] || return 0
+    for sheet in "$_ty_root/sheets/${1%?????????????????}"/*; do
+        [ -f "$sheet" ] && _ty_in_sheet "$sheet" "$id" any >/dev/null || continue
+        printf '\n%s\n' "$id" >>"$sheet" || continue
+        for follower in $(_ty_in_sheet "$sheet" "$id" free); do
+            [ -d "$_ty_root/needs/${follower%?????????????????}/$follower" ] || _ty_let_go "$follower" "$id"
+        done
+    done 2>/dev/null
+    return 0
+}
+
+# The tasks of a sheet that come after this one: any, or those for which all is noted as done. 1: there are none.
+_ty_in_sheet() { # sheet id any|free
+    LC_ALL=C awk -v id="$2" -v want="$3" '
+        /^-/ { left[substr($1, 2)] = 1; next }
+        NF == 0 { next }
+        NF == 1 { met[$1] = 1; next }
+        $NF == "." { row[$1] = $0 }
+        END {
+            for (task in row) {
+                n = split(row[task], word, " "); follows = 0; open = 0
+                for (i = 2; i < n; i++) { if (word[i] == id) follows = 1; if (!(word[i] in met)) open++ }
+                if (follows && !(task in left) && (want == "any" || !open)) { print task; found = 1 }
+            }
+            exit !found
+        }
+    ' "$1"
+}
+
+_ty_let_go() { # task freed-by
+    local path=''
+    for path in "$_ty_root/blocked/${1%?????????????????}/$1".*; do
+        _ty_split "${path##*/}" || continue
+        _ty_unblock "$path" "$2"
+    done
 }
 
 _ty_unblock() { # file freed-by

@@ -43,6 +43,7 @@ class EdgeAudit:
             self._must_be_blocked(found, noted[id])
             for other in noted[id]:
                 self._half(found, other)
+        self._sheets(segment, seen, noted)
         for id, several in seen.items():
             if several[-1].state is State.BLOCKED:
                 self._blocked(several[-1], noted.get(id, []))
@@ -77,14 +78,35 @@ class EdgeAudit:
             self._audit.count(place, len(edges[id]))
         return edges
 
+    def _sheets(self, segment: str, seen: Seen, noted: dict[str, list[str]]) -> None:
+        """Add the needs of this segment's tasks that are in sheets; check that each of these tasks is there, and blocked."""
+        folder = f"{self._root}/sheets/{segment}"
+        for name in self._audit.folders(folder, ids.is_id):
+            self._audit.count("sheets", self._audit.is_plain(folder, name))
+        for id, path in self._edges.sheets.waiting(segment).items():
+            if id in seen:
+                others: list[str] = sorted(self._edges.open(self._edges.sheets.needs(id)))
+                self._must_be_blocked(seen[id][-1], others)
+                noted[id] = [*noted.get(id, []), *others]
+            elif self._audit.age(path) > PATIENCE:
+                place = (folder, path.rpartition("/")[2])
+                self._audit.suspect("orphan", place, f"it has {id}, which is nowhere", self._still_nowhere(id), id)
+
+    def _still_nowhere(self, id: str) -> Callable[[], bool]:
+        def still_holds() -> bool:
+            waits = self._audit.has(f"{self._root}/tmp/{id}.json")
+            return not waits and self._audit.is_nowhere(id) and id in self._edges.sheets.waiting(id[: ids.SEGMENT])
+
+        return still_holds
+
     def _must_be_blocked(self, found: Found, others: list[str]) -> None:
         """Check that a task with needs is blocked, or was cancelled or failed by a repair while it was blocked."""
         if found.state in (State.BLOCKED, State.CANCELLED, State.FAILED) or not others:
             return
-        need = f"{self._root}/needs/{found.token.id[: ids.SEGMENT]}/{found.token.id}/{others[0]}"
 
         def still_holds() -> bool:
-            return all(map(self._audit.has, (found.path, need, found.path)))
+            noted = self._audit.has(found.path) and others[0] in self._edges.needs(found.token.id)
+            return noted and self._audit.has(found.path)
 
         what = f"in {found.state}, and it needs {others[0]}"
         self._audit.suspect("need_open", found.place, what, still_holds, found.token.id, found.token)
@@ -163,7 +185,7 @@ class EdgeAudit:
         need = (f"{self._root}/needs/{id[: ids.SEGMENT]}/{id}", other)
 
         def still_holds() -> bool:
-            lost = self._audit.has(found.path) and not self._audit.has("/".join(need))
+            lost = self._audit.has(found.path) and other not in self._edges.needs(id)
             return lost and bool(self._edges.open([other])) and self._audit.has(found.path)
 
         self._audit.suspect(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.fsck.context import AuditContext
 
 _BY_SEGMENT = (State.BLOCKED, State.CANCELLED, State.FAILED, State.DONE)
-_OTHER_FOLDERS = ("results", "edits", "attempts", "needs", "followers", layout.CHILDREN)
+_OTHER_FOLDERS = ("results", "edits", "attempts", "needs", "followers", layout.SHEETS, layout.CHILDREN)
 _REASON = ".reason"
 _KNOWN = frozenset((*layout.FOLDERS, layout.SETTINGS, ".gitignore"))
 

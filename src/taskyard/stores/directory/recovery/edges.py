@@ -49,7 +49,7 @@ class EdgeRecovery:
                 continue
             if intent.get("event") == "edited":
                 self._edges.tidy(id, by)
-            if state is State.DONE and self._disk.exists(self._edges.folder_of_followers(id)):
+            if state is State.DONE and self._edges.is_followed(id):
                 self._edges.settle(id, by)
             elif state is State.BLOCKED:
                 self._edges.look_again(id, by)
@@ -61,7 +61,7 @@ class EdgeRecovery:
         segments = sorted(
             {
                 name
-                for place in ("blocked", "needs", "followers")
+                for place in ("blocked", "needs", "followers", "sheets")
                 for name in self._names(f"{self._root}/{place}")
                 if ids.is_segment(name)
             }
@@ -74,7 +74,7 @@ class EdgeRecovery:
             self._followers(segment, now, by)
         except PermissionError:
             return 0  # another user's folder: its content is unknown, so no task is unblocked
-        for place in ("needs", "followers"):
+        for place in ("needs", "followers", "sheets"):
             self._context.mover.drop(f"{self._root}/{place}/{segment}")
         return freed
 
@@ -83,18 +83,20 @@ class EdgeRecovery:
         folder = f"{self._root}/blocked/{segment}"
         blocked = {name[: ids.LENGTH]: name for name in self._names(folder)}
         listed = set(filter(ids.is_id, self._names(f"{self._root}/needs/{segment}")))
-        needs = {id: set(self._edges.needs(id)) for id in filter(ids.is_id, blocked.keys() | listed)}
+        in_sheets = self._edges.sheets.waiting(segment)
+        needs = {id: set(self._edges.needs(id)) for id in filter(ids.is_id, blocked.keys() | listed | in_sheets.keys())}
         moved = self._judge(needs, by) | self._tidied(needs, now, by)
         gone = self._gone(self._edges.unmet({other for some in needs.values() for other in some}), now)
         empty = itertools.count()
         for id, some in needs.items():
             if id not in blocked:
-                self._forget(id, now)
+                self._forget(id, in_sheets.get(id), now)
                 if not some and next(empty) < _EMPTY:
                     self._context.mover.drop(f"{self._root}/needs/{segment}/{id}")
             for other in some & gone:
                 # A needed task is never pruned unless it is done, or its failure has been applied.
                 self._context.links.remove(f"{self._root}/needs/{segment}/{id}/{other}")
+                self._edges.sheets.meet(other)
         free = {
             id: {Need(other) for other in some - gone}
             for id, some in needs.items()
@@ -146,15 +148,19 @@ class EdgeRecovery:
         except PermissionError:
             return False  # it may be in a folder that is not readable
 
-    def _forget(self, id: str, now: int) -> None:
-        """Remove the needs of a task that was never published, or is gone."""
-        if not self._is_left(f"{self._root}/needs/{id[: ids.SEGMENT]}/{id}", now):
+    def _forget(self, id: str, sheet: str | None, now: int) -> None:
+        """Remove the needs of a task that was never published, or is gone; those in a sheet have its path."""
+        if not self._is_left(sheet or f"{self._root}/needs/{id[: ids.SEGMENT]}/{id}", now):
             return
         if not self._disk.exists(f"{self._root}/tmp/{id}.json") and self._is_gone(id, now):
             self._edges.withdraw(id)
 
     def _followers(self, segment: str, now: int, by: str) -> None:
-        """Remove followers of tasks that are done or gone, edges without a need, and marks of an undone prune."""
+        """Remove followers of tasks that are done or gone, edges without a need, marks of an undone prune, and sheets that are over."""
+        for id in self._edges.done(self._edges.sheets.followed(segment)):
+            self._edges.settle(id, by)
+        for sheet in self._edges.sheets.of(segment):
+            self._edges.sheets.drop(sheet)
         listed = set(filter(ids.is_id, self._names(f"{self._root}/followers/{segment}")))
         done = self._edges.done(listed)
         for id in listed:

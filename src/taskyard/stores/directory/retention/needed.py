@@ -33,7 +33,8 @@ class Needed:
         goes = {found.token.id: found.state for _, found in going}
         followed: dict[str, list[str]] = {}
         for segment in by_segment(id for id, state in goes.items() if state is not State.DONE):
-            for id in self._names(f"{self._root}/followers/{segment}"):
+            noted = {*self._names(f"{self._root}/followers/{segment}"), *self._edges.sheets.followed(segment)}
+            for id in sorted(noted):
                 if id in goes and goes[id] is not State.DONE:
                     followed[id] = self._edges.followers(id)
         kept = _kept(followed, goes)
@@ -59,12 +60,12 @@ class Needed:
         followers = self._edges.folder_of_followers(id)
         listed = self._names(followers) if self._disk.exists(followers) else []
         marks = [State(mark) for mark in listed if mark in FAILURES]
-        if marks and any(map(ids.is_id, listed)):
+        if marks and self._edges.followers(id):
             folder = f"{self._root}/{marks[0]}/{id[: ids.SEGMENT]}"
             if self._context.mover.move(f"{self._root}/dead/{name}", folder, name):
                 self._context.links.remove(f"{followers}/{marks[0]}")
             return False
-        if listed and not marks:
+        if not marks and self._edges.is_followed(id):
             self._edges.settle(id, by)
         for mark in marks:
             self._context.links.remove(f"{followers}/{mark}")

@@ -22,6 +22,7 @@ from taskyard.core.errors import NotFound, TaskyardError
 from taskyard.core.task import State
 from taskyard.stores.directory.names import Token
 from taskyard.stores.directory.tasks import task_file
+from taskyard.stores.directory.tasks.sheets import Sheets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Edges:
         self._names = context.locator.names
         self._shifts = shifts
         self._blocked: dict[str, dict[str, str]] = {}
+        self.sheets = Sheets(context)
 
     # Before a task is added
 
@@ -121,7 +123,7 @@ class Edges:
         pairs = [(id, other) for id, others in edges.items() for other in sorted(others)]
         if not pairs:
             return
-        self._write(pairs, sync)
+        self._write(pairs, sync, sheet=bool(batch))
         needed = {other for _, other in pairs}.difference(batch)
         try:
             for other in needed - self._matching(needed):
@@ -137,10 +139,10 @@ class Edges:
         except FileNotFoundError:
             return  # the other task has ended meanwhile, and its process has removed edge and folder
 
-    def _write(self, pairs: list[tuple[str, str]], sync: bool) -> None:
-        """Write all needs, then all followers."""
+    def _write(self, pairs: list[tuple[str, str]], sync: bool, sheet: bool) -> None:
+        """Write all needs, then all followers; those of a batch into its sheet, where that is possible."""
         if len(pairs) > _FEW:
-            self._write_many(pairs)
+            self._write_many(self._not_in_sheet(pairs) if sheet else pairs)
             if sync:
                 self._disk.sync_all(self._root)
             return
@@ -152,6 +154,14 @@ class Edges:
             self.put(self.folder_of_followers(other), id, sync)
             if sync:
                 self._sync_followers(other)
+
+    def _not_in_sheet(self, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Write the edges of tasks that any failure blocks into a sheet; return the others."""
+        edges: dict[str, list[str]] = {}
+        for id, other in pairs:
+            edges.setdefault(id, []).append(other)
+        kept = {id: some for id, some in edges.items() if all(needs.on_failure(other) == needs.BLOCK for other in some)}
+        return [(id, other) for id, other in pairs if id not in kept] if self.sheets.write(kept) else pairs
 
     def _write_many(self, pairs: list[tuple[str, str]]) -> None:
         """Write the edges of a batch as names of one empty file: on ext4 a new name costs a third of a new file."""
@@ -225,16 +235,40 @@ class Edges:
             self._context.mover.drop(self.folder_of_followers(other))
             self._context.links.remove(f"{self._needs(id)}/{other}")
         self._context.mover.drop(self._needs(id))
+        self.sheets.leave(id)
+
+    def unfold(self, id: str) -> None:
+        """Take the task out of its sheet: what it waits for is noted in files, as an edit will change that.
+
+        The followers come first here: as long as the sheet has the task, no follower without a need lets it go.
+        """
+        others = self.sheets.needs(id) if self._context.local else []
+        if others:
+            for other in others:
+                self.put(self.folder_of_followers(other), id, self._context.durable)
+            for other in others:
+                self.put(self._needs(id), other, self._context.durable)
+            if self._context.durable:
+                self._disk.sync(self._needs(id))
+                for other in others:
+                    self._sync_followers(other)
+            self.sheets.leave(id)
 
     # After a task is published in blocked/, and after a task is done
 
     def needs(self, id: str) -> list[str]:
         """Return the tasks that the task waits for, oldest first."""
-        return sorted(filter(ids.is_id, self._listed("needs", id)), key=ids.age_key)
+        return sorted({*filter(ids.is_id, self._listed("needs", id)), *self.sheets.needs(id)}, key=ids.age_key)
 
     def followers(self, id: str) -> list[str]:
         """Return the tasks that wait for this task."""
-        return sorted(filter(ids.is_id, self._listed("followers", id)))
+        return sorted({*filter(ids.is_id, self._listed("followers", id)), *self.sheets.followers(id)})
+
+    def is_followed(self, id: str) -> bool:
+        """Whether there may be tasks that wait for this one; False proves nothing."""
+        return self._disk.has(self.folder_of_followers(id)) or self._disk.has(
+            f"{self._root}/sheets/{id[: ids.SEGMENT]}"
+        )
 
     def look(self, waiting: Mapping[str, AbstractSet[str]], by: str) -> dict[str, State]:
         """Move those of these blocked tasks whose needs let them go by now, or have them cancelled; return these.
@@ -244,7 +278,15 @@ class Edges:
         met = self.done({other for some in waiting.values() for other in some})
         free: dict[str, str | None] = {}
         edges = []
+        for other in met:
+            self.sheets.meet(other)
+        noted = {id for segment in by_segment(waiting) for id in self.sheets.waiting(segment)}
         for id, some in waiting.items():
+            if id in noted:
+                # Its sheet has needs that are not noted as met; on a network filesystem nobody notes that.
+                if some <= met and not self._listed("needs", id):
+                    free[id] = None
+                continue
             for other in sorted(some & met):
                 edges.append(f"{self.folder_of_followers(other)}/{id}")
                 if self._meet(id, other):
@@ -280,9 +322,17 @@ class Edges:
 
     def settle(self, id: str, by: str) -> int:
         """Remove the need for a task that is done from all its followers; return their number."""
-        followers = sorted(filter(ids.is_id, self._names(self.folder_of_followers(id))))
-        self.meet(id, followers, by)
-        return len(followers)
+        followers: list[str] = []
+        if self._disk.exists(self.folder_of_followers(id)):
+            followers = sorted(filter(ids.is_id, self._names(self.folder_of_followers(id))))
+            self.meet(id, followers, by)
+        sheets = self.sheets.meet(id)
+        free = [task for sheet in sheets for task in sheet.freed_by(id) if not self._listed("needs", task)]
+        if free:
+            self._unblock(dict.fromkeys(free, id), by)
+        for sheet in sheets:
+            self.sheets.drop(sheet)
+        return len(followers) + len(free)
 
     def meet(self, id: str, followers: Sequence[str], by: str) -> set[str]:
         """Remove the need for a task from these followers, which it no longer blocks; return those that go on."""
@@ -351,15 +401,15 @@ class Edges:
         folder = self._needs(id)
         self._context.links.remove(f"{folder}/{other}")
         if not tidy:
-            return not self._names(folder)
+            return not self._names(folder) and not self.sheets.needs(id)
         try:
             if self._context.links.holds(folder.rpartition("/")[0]):
                 self._disk.rmdir(folder)
         except FileNotFoundError:
-            return True
+            pass
         except OSError:
             return False  # other needs are left
-        return True
+        return not self.sheets.needs(id)
 
     def _unblock(self, free: dict[str, str | None], by: str) -> set[str]:
         """Move these tasks out of blocked/; one that is not there was cancelled, or its adder is about to check it."""

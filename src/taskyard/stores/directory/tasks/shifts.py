@@ -50,6 +50,7 @@ class Shifts:
         self._log = context.log
         self._now = context.clock.now
         self._followers = f"{context.root}/followers"
+        self._sheets = f"{context.root}/sheets"
         self._todo = f"{context.root}/todo"
 
     @functools.cached_property
@@ -88,7 +89,7 @@ class Shifts:
         if self._context.durable:
             self._disk.sync_all(self._context.root)
         ended = [(standing.id, move.to, None) for (standing, move), was in zip(shifts, made, strict=True) if was]
-        followed = [cause for cause in ended if self._disk.has(self._followers_of(cause[0]))]
+        followed = [cause for cause in ended if self.edges.is_followed(cause[0])]
         if followed:
             self._go_on(lambda _, by: self.edges.judge(followed, by), "", by)
         return made
@@ -175,11 +176,9 @@ class Shifts:
     def follow_up(self, id: str, state: State, by: str) -> None:
         """Unblock or cancel the tasks that waited for a task which has ended now, as their needs say."""
         # Most tasks have no followers, and pay for one lookup; the next sweep finds a follower that it misses.
-        if self._disk.has(self._followers_of(id)):
+        segment = id[: ids.SEGMENT]
+        if self._disk.has(f"{self._followers}/{segment}/{id}") or self._disk.has(f"{self._sheets}/{segment}"):
             self._go_on(self.edges.settle if state is _DONE else functools.partial(self.edges.fail, state), id, by)
-
-    def _followers_of(self, id: str) -> str:
-        return f"{self._followers}/{id[: ids.SEGMENT]}/{id}"
 
     def cancel_follower(
         self, standing: Standing, move: Move, by: str, other: str, sync: bool
@@ -360,6 +359,7 @@ class Shifts:
         """Write the needs that an edit adds, before the rename that blocks the task; return those that it had before."""
         if move.unmet is None:
             return set()
+        self.edges.unfold(id)
         before = set(self.edges.needs(id))
         added = [need for need in move.unmet if need not in before]
         if added:

@@ -23,6 +23,7 @@ from taskyard.stores.directory.tasks.edits import Edits
 from taskyard.stores.directory.tasks.locate import Found, Locator
 from taskyard.stores.directory.tasks.records import Records
 from taskyard.stores.directory.tasks.segment_index import SegmentIndex
+from taskyard.stores.directory.tasks.sheets import SheetReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class YardReader:
         self._locator = Locator(self.disk, bounds, root, self.settings.policy.lease)
         self._records = Records(self.disk, bounds, root, _refuse_to_write, _refuse_to_write_to)
         self._edits = Edits(self.disk, bounds, root, _refuse_to_write, _refuse_to_write_to)
+        self._sheets = SheetReader(self.disk, self._locator, root)
         self._log_reader = LogReader(self.disk, f"{root}/events")
         self._folders: dict[str, list[Folder]] = {}
         """The folders that hold tasks, by segment."""
@@ -155,7 +157,7 @@ class YardReader:
     def tasks(self, segment: str) -> Iterator[TaskCopy]:
         """Read the tasks of one segment, in the order of their ids."""
         index = SegmentIndex(self._locator, self.root, segment)
-        waiting = set(self._locator.names(f"{self.root}/needs/{segment}"))
+        waiting = {*self._locator.names(f"{self.root}/needs/{segment}"), *self._sheets.waiting(segment)}
         found = self._found(segment)
         for id in sorted(found):
             try:
@@ -255,7 +257,7 @@ class YardReader:
         if state not in (State.BLOCKED, State.CANCELLED):
             return []
         listed = self._locator.names(f"{self.root}/needs/{id[: ids.SEGMENT]}/{id}") if has_needs else []
-        noted = sorted(filter(ids.is_id, listed))
+        noted = sorted({*filter(ids.is_id, listed), *(self._sheets.needs(id) if has_needs else ())})
         if self._unfinished:
             return noted
         if state is State.BLOCKED and (not noted or any(map(self._is_done, noted))):
