@@ -341,7 +341,7 @@ def let_go_by_the_first_that_is_done(package: Package) -> None:
 @plant("sheet-two", "plain", "too early")
 def let_go_by_the_first_line_of_a_sheet(package: Package) -> None:
     """It came after this one."""
-    package.module("stores.directory.tasks.sheets").Sheet.freed_by = lambda self, other: self.followers[other]
+    package.module("stores.directory.tasks.sheets").Sheet.freed_by = lambda self, other: self.followers(other)
 
 
 @plant("use-use", "plain", "in use")
