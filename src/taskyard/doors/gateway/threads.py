@@ -47,13 +47,18 @@ class Threads:
             except RuntimeError:
                 return  # the loop is closed: the server has ended
 
-        running.add_done_callback(ended)  # not when the caller leaves: the thread may go on
         try:
-            return await asyncio.wrap_future(running)
+            found: Found = await asyncio.wrap_future(running)
         except asyncio.CancelledError:
             if not running.cancel():
                 loop.run_in_executor(None, work.abandon)  # a cancel may take its time to reach a database
+            running.add_done_callback(ended)  # not now: the thread may go on
             raise
+        except BaseException:
+            self._end(sort, asker)
+            raise
+        self._end(sort, asker)
+        return found
 
     def _end(self, sort: str, asker: str) -> None:
         self._turns[sort, asker].free.release()
