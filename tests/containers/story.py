@@ -9,6 +9,7 @@ from collections import Counter
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import yaml
 
@@ -41,7 +42,10 @@ def rise(stack: Stack) -> list[str]:
     names = [name for name in podman("ps", "--format", "{{.Names}}").split() if name.startswith(f"{stack.project}_")]
     for name in names:
         wait_until(f"{name} is healthy", partial(stack.healthy, name))
-    tell(f"all {len(names)} containers are healthy")
+    with urlopen("http://127.0.0.1:8377/default/board/", timeout=30) as page:
+        if "text/html" not in page.headers["Content-Type"]:
+            raise Failed("the gateway does not serve its board to this machine")
+    tell(f"all {len(names)} containers are healthy, and the board is served at 127.0.0.1:8377")
     return ids
 
 
