@@ -18,8 +18,10 @@ from bench import (
     growth_postgres,
     idle,
     operations,
+    orchestrate,
     postgres,
     processes,
+    projects,
     ringing,
     seam,
     shell,
@@ -57,6 +59,8 @@ PARTS = {
     "uses": uses.report,
     "spool": spool.report,
     "idle": idle.report,
+    "orchestrate": orchestrate.report,
+    "projects": projects.report,
 }
 
 

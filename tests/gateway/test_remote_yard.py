@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Verbs of the port that are no request: what this process knows by itself, or what only the yard's own process can do.
 NO_REQUEST = {
     "workdir", "tidy", "waiter", "wake", "tend", "alarm", "vouch", "give_back_dead", "follow", "acting_for", "granted", "close",
-    "get", "token_digests",
+    "get", "token_digests", "tend_spool", "is_spooled", "spool", "replay_spool", "lead", "resign", "refill", "reassign",
 }  # fmt: skip
 
 

@@ -100,9 +100,5 @@ class Orchestrator:
 def did(told: dict[str, Any]) -> bool:
     """Whether a round has done anything."""
     return bool(
-        any(told.get("swept", {}).values())
-        or told.get("refilled")
-        or told.get("lapsed")
-        or told.get("returned")
-        or told.get("assigned")
+        any(told.get("swept", {}).values()) or told.get("lapsed") or told.get("returned") or told.get("assigned")
     )

@@ -32,8 +32,8 @@ class OrchestrationVerbs:
 
     def refill(self) -> int:
         """Put what is ready into the hand-out lists of a server beside the store; return how many tasks, 0 where there is none."""
-        hints = getattr(self._store, "hints", None)
-        return 0 if hints is None else int(hints.refill())
+        hints = self._store.hints
+        return 0 if hints is None else hints.refill()
 
     def reassign(self, id: str, assignee: str | None, fence: int) -> int | None:
         """Change the assignee of a task that is in todo under this fence; return its new fence, None if it has moved on."""
