@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 NO_REQUEST = {
     "workdir", "tidy", "waiter", "wake", "tend", "alarm", "vouch", "give_back_dead", "follow", "acting_for", "granted", "close",
     "get", "token_digests", "tend_spool", "is_spooled", "spool", "replay_spool", "lead", "resign", "refill", "reassign",
+    "claim_waiter",
 }  # fmt: skip
 
 

@@ -226,6 +226,48 @@ def test_a_manifest_that_cannot_be_read_holds_up_no_other(server: Server, ask: A
     assert files(folder, "failed")[0].read_text() == "{torn", "what cannot be read is kept as it is"
 
 
+def test_an_entry_that_makes_no_sense_keeps_nobody_from_work(server: Server, ask: Ask, folder: Path) -> None:
+    server.stop()
+    ask("add", "a")
+    ask("add", "b")
+    server.start()
+    first = files(folder)[0]
+    first.write_text(json.dumps({**json.loads(first.read_text()), "sent": {"nonsense": 1}}))
+    assert ask("claim")["task"]["kind"] == "b"
+    [refused] = ask("spool")["entries"]
+    assert (refused["state"], refused["error"]["code"]) == ("failed", "internal")
+
+
+def test_entries_that_have_to_wait_hold_up_none_behind_them(
+    server: Server, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taskyard.spool.yard.SHARE", 2)
+    with taskyard.open(url) as yard:
+        yard.set_settings({"max_todo": 1})
+        yard.add("build")
+        claim = taken(yard.claim())
+        yard.add("build")
+        server.stop()
+        for _ in range(3):
+            yard.add("build")
+        claim.done()
+    server.start()
+    with taskyard.open(url) as yard:
+        assert yard.get(claim.id).state == "done"
+        assert len(files(folder)) == 3
+
+
+def test_a_spool_that_cannot_be_replayed_keeps_nobody_from_work(server: Server, ask: Ask, folder: Path) -> None:
+    server.stop()
+    ask("add", "a")
+    server.start()
+    [place] = folder.iterdir()
+    (place / "todo").rename(place / "kept")
+    (place / "todo").write_text("no folder")
+    ask("add", "b")
+    assert ask("claim")["task"]["kind"] == "b"
+
+
 def test_the_largest_payload_fits(server: Server, url: str, folder: Path) -> None:
     large = "x" * (PAYLOAD_MOST - 2)
     with taskyard.open(url) as yard:

@@ -42,12 +42,22 @@ class Replay:
             if not alone:
                 self.is_locked = True
                 return
-            names = self._folder.names()
-            for name in names[:most]:
-                if end is not None and time.monotonic() >= end:
-                    break
-                self.counts[self._one(name)] += 1
-            self._folder.tidy()
+            try:
+                for name in self._folder.names():
+                    if self._is_enough(most, end):
+                        break
+                    self.counts[self._one(name)] += 1
+                self._folder.tidy()
+            except OSError as error:
+                raise Unavailable(
+                    f"the spool in {self._folder.path} cannot be replayed: {error.strerror or error}",
+                    hint="make that place readable and writable for this user",
+                ) from None
+
+    def _is_enough(self, most: int | None, end: float | None) -> bool:
+        """Whether this share is done; what has to wait does not count, so that it holds up nothing behind it."""
+        said = sum(self.counts.values()) - self.counts[LEFT]
+        return (most is not None and said >= most) or (end is not None and time.monotonic() >= end)
 
     def _one(self, name: str) -> str:
         """Replay one entry, and return what became of it."""
@@ -56,7 +66,7 @@ class Replay:
             entry = self._folder.read(name)
             if entry is None:
                 return REPLAYED
-            if not self._said(entry):
+            if not self._tried(entry):
                 return LEFT
         except ClaimLost:  # the yard has kept what it brought as a stale result
             self._folder.remove(name)
@@ -73,6 +83,15 @@ class Replay:
             return FAILED
         self._folder.remove(name)
         return REPLAYED
+
+    def _tried(self, entry: Entry) -> bool:
+        """Say an entry to the yard; whatever is wrong with it must not keep this process from its own work."""
+        try:
+            return self._said(entry)
+        except TaskyardError:
+            raise
+        except Exception as error:
+            raise TaskyardError(f"it cannot be said: {type(error).__name__}: {error}") from error
 
     def _said(self, entry: Entry) -> bool:
         """Say an entry to the yard; return False if it has to wait."""

@@ -147,13 +147,18 @@ class Spooling(_Yard):
         super().tend()
 
     def _share(self) -> None:
-        """Replay a share of the spool, if there is something in it; raise `Unavailable` if the server is away."""
+        """Replay a share of the spool, if there is something in it; raise `Away` if the server is away."""
         now = time.monotonic()
         if now < self._replay_at:
             return
         self._replay_at = now + _LOOK_EVERY
         if self._folder.has_entries():
-            self._replayed(SHARE, SHARE_SECONDS)
+            try:
+                self._replayed(SHARE, SHARE_SECONDS)
+            except Away:
+                raise
+            except Unavailable as error:  # nobody has asked for this share
+                self._notice(error.message)
             self._replay_at = time.monotonic() + (0.0 if self._spooled else _LOOK_EVERY)
 
     def _replayed(self, most: int | None = None, seconds: float | None = None, *, checks: bool = False) -> Replay:
@@ -166,11 +171,14 @@ class Spooling(_Yard):
             replay.go(most, seconds)
         finally:
             self.tends = tends
-            for refused in replay.refused[: _NOTICES_MOST - len(self.notices)]:
-                self.notices.append(
-                    f"a spooled {refused['verb']} was refused: {refused['error']['message']}; 'taskyard spool' shows it"
-                )
+            for refused in replay.refused:
+                why = f"{refused['error']['message']}; 'taskyard spool' shows it"
+                self._notice(f"a spooled {refused['verb'] or 'entry'} was refused: {why}")
         return replay
+
+    def _notice(self, text: str) -> None:
+        if text not in self.notices and len(self.notices) < _NOTICES_MOST:
+            self.notices.append(text)
 
     def _replayed_all(self) -> bool:
         """Replay all of the spool, because an add refers to a task that may be in it; return whether anything was replayed."""
@@ -180,7 +188,7 @@ class Spooling(_Yard):
         """Replay a share of the spool, if there is something in it and the server is there."""
         try:
             self._share()
-        except Unavailable:
+        except Away:
             return
 
     # Looking at it

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_SHOWN = 3  # tasks of one add that a line shows
+
+
 def spool(call: Call) -> Reply:
     """Show the spool, or replay it."""
     word = call.given.word(0)
@@ -35,7 +38,9 @@ def _shown(found: dict[str, Any]) -> str:
 
 
 def _line(entry: dict[str, Any]) -> str:
-    what = entry.get("claim") or ", ".join(_task(task) for task in entry.get("tasks") or ()) or "cannot be read"
+    tasks = entry.get("tasks") or []
+    more = f", and {len(tasks) - _SHOWN} more" if len(tasks) > _SHOWN else ""
+    what = entry.get("claim") or ", ".join(map(_task, tasks[:_SHOWN])) + more or "cannot be read"
     why = f": {entry['error']['message']}" if entry.get("error") else ""
     return f"{entry['state']}  {entry.get('at') or entry['name']}  {entry.get('verb') or 'entry'}  {what}{why}"
 
