@@ -7,6 +7,7 @@ import sys
 from bench import (
     agents,
     backpressure,
+    board,
     churn,
     copying,
     crew,
@@ -56,6 +57,7 @@ PARTS = {
     "agents": agents.report,
     "backpressure": backpressure.report,
     "gateway": gateway.report,
+    "board": board.report,
     "uses": uses.report,
     "spool": spool.report,
     "idle": idle.report,

@@ -57,6 +57,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "janitor",
         "fsck",
         "serve",
+        "top",
         "sh",
         "mcp",
         "prime",

@@ -53,7 +53,7 @@ VERBS = {
         ("at later defer snooze delay", "'taskyard add KIND --delay 2h' adds a task for later; 'taskyard edit ID --delay 2h' puts one off"),
         ("cron crontab every repeat recur recurring", "'taskyard schedule add NAME CRON KIND' adds a task again and again, such as \"30 2 * * *\""),
         ("ls tasks issues items queue find search grep query filter dir", _LIST),
-        ("get view describe inspect cat details info status summary overview count counts dashboard top", _SHOW),
+        ("get view describe inspect cat details info status summary overview count counts dashboard", _SHOW),
         ("who ps jobs running workers active agents locks claims", _WHO),
         ("errors failures dead dlq failed", _FAILED),
         ("history events journal tail audit follow monitor activity", _LOG),

@@ -58,6 +58,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "fence": ("fence", "print a claim's fence; exit 4 if the claim is over"),
         "publish": ("fence", "put a file in place, never over a later claim's"),
         "orchestrate": ("orchestrate", "keep a yard going in one loop, and assign tasks; one of several leads"),
+        "top": ("top", "the yard at a glance, live: who works on what, what needs you"),
         "serve": ("serve", "serve a yard over HTTP, to agents on other machines"),
         "token": ("token", "who may use the yard through a gateway: new, list, revoke"),
         "sh": ("sh", "print the shell client, for places without Python"),

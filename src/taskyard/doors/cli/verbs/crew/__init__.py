@@ -53,7 +53,7 @@ def _run(call: Call, crew_config: Config, yard: YardPort) -> int:
     def display() -> Display:
         from taskyard.doors.cli.verbs.crew.lines import Lines
 
-        if call.as_json or call.given.flag("plain") or not _has_a_screen():
+        if call.as_json or call.given.flag("plain") or not has_a_screen():
             return Lines(processes, call.as_json)
         from taskyard.doors.cli.verbs.crew.screen import Screen
         from taskyard.doors.cli.verbs.crew.view import View
@@ -78,7 +78,7 @@ def _run(call: Call, crew_config: Config, yard: YardPort) -> int:
     return 1 if total["failed_for_good"] else code
 
 
-def _has_a_screen() -> bool:
+def has_a_screen() -> bool:
     """Whether stdout is a terminal to draw on, with this process in the foreground: a background job must not draw."""
     if not output.on_terminal() or os.environ.get("TERM") == "dumb":
         return False

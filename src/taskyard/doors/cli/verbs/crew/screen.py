@@ -15,6 +15,7 @@ from taskyard.doors.cli import replies
 if TYPE_CHECKING:
     from taskyard.doors.cli.verbs.crew.activity import CrewEvent
     from taskyard.doors.cli.verbs.crew.view import View
+    from taskyard.doors.cli.verbs.top import TopView
 
 FRAME = 0.25  # seconds between two frames, at the least
 TICK = 1.0  # and at the most, because clocks advance
@@ -29,7 +30,7 @@ class Screen:
 
     looks_up_titles = False  # not at every event: titles on the screen are looked up when it is drawn
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View | TopView) -> None:
         self._view = view
         self._latest: deque[CrewEvent] = deque(maxlen=_LATEST)
         self._shown: list[str] = []

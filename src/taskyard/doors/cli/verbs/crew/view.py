@@ -108,7 +108,7 @@ class View:
             lines += ["", output.paint(output.cut("LATEST", width), "heading"), *self._latest(latest, left - 2, width)]
         lines += [""] * (height - 1 - len(lines))
         lines = [*lines[: height - 1], output.paint(output.cut(footer, width), "noted")]
-        return [_fitted(line, width) for line in lines]
+        return [fitted(line, width) for line in lines]
 
     def _head(self, width: int, now: float) -> list[str]:
         up = f"up {clock(now - self._began)}"
@@ -218,7 +218,7 @@ def _row(cells: Sequence[str], shown: dict[int, int], word: str | None = None) -
     return f"{' '.join(padded[:-1])}  {padded[-1]}".rstrip()
 
 
-def _fitted(line: str, width: int) -> str:
+def fitted(line: str, width: int) -> str:
     """Cut the line if it is too wide for a very small screen."""
     plain = _PAINT.sub("", line)
     return line if output.width(plain) <= width else output.cut(plain, width)

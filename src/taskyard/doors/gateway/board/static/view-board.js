@@ -18,7 +18,7 @@ const FIELDS = [
 ];
 const TITLES = { waiting: "Waiting", blocked: "Blocked", todo: "Ready", processing: "Running", done: "Done", failed: "Failed", cancelled: "Cancelled" };
 const ACTIONS = {
-  waiting: [["retry", "Make all ready"], ["cancel", "Cancel all"]],
+  waiting: [["retry", "Make ready"], ["cancel", "Cancel all"]],
   blocked: [["cancel", "Cancel all"]],
   todo: [["cancel", "Cancel all"]],
   processing: [["release", "Release all"], ["cancel", "Cancel all"]],
