@@ -27,6 +27,7 @@ from bench import (
     seam,
     shell,
     spool,
+    tasksmd,
     uses,
     waking,
 )
@@ -63,6 +64,7 @@ PARTS = {
     "idle": idle.report,
     "orchestrate": orchestrate.report,
     "projects": projects.report,
+    "tasksmd": tasksmd.report,
 }
 
 

@@ -47,6 +47,24 @@ def test_a_sync_that_is_killed_leaves_one_task_for_each_line(place: str, tmp_pat
         assert not sync(yard, str(file), Options("ada")).changed
 
 
+def test_a_first_sync_that_is_killed_keeps_its_mission(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "TASKS.md"
+    file.write_text("- [ ] One\n")
+    with taskyard.open(place, worker="ada") as yard:
+        with monkeypatch.context() as patch:
+            patch.setattr(yard, "add_many", _killed)
+            with pytest.raises(KeyboardInterrupt):
+                sync(yard, str(file), Options("ada", "launch"))
+        sync(yard, str(file), Options("ada"))
+        assert [(task.title, task.mission) for task in yard.find()] == [("One", "launch")]
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def _held(yard: taskyard.Yard, file: Path) -> bool:
     """Sync, and return whether tasks were still held by the sync that was killed; its lease is not waited for."""
     sync(yard, str(file), Options("ada"))

@@ -99,7 +99,7 @@ class Base:
     @property
     def is_new(self) -> bool:
         """Whether the file was never synced here."""
-        return self.text is None
+        return self.text is None and not self.pending
 
     def _read(self) -> None:
         try:
