@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from taskyard.store import Files, Store
     from taskyard.yard.cards import Event, Name
 
-_NEWEST = 20_000  # events that are read for an hour: about 100 ms
+_NEWEST = 10_000  # events that are read for an hour: about 100 ms on a busy machine
 _RUNNING_MOST = 1000  # held tasks that an answer names
 _SPANS_MOST = 2000  # claims that an answer names
 _OUTPUT_MOST = 1 << 20  # bytes of one log

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from taskyard.store import Store
     from taskyard.yard.cards import Name
 
-_SCANNED = 2000  # tasks that one answer looks through for a text or an assignee
+_SCANNED = 1000  # tasks that one answer looks through for a text or an assignee
 _PAGE = 500  # tasks of one such read
 
 
