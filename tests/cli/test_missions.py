@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Answer
 
 SHOWN = {
-    "name", "brief", "owner", "state", "reason", "progress", "counts", "total", "created_at", "started_at", "ended_at", "running",
+    "name", "brief", "owner", "state", "reason", "progress", "rates", "counts", "total", "created_at", "started_at", "ended_at", "running",
     "workers", "failed", "blocked", "next",
 }  # fmt: skip
 

@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> Path:
         links = [{"depends_on_id": f"bd-{number - 1}", "type": "blocks"}] if number % 10 else []
         status = "closed" if number % 10 < 3 else "open"
         lines.append(
-            json.dumps({"id": f"bd-{number}", "title": f"Issue {number}", "status": status, "dependencies": links})
+            json.dumps({"id": f"bd-{number}", "title": f"Part {number}", "status": status, "dependencies": links})
         )
     path = tmp_path / "issues.jsonl"
     path.write_text("\n".join(lines), encoding="utf-8")
@@ -67,7 +67,7 @@ def test_an_import_that_is_killed_at_any_moment_is_finished_by_the_next(
         while (claim := yard.claim(worker="ada")) is not None:
             assert "closed" not in str(claim.task.data["imported"]), "no worker gets what was done elsewhere"
             claim.release(after=0.001)
-            if claim.task.title == "Issue 3":
+            if claim.task.title == "Part 3":
                 break
         bring(yard, "beads", file)
     assert_imported(url)
