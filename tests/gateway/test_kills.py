@@ -1,7 +1,9 @@
-"""Gateways that are killed: nothing is lost, and whoever works goes on by itself."""
+"""Gateways that are killed or end: nothing is lost, and workers go on by themselves."""
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import pytest
 
 import taskyard
 from taskyard import Unavailable
-from tests.conftest import wait_until
+from tests.conftest import SOON, wait_until
 from tests.servers import postgres
 
 if TYPE_CHECKING:
@@ -141,3 +143,17 @@ def test_of_two_gateways_one_may_be_killed_and_nobody_notices(place: str) -> Non
     second.wait()
     assert crew.outages == 0
     check(place, crew)
+
+
+def test_a_gateway_that_is_asked_to_end_closes_its_yards(tmp_path: Path) -> None:
+    place = str(tmp_path / "yard")
+    taskyard.init(place).close()
+    port = free_port()
+    process = serve(place, port)
+    with taskyard.open(f"http://127.0.0.1:{port}") as yard:
+        yard.add("build")
+    assert os.listdir(f"{place}/writers"), "a yard that is at work has its file there"
+    process.terminate()
+    process.communicate(timeout=SOON)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert not os.listdir(f"{place}/writers")

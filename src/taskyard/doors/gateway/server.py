@@ -10,6 +10,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from taskyard.core.errors import Invalid, Unavailable
+from taskyard.core.signals import Stopping
 from taskyard.doors.gateway.access import CONNECTIONS
 from taskyard.doors.gateway.app import Gateway
 from taskyard.doors.gateway.buckets import TooMany
@@ -195,6 +196,13 @@ def serve(
     """Serve these yards on a socket that listens, until a signal."""
     gateway = Gateway(yards, rules)
     try:
-        make(gateway, cert, key).run(sockets=[line])
+        with Stopping(
+            _end
+        ):  # uvicorn raises the signal again when all is answered: its default would skip what closes yards
+            make(gateway, cert, key).run(sockets=[line])
     finally:
         gateway.close()
+
+
+def _end(number: int) -> None:
+    raise SystemExit(128 + number)
