@@ -44,20 +44,26 @@ class Stack:
         """Return the data that a command answers, run in the gateway's container."""
         gateway = self.container("gateway")
         given = ["exec", *(["--interactive"] if stdin is not None else []), gateway, "taskyard", *words, "--json"]
-        told = ""
+        answer, refusal = "", ""
 
         def answered() -> bool:
-            nonlocal told
+            nonlocal answer, refusal
             try:
-                told = podman(*given, stdin=None if stdin is None else stdin.encode())
+                answer = podman(*given, stdin=None if stdin is None else stdin.encode())
             except Failed as error:
-                if '"unavailable"' not in str(error):
+                refusal = str(error)
+                if '"unavailable"' not in refusal:
                     raise
-            return bool(told)
+            return bool(answer)
 
-        # Podman's name server is away for a moment when containers come and go.
-        wait_until("the yard answers", answered, _NAMES)
-        return json.loads(told)["data"]
+        # Podman's name server is away for a moment when containers come and go; podman 4.3 may leave it without their names.
+        try:
+            wait_until("the yard answers", answered, _NAMES)
+        except Failed:
+            print(f"  no answer, so podman's networks are set up anew: {refusal[-300:]}")  # noqa: T201
+            podman("network", "reload", "--all")
+            wait_until("the yard answers", answered, _NAMES)
+        return json.loads(answer)["data"]
 
     def up(self) -> None:
         """Start all of it, as the README says."""
