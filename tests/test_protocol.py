@@ -76,7 +76,7 @@ def test_the_settings_have_the_defaults_that_are_told() -> None:
     kept = settings.Retention()
     assert (kept.age, kept.count) == (None, None)
     assert all(told.pop(f"retention_{name}").startswith("none") for name in ("age", "count"))
-    assert [told.pop(name) for name in ("checks", "max_todo", "kinds")] == ["none"] * 3
+    assert [told.pop(name) for name in ("checks", "max_todo", "kinds", "file_conflicts")] == ["none"] * 4
     assert all(told.pop(name).startswith("none") for name in ("shared", "tokens"))
     assert (told.pop("ageing")[:4], Policy().ageing) == ("none", None)
     assert {name: float(value) for name, value in told.items()} == {
@@ -241,6 +241,8 @@ def steer(yard: Yard) -> None:
     yard.unpause_schedule("nightly")
     yard.remove_schedule("nightly")
     yard.prune(age="1h", apply=True)
+    words = {"row": "T1", "line": 3, "field": "title", "file": "one", "yard": "other"}
+    yard.set_file_conflicts("TASKS.md", [{"task": yard.add("build").id, **words}])
 
 
 def events(path: Path) -> list[dict[str, Any]]:

@@ -437,6 +437,11 @@ class YardPort(Protocol):
     def token_digests(self) -> dict[str, dict[str, Any]] | None:
         """Each token with its digest, for a gateway to check; None if none was ever made."""
 
+    # Files in sync with the yard
+
+    def set_file_conflicts(self, file: str, conflicts: list[dict[str, Any]]) -> None:
+        """Have `overview` list what this file and the yard disagree about; an empty list takes the file off."""
+
     # What a worker needs beside its claims
 
     def vouch(self, lease: float) -> int | None:

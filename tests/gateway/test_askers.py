@@ -53,6 +53,7 @@ def test_every_change_of_a_task_is_by_the_token(guarded: Yard) -> None:
 
 
 def test_every_change_of_the_yard_is_by_the_token(guarded: Yard) -> None:
+    task = guarded.add("build").id
     before = guarded.log_end()
     guarded.pause()
     guarded.unpause()
@@ -65,6 +66,9 @@ def test_every_change_of_the_yard_is_by_the_token(guarded: Yard) -> None:
     guarded.unpause_schedule("nightly")
     guarded.remove_schedule("nightly")
     guarded.prune(count=100, apply=True)
+    guarded.set_file_conflicts(
+        "TASKS.md", [{"task": task, "row": "T1", "line": 3, "field": "title", "file": "a", "yard": "b"}]
+    )
     told = [(event["event"], event["by"]) for event in guarded.events(cursor=before)]
     assert sorted(told) == sorted((name, "crew") for name in YARD_EVENTS)
 

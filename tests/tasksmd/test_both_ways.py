@@ -351,3 +351,40 @@ def test_status_changes_nothing(plan: Plan) -> None:
     report = plan.status()
     assert (report.edited, report.removed) == (["T1"], ["T2"])
     assert plan.states() == {"Build it": "todo", "Ship it": "blocked"}
+
+
+def test_the_yard_lists_a_conflict_until_it_is_settled(plan: Plan) -> None:
+    def needed() -> list[tuple[str, str, str]]:
+        entries = plan.yard.overview()["needs"]["file_conflicts"]["entries"]
+        assert all(entry["file"].endswith(str(plan.path)) for entry in entries)
+        return [(entry["row"], entry["in_file"], entry["in_yard"]) for entry in entries]
+
+    plan.write(TABLE)
+    plan.sync()
+    id = plan.tasks()["Build it"].id
+    plan.yard.edit(id, title="Build with care")
+    plan.replace("Build it ", "Build fast ")
+    assert plan.status().conflicts
+    assert needed() == [], "a look changes nothing"
+    plan.sync()
+    assert needed() == [("T1", "Build fast", "Build with care")]
+    before = plan.yard.log_end()
+    plan.write(f"A line above\n{plan.text}")
+    plan.sync()
+    assert plan.yard.log_end() == before
+    plan.replace("Build fast <", "Build both <")
+    plan.sync()
+    assert needed() == []
+
+
+def test_a_file_whose_notes_are_lost_takes_its_conflicts_off_the_list(plan: Plan) -> None:
+    plan.write(TABLE)
+    plan.sync()
+    plan.yard.edit(plan.tasks()["Build it"].id, title="Build with care")
+    plan.replace("Build it ", "Build fast ")
+    plan.sync()
+    plan.path.with_name(".TASKS.md.taskyard").unlink()
+    line = next(line for line in plan.text.splitlines() if "| T1 |" in line)
+    plan.replace(line, "| T1 | not-started | Build with care | #1 | — | — | see  |")
+    plan.sync()
+    assert plan.yard.overview()["needs"]["file_conflicts"]["count"] == 0

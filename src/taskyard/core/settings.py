@@ -194,7 +194,9 @@ _FIXED = {
     "shared": "'taskyard init --shared' chooses it for a new yard; docs/trust.md has how to share an old one",
     "copy_of": "'taskyard copy' sets it, and takes it back when the copy is finished",
     "tokens": "'taskyard token' makes and revokes them",
+    "file_conflicts": "'taskyard sync' sets them, and takes them back when they are settled",
 }
+_LEFT_OUT = ("tokens", "file_conflicts")  # kept with the settings, and shown elsewhere
 
 
 def defaults() -> dict[str, Any]:
@@ -212,9 +214,10 @@ def defaults() -> dict[str, Any]:
 def effective(written: dict[str, Any]) -> dict[str, Any]:
     """Return every setting as it counts: as it is written, else its default; with those that this version does not know.
 
-    Tokens are left out: who may look at settings need not know who else there is.
+    Tokens are left out: who may look at settings need not know who else there is. So are conflicts of files, which are no setting.
     """
-    return {**defaults(), **{name: value for name, value in written.items() if value is not None and name != "tokens"}}
+    shown = {name: value for name, value in written.items() if value is not None and name not in _LEFT_OUT}
+    return {**defaults(), **shown}
 
 
 def changed(written: dict[str, Any], changes: Any) -> dict[str, Any]:

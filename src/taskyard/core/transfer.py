@@ -25,7 +25,9 @@ LOCAL_SETTINGS = (
     "shared",
     "copy_of",
     "tokens",
+    "file_conflicts",
 )  # describe where a yard is kept, so a copy may differ in them
+NEVER_COPIED = ("shared", "tokens", "file_conflicts")  # the target keeps its own
 _RANK = {"claimed": 0, "noted": 1}  # within one fence a claim comes first and its ending last
 _seconds: dict[str, int] = {}
 

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 YARD_EVENTS = (
     "paused", "unpaused", "configured", "token_made", "token_revoked", "mission_made", "mission_cancelled",
-    "schedule_made", "schedule_paused", "schedule_unpaused", "schedule_removed", "pruned",
+    "schedule_made", "schedule_paused", "schedule_unpaused", "schedule_removed", "pruned", "file_conflicts",
 )  # fmt: skip

@@ -181,6 +181,8 @@ ROUTES = (
     Route("tokens", "GET", "/v1/tokens", MANAGE, {}, {"tokens": "[object]"}, "Every token by name, without secrets."),
     Route("new_token", "POST", "/v1/tokens", MANAGE, {"name": "str?", "scope": "str?", "project": "str?"}, {"token": "object"}, "Make a token. Its secret is in this answer alone; from the first token on, requests without one are refused."),
     Route("revoke_token", "POST", "/v1/tokens/revoke", MANAGE, {"name": "str"}, {"token": "object"}, "Revoke a token; every gateway refuses it within seconds."),
+    # Files in sync with the yard
+    Route("set_file_conflicts", "POST", "/v1/file-conflicts", MANAGE, {"file": "str", "conflicts": "[object]"}, {}, "List what this file and the yard disagree about among what needs a person; an empty list takes the file off."),
     # What a worker needs beside its claims, and upkeep
     Route("remains", "POST", "/v1/remains", READ, {"kinds": "[str]?", "mission": "str?"}, {"remains": "bool"}, "Whether a task of these kinds is ready, running, or comes back after a backoff."),
     Route("sweep", "POST", "/v1/sweep", WORK, {"limit": "int?"}, {"swept": "{int}"}, "Take in what was dropped, reap and wake what is overdue, now.", slow=True),

@@ -329,6 +329,10 @@ class RemoteYard(RemoteReading, Unspooled):
         """Revoke a token, and return what it was."""
         return dict(self._ask("revoke_token", name=name)["token"])
 
+    def set_file_conflicts(self, file: str, conflicts: list[dict[str, Any]]) -> None:
+        """Have `overview` list what this file and the yard disagree about; an empty list takes the file off."""
+        self._ask("set_file_conflicts", file=file, conflicts=conflicts)
+
     def token_digests(self) -> None:
         """Return None: digests stay with the gateway that has the yard."""
 

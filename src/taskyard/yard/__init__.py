@@ -13,6 +13,7 @@ from taskyard.core.task import Handle, State
 from taskyard.yard import arguments, janitor
 from taskyard.yard.claim import Claim, ClaimBlock
 from taskyard.yard.claim_verbs import ClaimVerbs, legal_text
+from taskyard.yard.file_conflicts import FileConflictVerbs
 from taskyard.yard.missions import MissionVerbs
 from taskyard.yard.orchestration import OrchestrationVerbs
 from taskyard.yard.overview import OverviewVerbs
@@ -45,7 +46,15 @@ _REQUESTS = 10**8  # the number in a nonce that names a request has nine digits,
 
 
 class Yard(
-    ClaimVerbs, MissionVerbs, OverviewVerbs, ScheduleVerbs, TokenVerbs, OrchestrationVerbs, Unspooled, CommandNames
+    ClaimVerbs,
+    MissionVerbs,
+    OverviewVerbs,
+    ScheduleVerbs,
+    TokenVerbs,
+    FileConflictVerbs,
+    OrchestrationVerbs,
+    Unspooled,
+    CommandNames,
 ):
     """A place that hands out work: tasks go in with `add`, workers take them with `claim`."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.core import times
+from taskyard.core import file_conflicts, times
 from taskyard.core.activity import EVENTS
 from taskyard.core.store_records import Query
 from taskyard.core.task import SUBMITTED, State
@@ -55,6 +55,7 @@ class Attention:
         """Return each sort with its `count` and `entries`."""
         return {
             "reviews": self._reviews(),
+            "file_conflicts": self._file_conflicts(),
             "conflicts": self._conflicts(),
             "failed": self._failed(failed),
             "set_aside": _entries(set_aside),
@@ -79,6 +80,23 @@ class Attention:
             if event["event"] == "refused" and event.get("verb") in ("done", "fail") and event["at"] >= begin
         }
         return self._lines(list(chains.by_ids(self._store, [*late][-ENTRIES_MOST:]).values()), late)
+
+    def _file_conflicts(self) -> dict[str, Any]:
+        """Return the fields of open tasks that were edited both in a synced file and here, the last one reported first."""
+        files = sorted(file_conflicts.kept(self._store.settings()).items(), key=lambda one: str(one[1].get("at")))
+        reported = [(name, one, conflict) for name, one in reversed(files) for conflict in one["conflicts"]]
+        tasks = chains.by_ids(self._store, list({str(conflict["task"]): None for *_, conflict in reported}))
+        self._name(list(tasks.values()))
+        found, more = [], 0
+        for name, one in reversed(files):
+            known = [
+                {**cards.line(tasks[conflict["task"]]), **_conflict(name, one["at"], conflict)}
+                for conflict in one["conflicts"]
+                if conflict["task"] in tasks and not tasks[conflict["task"]].state.ended
+            ]
+            found += known
+            more += one["count"] - len(one["conflicts"]) if known else 0
+        return {**_entries(found), "count": len(found) + more}
 
     def _lines(self, tasks: list[Task], events: Mapping[str, Event]) -> dict[str, Any]:
         """Return entries of these tasks, each with when and by whom, as its event tells."""
@@ -132,6 +150,12 @@ class Attention:
                 behind.setdefault(cause.id, (cause, []))[1].append(task)
         self._name([cause for cause, _ in behind.values()])
         return _entries([{**cards.line(cause), "blocked": len(tasks)} for cause, tasks in behind.values()])
+
+
+def _conflict(file: str, at: str, conflict: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an entry says of one conflict: where it is, and the words of both sides."""
+    own = {name: conflict.get(name) for name in ("row", "line", "field")}
+    return {"file": file, "at": at, **own, "in_file": conflict.get("file"), "in_yard": conflict.get("yard")}
 
 
 def _entries(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

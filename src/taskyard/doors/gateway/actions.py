@@ -137,6 +137,11 @@ def _unpause(yard: YardPort, **given: Any) -> Given:
     return {}
 
 
+def _set_file_conflicts(yard: YardPort, **given: Any) -> Given:
+    yard.set_file_conflicts(**given)
+    return {}
+
+
 def _set_settings(yard: YardPort, changes: Given) -> Given:
     if "checks" in changes:
         raise Denied(
@@ -217,6 +222,7 @@ CALLS: dict[str, Callable[..., Given]] = {
     "tokens": lambda yard: {"tokens": yard.tokens()},
     "new_token": lambda yard, **given: {"token": yard.new_token(**given)},
     "revoke_token": lambda yard, name: {"token": yard.revoke_token(name)},
+    "set_file_conflicts": _set_file_conflicts,
     "remains": _remains,
     "sweep": lambda yard, **given: {"swept": yard.sweep(**given).as_dict()},
     "prune": lambda yard, **given: {"pruned": yard.prune(**given)},

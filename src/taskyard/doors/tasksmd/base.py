@@ -22,6 +22,7 @@ VERSION = 1
 NEVER = "\0"  # what no file says
 _PATIENCE = 30.0  # seconds for another sync of the same file
 _PAUSE = 0.02
+_KEPT = ("yard", "mission", "dialect", "text", "pending", "incoming", "steps", "unseen", "judged", "published")
 
 
 class Entry:
@@ -94,6 +95,8 @@ class Base:
         """Tasks that an older version of the file did not have, while a sync of that version is under way."""
         self.judged: list[str] = []
         """Digests of texts that were taken for older versions of the file."""
+        self.published: list[list[str]] | None = None
+        """The conflicts that the yard was given to list (`sync.published`); None if that is not known."""
         self._read()
 
     @property
@@ -111,17 +114,17 @@ class Base:
             raise Unavailable(f"{self.path} cannot be read: {error}", hint=_BROKEN) from None
         if not isinstance(kept, dict) or kept.get("v") != VERSION:
             raise Unavailable(f"{self.path} is not of this version of Taskyard", hint=_BROKEN)
-        for name in ("yard", "mission", "dialect", "text", "pending", "incoming", "steps", "unseen", "judged"):
-            setattr(self, name, kept[name])
+        for name in _KEPT:
+            setattr(self, name, kept.get(name, getattr(self, name)))
         self.entries = {id: Entry(*fields) for id, fields in kept["entries"].items()}
 
     def save(self) -> None:
         """Write everything down, safely: a killed sync leaves the base as it was, or as it is now."""
         kept = {
-            "v": VERSION, "yard": self.yard, "mission": self.mission, "dialect": self.dialect, "text": self.text,
-            "pending": self.pending, "incoming": self.incoming, "steps": self.steps, "unseen": self.unseen, "judged": self.judged,
+            "v": VERSION,
+            **{name: getattr(self, name) for name in _KEPT},
             "entries": {id: entry.packed() for id, entry in self.entries.items()},
-        }  # fmt: skip
+        }
         beside = f"{self.path}.new"
         try:
             with open(beside, "w", encoding="utf-8", newline="") as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from taskyard.core.errors import Conflict, Unavailable
+from taskyard.core.errors import Conflict, TaskyardError, Unavailable
 from taskyard.core.task import State
 from taskyard.doors.tasksmd import base as bases
 from taskyard.doors.tasksmd import dialects, file, matching, rows, versions
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Drafted = tuple[Row, dict[str, Any]]
 
 _TRIES = 20  # saves that may come between
+_NAME_MOST = 400  # characters of a file's name in the yard
 
 
 class Options:
@@ -240,10 +241,35 @@ class Run:
             base.save()
             file.replace(self._path, before, text)
             report.written = True
+        published = self._publish()
         same = {id: entry.packed() for id, entry in entries.items()} == {
             id: entry.packed() for id, entry in base.entries.items()
         }
-        if self._noted or not same or base.text != text or base.pending or base.incoming:
+        if self._noted or published or not same or base.text != text or base.pending or base.incoming:
             base.entries, base.pending, base.incoming, base.unseen, base.text = entries, {}, {}, None, text
             versions.note(base, before or "", theirs, ours)
             base.save()
+
+    def _publish(self) -> bool:
+        """Have the yard list the conflicts of this file among what needs a person; whether they are others than it had."""
+        base, found = self._base, self._report.conflicts
+        # Without the line: an edit further up would make it another conflict.
+        now = [[one[name] for name in ("task", "field", "file", "yard")] for one in found]
+        if now == base.published:
+            return False
+        try:
+            self._yard.set_file_conflicts(_public_name(self._path), found)
+        except Unavailable:
+            raise
+        except TaskyardError as error:
+            if found:
+                self._report.notice("unlisted", "", f"the yard does not list these conflicts: {error.message}")
+            return False
+        base.published = now
+        return True
+
+
+def _public_name(path: str) -> str:
+    """Return the name of a file for people at other machines, in one line."""
+    name = f"{os.uname().nodename}:{path}"
+    return "".join(letter if letter.isprintable() else "?" for letter in name)[-_NAME_MOST:]

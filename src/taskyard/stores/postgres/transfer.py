@@ -12,6 +12,7 @@ from taskyard.core.settings import refuse_unfinished
 from taskyard.core.times import rfc3339
 from taskyard.core.transfer import (
     MISSION_FIELDS,
+    NEVER_COPIED,
     SCHEDULE_FIELDS,
     Entry,
     Facts,
@@ -223,9 +224,10 @@ class PostgresEndpoint:
 
     def finish(self, facts: Facts) -> None:
         """Open the project to all processes, paused as the source is."""
-        own = {name: given for name, given in facts.settings.items() if name not in ("shared", "tokens")}
+        own = {name: given for name, given in facts.settings.items() if name not in NEVER_COPIED}
         with self._translating_errors():
-            own |= {name: given for name, given in json.loads(self._run("facts")[0][2]).items() if name == "tokens"}
+            before = json.loads(self._run("facts")[0][2])
+            own |= {name: before[name] for name in ("tokens", "file_conflicts") if name in before}
             self._connection.execute(queries.load("transfer")["analyze"])
             if facts.highest >= 0:
                 with self._connection.transaction():

@@ -22,6 +22,7 @@ _NAME_MOST = 16
 _PRINTED = 120  # columns where there is no screen
 _SORTS = {
     "reviews": "to review",
+    "file_conflicts": "edited in a file and in the yard",
     "conflicts": "brought too late",
     "failed": "failed for good",
     "stuck": "dead, with others behind",

@@ -14,7 +14,7 @@ from taskyard.core.errors import Conflict
 from taskyard.core.schedule import Schedule
 from taskyard.core.task import State
 from taskyard.core.times import rfc3339
-from taskyard.core.transfer import value
+from taskyard.core.transfer import NEVER_COPIED, value
 from taskyard.core.words import encoded
 from taskyard.stores.directory import layout, names
 from taskyard.stores.directory.log import lines
@@ -271,9 +271,9 @@ class YardWriter:
             self._create(folder, schedules.token(schedule), b"")
         for name in self._reader.listed("processing"):
             self._disk.touch(f"{self._root}/processing/{name}")  # the lease of each claim starts anew
-        copied = {name: given for name, given in facts.settings.items() if name not in ("shared", "tokens")}
+        copied = {name: given for name, given in facts.settings.items() if name not in NEVER_COPIED}
         local: dict[str, Any] = {
-            name: before.settings[name] for name in ("durability", "shared", "tokens") if name in before.settings
+            name: before.settings[name] for name in ("durability", *NEVER_COPIED) if name in before.settings
         }
         self._disk.sync_all(self._root)
         layout.change(self._root, self._disk, {**copied, **local}, unfinished=False)
