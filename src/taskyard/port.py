@@ -425,8 +425,10 @@ class YardPort(Protocol):
 
     # Tokens for a gateway
 
-    def new_token(self, name: str | None = None, *, scope: str = ..., project: str | None = None) -> dict[str, Any]:
-        """Make a token, and return it with its secret `token`, which is kept nowhere."""
+    def new_token(
+        self, name: str | None = None, *, scope: str = ..., project: str | None = None, key: str | None = None
+    ) -> dict[str, Any]:
+        """Make a token, and return it with its secret `token`, which is kept nowhere; the same one for the same `key`."""
 
     def tokens(self) -> list[dict[str, Any]]:
         """Every token by name, without secrets."""

@@ -35,6 +35,29 @@ def test_tokens_are_made_listed_and_revoked(yard: Yard, yard_url: str, monkeypat
         assert own.new_token()["scope"] == "work"
 
 
+def test_a_token_that_is_made_again_under_its_key_is_the_same_token(
+    yard: Yard, yard_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = yard.new_token("first", scope="manage", key="0")
+    monkeypatch.setenv("TASKYARD_TOKEN", first["token"])
+    with taskyard.open(yard_url) as own:
+        named = own.new_token("board", scope="read", key="a")
+        unnamed = own.new_token(project="site", key="b")
+        assert own.new_token("board", scope="read", key="a") == named
+        assert own.new_token(scope="read", key="a") == named
+        assert own.new_token(project="site", key="b") == unnamed
+        for other in ({"scope": "manage"}, {"name": "x", "scope": "read"}, {"scope": "read", "project": "site"}):
+            with pytest.raises(Conflict, match="key"):
+                own.new_token(**other, key="a")
+        with pytest.raises(Conflict, match="already"):
+            own.new_token("board", scope="read", key="c")
+        assert len(own.tokens()) == 3
+        made = sorted(event["token"] for event in own.events(event="token_made", limit=10))
+        assert made == ["board", "first", unnamed["name"]]
+        own.revoke_token("board")
+        assert own.new_token("board", scope="read", key="a")["token"] != named["token"]
+
+
 def test_settings_neither_show_nor_change_tokens(yard: Yard, yard_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = yard.settings()
     made = yard.new_token("first", scope="manage")

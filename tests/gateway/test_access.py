@@ -42,7 +42,7 @@ class Guarded:
         self.secrets["other"] = self.other.new_token(scope="manage")["token"]
         self.secrets["revoked"] = self.near.new_token("old", scope="manage")["token"]
         self.near.revoke_token("old")
-        self.secrets["wrong"] = tokens.secret()
+        self.secrets["wrong"] = f"ty_{tokens.chance()}"
         yards = {"default": self.near, "other": self.other, "free": self.free}
         self.running = Running(yards, Rules(["yard.example"]))
         self._line = http.client.HTTPConnection("127.0.0.1", self.running.port, timeout=50)

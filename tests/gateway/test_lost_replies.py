@@ -91,6 +91,23 @@ def test_an_add_whose_answer_was_lost_adds_one_task(near: Yard, cutter: Cutter, 
     assert len(near.find()) == 4
 
 
+def test_a_token_whose_answer_was_lost_is_one_token_and_the_same_secret(
+    near: Yard, cutter: Cutter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKYARD_TOKEN", near.new_token("manager", scope="manage")["token"])
+    with taskyard.open(cutter.url) as far:
+        far.counts()
+        cutter.cut = 1
+        named = far.new_token("board", scope="read")
+        cutter.cut = 1
+        unnamed = far.new_token()
+        assert {one["name"] for one in far.tokens()} == {"manager", "board", unnamed["name"]}
+    for made in (named, unnamed):
+        monkeypatch.setenv("TASKYARD_TOKEN", made["token"])
+        with taskyard.open(cutter.url) as own:
+            assert own.counts()["todo"] == 0
+
+
 def test_a_claim_whose_answer_was_lost_is_the_same_claim(near: Yard, cutter: Cutter, far: Yard) -> None:
     near.add_many([{"kind": "build"}] * 3)
     cutter.cut = 1

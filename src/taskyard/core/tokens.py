@@ -1,4 +1,4 @@
-"""Tokens for a gateway, as a yard's settings keep them: name, scope and digest, never the secret. Pure functions."""
+"""Tokens for a gateway, as a yard's settings keep them: name, scope, salt and digest, never the secret. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,19 @@ _SHOWN = ("scope", "project", "created_at")
 _SECRET_MOST = 200  # characters of a text that can be a token
 
 
-def secret() -> str:
-    """Return a new token: 256 random bits, so that a plain digest of it tells nothing."""
+def chance() -> str:
+    """Return 256 random bits, for a salt, or for the key of a request that has none."""
     import os
 
-    return f"ty_{os.urandom(32).hex()}"
+    return os.urandom(32).hex()
+
+
+def secret(salt: str, key: str) -> str:
+    """Return the token that a request with this key makes: the same one again, for those alone who know salt and key."""
+    import hashlib
+    import hmac
+
+    return f"ty_{hmac.new(salt.encode(), key.encode('utf-8', 'surrogatepass'), hashlib.sha256).hexdigest()}"
 
 
 def digest(secret: str) -> str:
@@ -57,6 +65,19 @@ def added(written: dict[str, Any], name: str, fields: dict[str, Any]) -> dict[st
             f"there is a token {words.shown(name)} already", hint="choose another --name, or revoke that one first"
         )
     return {**written, KEY: {**tokens, name: fields}}
+
+
+def made_before(written: dict[str, Any], key: str, called: str | None, wanted: dict[str, Any]) -> str | None:
+    """Return the name of the token that this key has made; raise `Conflict` if it is not called so, or not as wanted."""
+    for name, fields in (kept(written) or {}).items():
+        if found({name: fields}, secret(str(fields.get("salt")), key)) is None:
+            continue
+        if called not in (None, name) or any(fields.get(field) != value for field, value in wanted.items()):
+            raise Conflict(
+                f"this key has made another token, {words.shown(name)}", hint="use a new key for a new token"
+            )
+        return name
+    return None
 
 
 def revoked(written: dict[str, Any], name: str) -> dict[str, Any]:

@@ -317,9 +317,16 @@ class RemoteYard(RemoteReading, Unspooled):
         self._facts = None
         return dict(self._ask("set_settings", changes=changes)["settings"])
 
-    def new_token(self, name: str | None = None, *, scope: str = "work", project: str | None = None) -> dict[str, Any]:
-        """Make a token, and return it with its secret `token`, which is kept nowhere."""
-        return dict(self._ask("new_token", name=name, scope=scope, project=project)["token"])
+    def new_token(
+        self, name: str | None = None, *, scope: str = "work", project: str | None = None, key: str | None = None
+    ) -> dict[str, Any]:
+        """Make a token, and return it with its secret `token`, which is kept nowhere; the same one for the same `key`."""
+        from taskyard.core import tokens
+
+        # The keys of other requests are no secrets: the yard keeps them with the tasks.
+        request = tokens.chance() if key is None else tokens.digest(words.text(key, "key"))
+        given = {"name": name, "scope": scope, "project": project}
+        return dict(self._requests.ask("new_token", given, key=request)["token"])
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return every token by name, without secrets."""

@@ -16,28 +16,36 @@ class TokenVerbs:
     _store: Store
     by: str
 
-    def new_token(self, name: str | None = None, *, scope: str = "work", project: str | None = None) -> dict[str, Any]:
+    def new_token(
+        self, name: str | None = None, *, scope: str = "work", project: str | None = None, key: str | None = None
+    ) -> dict[str, Any]:
         """Make a token, and return it with its secret `token`, which is kept nowhere.
 
         With a `project`, it is good only where a gateway serves the yard under this name. From the first token on, gateways
-        refuse requests without one.
+        refuse requests without one. Under the same `key` again it is the same token: choose one that others cannot guess.
         """
         import time
 
         from taskyard.core import ids, times, tokens, words
 
         called = words.worker(f"token-{ids.base32(ids.chance(30), 6)}" if name is None else name, "name")
-        secret = tokens.secret()
-        fields = {
-            "scope": tokens.scope(scope),
-            "project": None if project is None else words.text(project, "project"),
-            "created_at": times.rfc3339(round(time.time() * 1000)),
-            "sha256": tokens.digest(secret),
-        }
-        self._store.settings(lambda written: tokens.added(written, called, fields))
-        made = tokens.shown(called, fields)
-        self._store.tell("token_made", self.by, more={"token": called, "scope": made["scope"]})
-        return {**made, "token": secret}
+        request, salt = tokens.chance() if key is None else words.text(key, "key"), tokens.chance()
+        wanted = {"scope": tokens.scope(scope), "project": None if project is None else words.text(project, "project")}
+        made_at = times.rfc3339(round(time.time() * 1000))
+        fields = {**wanted, "created_at": made_at, "salt": salt, "sha256": tokens.digest(tokens.secret(salt, request))}
+        made: dict[str, Any] = {}
+
+        def with_it(written: dict[str, Any]) -> dict[str, Any]:
+            before = tokens.made_before(written, request, name, wanted)
+            after = tokens.added(written, called, fields) if before is None else written
+            now = before or called
+            made.update(name=now, is_new=before is None, **after[tokens.KEY][now])
+            return after
+
+        self._store.settings(with_it)
+        if made["is_new"]:
+            self._store.tell("token_made", self.by, more={"token": called, "scope": made["scope"]})
+        return {**tokens.shown(made["name"], made), "token": tokens.secret(made["salt"], request)}
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return every token by name, without secrets."""

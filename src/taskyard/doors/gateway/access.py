@@ -37,6 +37,8 @@ class Asker(NamedTuple):
     """The name of its token, which the log gets; None where none is needed."""
     key: str
     """What limits count for: its token, or the address of one without."""
+    secret: str = ""
+    """The token itself; empty where none is needed."""
 
 
 class Rules:
@@ -121,7 +123,7 @@ class Access:
                 "the gateway does not know this token" if secret else None,
                 hint="set TASKYARD_TOKEN to a token of this yard; 'taskyard token new' beside the yard makes one",
             )
-        asker = Asker(name, f"token {self._project} {name}")
+        asker = Asker(name, f"token {self._project} {name}", secret)
         self._rules.buckets.take(asker.key)
         self._refuse_others(name, kept[name], scope)
         return asker

@@ -174,6 +174,9 @@ class Gateway:
         if route.verb in WAITING:
             return _json(wire.good(await WAITING[route.verb](ask, arguments)))
         sort = SLOW if route.slow else QUICK
+        if route.verb == "new_token" and ask.key is not None:
+            # The new token follows from it, so only its maker can ask again: nobody else knows the maker's own token.
+            arguments["key"] = tokens.digest(f"{asker.secret} {ask.key}")
         call = partial(actions.CALLS[route.verb], ask.yard, **arguments)
         reads = route.reads(arguments)
         if route.verb in shared.VERBS and session.HEADER in request.headers:
