@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from taskyard.core.task import Handle, Standing, Task
 
 
-class Store(Protocol):
-    """One yard's tasks, kept."""
+class Parts(Protocol):
+    """What a store has beside its verbs: its names, and its parts, each with a protocol below."""
 
     url: str
     """Opens this yard again, in other processes too; it may hold a password."""
@@ -35,10 +35,6 @@ class Store(Protocol):
     """How many claims or endings at a time cost less than one by one; 1 where each is a move of its own."""
     one_process: bool
     """Whether only this process can open the yard."""
-
-    @property
-    def checks(self) -> dict[str, list[str]]:
-        """The command of each check, by its name."""
 
     # What not every store has: None where it has not.
 
@@ -66,6 +62,16 @@ class Store(Protocol):
     def hints(self) -> Hints | None:
         """Hints of what is ready, in a server beside the store."""
 
+    # What every store has.
+
+    @property
+    def log(self) -> Log:
+        """What happened."""
+
+    @property
+    def settings(self) -> Settings:
+        """What its people have set for the whole yard."""
+
     @property
     def missions(self) -> Missions:
         """What was said about missions, and their tasks in numbers."""
@@ -89,6 +95,10 @@ class Store(Protocol):
     @property
     def reasons(self) -> Reasons:
         """What explains why nothing is ready, beside the tasks themselves."""
+
+
+class Store(Parts, Protocol):
+    """One yard's tasks, kept: these verbs, and its parts."""
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Keep new tasks, in this order; at the return all of them are there. A known key gives the task that has it.
@@ -147,29 +157,44 @@ class Store(Protocol):
     def counts(self, *, exact: bool = True) -> Counts:
         """Tasks by kind and state; unless `exact`, a very large number may be an estimate. A look only, which writes nothing."""
 
+    def close(self) -> None:
+        """Let go of what the store holds open."""
+
+
+class Log(Protocol):
+    """A store's log: one event for each move, and some about the yard."""
+
+    def read(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
+        """What happened, in order, and the cursor to go on from."""
+
+    def write(self, event: str, by: str, kind: str = "", more: dict[str, Any] | None = None) -> None:
+        """Log an event about the yard (`core.yard_events`), after what it records was done."""
+
     def activity(self) -> Activity:
         """What was logged in the last hour, or as much of it as can be read in a moment; writes nothing."""
 
-    def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
-        """What happened, in order, and the cursor to go on from."""
 
-    def tell(self, event: str, by: str, kind: str = "", more: dict[str, Any] | None = None) -> None:
-        """Log an event about the yard (`core.yard_events`), after what it tells of was done."""
+class Settings(Protocol):
+    """A store's settings and pauses."""
+
+    @property
+    def checks(self) -> dict[str, list[str]]:
+        """The command of each check, by its name."""
+
+    def read(self) -> dict[str, Any]:
+        """The settings, as they are written."""
+
+    def change(self, changed: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Replace the settings, as one step, by what `changed` makes of them, and return them.
+
+        `changed` is called again if another process was quicker. Other processes heed the change with their next `Upkeep.turn`.
+        """
 
     def pause(self, kind: str | None, on: bool) -> None:
         """Hand out no more tasks of this kind, or of any; or do so again."""
 
     def paused(self) -> tuple[bool, frozenset[str]]:
         """Whether the whole yard is paused, and which kinds are."""
-
-    def settings(self, changed: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any]:
-        """The yard's settings, as they are written; replaced first, as one step, by what `changed` makes of them.
-
-        `changed` may be called again, if somebody else was quicker. Other processes heed the change with their next `Upkeep.turn`.
-        """
-
-    def close(self) -> None:
-        """Let go of what the store holds open."""
 
 
 class Missions(Protocol):

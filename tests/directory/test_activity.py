@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def now(yard: taskyard.Yard) -> int:
-    return yard._store.activity().now
+    return yard._store.log.activity().now
 
 
 def test_a_long_hour_is_extrapolated_from_its_end(place: str) -> None:

@@ -144,7 +144,7 @@ class Yard(
     @property
     def checks(self) -> dict[str, list[str]]:
         """The yard's own checks: the command of each, by the name that tasks refer to."""
-        return self._store.checks
+        return self._store.settings.checks
 
     # Adding
 
@@ -576,14 +576,14 @@ class Yard(
 
     def _pause(self, kind: str | None, on: bool) -> None:
         named = None if kind is None else words.kind(kind)
-        self._store.pause(named, on)
-        self._store.tell("paused" if on else "unpaused", self.by, named or "")
+        self._store.settings.pause(named, on)
+        self._store.log.write("paused" if on else "unpaused", self.by, named or "")
 
     def settings(self) -> dict[str, Any]:
         """Return every setting of the yard, as it was set or by default."""
         from taskyard.core import settings
 
-        return settings.effective(self._store.settings())
+        return settings.effective(self._store.settings.read())
 
     def set_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
         """Change settings, and return all of them; None takes one back to its default.
@@ -593,8 +593,8 @@ class Yard(
         """
         from taskyard.core import settings
 
-        written = self._store.settings(lambda before: settings.changed(before, changes))
-        self._store.tell("configured", self.by, more={"changes": changes})
+        written = self._store.settings.change(lambda before: settings.changed(before, changes))
+        self._store.log.write("configured", self.by, more={"changes": changes})
         return settings.effective(written)
 
     def _revise(self, id: str, decide: Callable[[Standing], Move]) -> Task:
@@ -642,7 +642,7 @@ class Yard(
         number = None if count is None else draft.integer(count, "count", 0, 10**9)
         told = self._store.upkeep.prune(seconds, number, self.by, apply=apply, only=only)
         if apply:
-            self._store.tell("pruned", self.by, more={"count": told["tasks"]})
+            self._store.log.write("pruned", self.by, more={"count": told["tasks"]})
         told["oldest"] = None if told["oldest"] is None else times.rfc3339(told["oldest"])
         return told
 

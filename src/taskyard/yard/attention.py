@@ -24,10 +24,10 @@ _HOUR = 3_600_000
 
 def overview(store: Store, name: Name, set_aside: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what waits for a person, counts, rates and pauses."""
-    counted, activity = store.counts(), store.activity()
+    counted, activity = store.counts(), store.log.activity()
     in_all = {str(state): sum(row.get(state, 0) for row in counted.kinds.values()) for state in State}
     needs = Attention(store, name, activity.now).gathered(counted, in_all[State.FAILED], set_aside)
-    everything, some = store.paused()
+    everything, some = store.settings.paused()
     return {
         "now": times.rfc3339(activity.now),
         "counts": in_all,
@@ -83,7 +83,7 @@ class Attention:
 
     def _file_conflicts(self) -> dict[str, Any]:
         """Return the fields of open tasks that were edited both in a synced file and here, the last one reported first."""
-        files = sorted(file_conflicts.kept(self._store.settings()).items(), key=lambda one: str(one[1].get("at")))
+        files = sorted(file_conflicts.kept(self._store.settings.read()).items(), key=lambda one: str(one[1].get("at")))
         reported = [(name, one, conflict) for name, one in reversed(files) for conflict in one["conflicts"]]
         tasks = chains.by_ids(self._store, list({str(conflict["task"]): None for *_, conflict in reported}))
         self._name(list(tasks.values()))
@@ -123,7 +123,7 @@ class Attention:
 
     def _unserved(self, counted: Counts) -> dict[str, Any]:
         """Return the kinds with tasks in todo that no claim has asked for in the last hour, and no worker works on."""
-        everything, some = self._store.paused()
+        everything, some = self._store.settings.paused()
         asked = self._store.reasons.asked()
         found = []
         for kind, row in sorted({} if everything else counted.kinds.items()):
@@ -136,7 +136,7 @@ class Attention:
         return _entries(found)
 
     def _pauses(self) -> dict[str, Any]:
-        everything, some = self._store.paused()
+        everything, some = self._store.settings.paused()
         return _entries([*([{"kind": None}] if everything else []), *({"kind": kind} for kind in sorted(some))])
 
     def _stuck(self) -> dict[str, Any]:

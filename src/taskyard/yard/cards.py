@@ -27,7 +27,7 @@ _ERROR_MOST = 300  # characters
 
 def newest_events(store: Store, limit: int = NEWEST_FEW) -> list[Event]:
     """Return the newest events of the log, oldest first."""
-    return store.events(Trail(limit=limit, newest=True))[0]
+    return store.log.read(Trail(limit=limit, newest=True))[0]
 
 
 def line(task: Task) -> dict[str, Any]:

@@ -214,7 +214,7 @@ class ClaimVerbs:
         if not self._store.holding([handle])[0]:
             return False  # no check is worth running, and a repeated done needs none
         try:
-            verify.check(task, handle, result, self._store.checks)
+            verify.check(task, handle, result, self._store.settings.checks)
         except Conflict:
             if self._store.holding([handle])[0]:
                 raise

@@ -26,8 +26,8 @@ class FileConflictVerbs:
         from taskyard.core import file_conflicts, times, words
 
         name, found = words.text(file, "file", _NAME_MOST), file_conflicts.listed(conflicts)
-        if file_conflicts.same(self._store.settings(), name, found):
+        if file_conflicts.same(self._store.settings.read(), name, found):
             return
         at = times.rfc3339(self._store.reasons.now())
-        self._store.settings(lambda written: file_conflicts.replaced(written, name, at, found))
-        self._store.tell("file_conflicts", self.by, more={"file": name, "count": len(found)})
+        self._store.settings.change(lambda written: file_conflicts.replaced(written, name, at, found))
+        self._store.log.write("file_conflicts", self.by, more={"file": name, "count": len(found)})

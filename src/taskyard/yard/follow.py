@@ -46,7 +46,7 @@ def trail(
 
 def page(store: Store, wanted: Trail, members: Members | None = None) -> arguments.Events:
     """Return the events of a query, and the cursor to go on from; with `members`, only those about a mission's tasks."""
-    found, after = store.events(wanted) if members is None else _of_mission(store, wanted, members)
+    found, after = store.log.read(wanted) if members is None else _of_mission(store, wanted, members)
     events = arguments.Events(map(_named, found))
     events.cursor = after
     return events
@@ -56,7 +56,7 @@ def newest(store: Store, wanted: Trail, members: Members | None = None) -> argum
     """Return the last events that match, among the newest of all, and the cursor of the log's end before they were read."""
     narrows = members is not None or any((wanted.task, wanted.worker, wanted.kind, wanted.events))
     most = max(_NEWEST, wanted.limit) if narrows else wanted.limit
-    found, end = store.events(Trail(limit=most, newest=True))  # the cursor is from before they were read
+    found, end = store.log.read(Trail(limit=most, newest=True))  # the cursor is from before they were read
     since = "" if wanted.since is None else times.rfc3339(wanted.since)
     fitting = [event for event in found if event["at"] >= since and _fits(wanted, event)]
     events = arguments.Events(_named(event) for event in fitting if members is None or members.holds(event["task"]))
@@ -121,12 +121,12 @@ def _of_mission(store: Store, wanted: Trail, members: Members) -> tuple[list[dic
     most, kept = wanted.limit, list[dict[str, "Any"]]()
     while True:
         wanted.limit = max(PAGE, most)
-        found, after = store.events(wanted)
+        found, after = store.log.read(wanted)
         places = [place for place, event in enumerate(found, 1) if members.holds(event["task"])]
         rest = most - len(kept)
         if len(places) >= rest:
             wanted.limit = places[rest - 1]
-            found, after = store.events(wanted)  # once more, for the cursor right behind the last event that fits
+            found, after = store.log.read(wanted)  # once more, for the cursor right behind the last event that fits
             places = places[:rest]
         is_end = len(found) < wanted.limit
         kept += [found[place - 1] for place in places]
@@ -153,7 +153,7 @@ def pages(
 ) -> Iterator[arguments.Events]:
     """Yield events as they come, after the query's cursor or from now on; call `tend` after each pause."""
     if wanted.cursor is None:
-        wanted.cursor = store.events(Trail(at_end=True))[1]
+        wanted.cursor = store.log.read(Trail(at_end=True))[1]
     waiter = Waiting(store.wakeup, timeout, until)
     while not waiter.is_stopped():
         last = waiter.is_over()

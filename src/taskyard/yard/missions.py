@@ -45,7 +45,7 @@ class MissionVerbs(Reading):
         )
         known = self._store.missions.put(new)
         if known is None:
-            self._store.tell("mission_made", self.by, more={"mission": new.name})
+            self._store.log.write("mission_made", self.by, more={"mission": new.name})
         else:
             rules.same(known, new)
         return {**self.mission(name), "created": known is None}
@@ -101,7 +101,7 @@ class MissionVerbs(Reading):
             )
         counts = self._tally(name).counts
         self._store.missions.cancel(name, rules.Cancelled(0, text, counts[State.DONE], counts[State.FAILED]))
-        self._store.tell("mission_cancelled", self.by, more={"mission": name, "cancelled": cancelled})
+        self._store.log.write("mission_cancelled", self.by, more={"mission": name, "cancelled": cancelled})
         return {**self.mission(name), "cancelled": cancelled, "ran": ran}
 
     def wait_for_mission(self, name: str, timeout: float | None = None) -> list[Task]:

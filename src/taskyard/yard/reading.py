@@ -196,7 +196,7 @@ class Reading:
         `approximate` names the figures that are estimates. With `exact`, every task is counted, however many there are. With a
         mission, only its tasks are counted; ages and rates are those of the yard.
         """
-        counted, outside, activity = self._store.counts(exact=exact), self.outside(), self._store.activity()
+        counted, outside, activity = self._store.counts(exact=exact), self.outside(), self._store.log.activity()
         kinds, dropbox = counted.kinds if mission is None else self._kinds_of(mission), self._store.dropbox
         rows = {
             kind: {str(state): row[state] for state in State if row.get(state)} for kind, row in sorted(kinds.items())
@@ -361,7 +361,7 @@ class Reading:
 
     def paused(self) -> dict[str, Any]:
         """Return what is paused: the whole `yard` (true or false), and which `kinds`."""
-        everything, some = self._store.paused()
+        everything, some = self._store.settings.paused()
         return {"yard": everything, "kinds": sorted(some)}
 
     # The log
@@ -431,7 +431,7 @@ class Reading:
 
     def log_end(self) -> str:
         """Return the cursor of the log's end: only later events come after it."""
-        return self._store.events(Trail(at_end=True))[1]
+        return self._store.log.read(Trail(at_end=True))[1]
 
     # Waiting
 

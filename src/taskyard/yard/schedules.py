@@ -93,7 +93,7 @@ class ScheduleVerbs(Reading):
         return _described(found)
 
     def _tell(self, event: str, schedule: Schedule) -> None:
-        self._store.tell(event, self.by, schedule.said["task"]["kind"], {"schedule": schedule.name})
+        self._store.log.write(event, self.by, schedule.said["task"]["kind"], {"schedule": schedule.name})
 
     def _move(self, name: str, event: str, decide: Callable[[Schedule], Schedule]) -> dict[str, Any]:
         for _ in range(_TRIES):

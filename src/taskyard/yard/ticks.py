@@ -47,7 +47,7 @@ class Ticks:
         nexts = [each.due for each in schedules if each.due > moment]
         added = 0
         if due and self._is_able(len(due)):
-            paused = store.paused()[0]
+            paused = store.settings.paused()[0]
             for schedule in due[:_MOST]:
                 following = None if paused else _tick(store, schedule, moment)
                 if following is None:

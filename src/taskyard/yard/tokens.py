@@ -42,9 +42,9 @@ class TokenVerbs:
             made.update(name=now, is_new=before is None, **after[tokens.KEY][now])
             return after
 
-        self._store.settings(with_it)
+        self._store.settings.change(with_it)
         if made["is_new"]:
-            self._store.tell("token_made", self.by, more={"token": called, "scope": made["scope"]})
+            self._store.log.write("token_made", self.by, more={"token": called, "scope": made["scope"]})
         return {**tokens.shown(made["name"], made), "token": tokens.secret(made["salt"], request)}
 
     def tokens(self) -> list[dict[str, Any]]:
@@ -65,13 +65,13 @@ class TokenVerbs:
             before.update(written[tokens.KEY][name])
             return after
 
-        self._store.settings(without)
+        self._store.settings.change(without)
         revoked = tokens.shown(name, before)
-        self._store.tell("token_revoked", self.by, more={"token": name, "scope": revoked["scope"]})
+        self._store.log.write("token_revoked", self.by, more={"token": name, "scope": revoked["scope"]})
         return revoked
 
     def token_digests(self) -> Tokens | None:
         """Return each token with its digest, for a gateway to check; None if none was ever made."""
         from taskyard.core import tokens
 
-        return tokens.kept(self._store.settings())
+        return tokens.kept(self._store.settings.read())

@@ -35,7 +35,7 @@ class Facts:
         self._mission = mission
         self._worker = worker
         self._refused: list[str] = []
-        self._everything, self._paused = store.paused()
+        self._everything, self._paused = store.settings.paused()
 
     def gathered(self) -> dict[str, Any]:
         """Return every fact that applies, the sentence (`message`), and what to do (`next`)."""

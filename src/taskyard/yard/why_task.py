@@ -76,7 +76,7 @@ class TaskFacts:
 
     def _todo(self) -> list[Reason]:
         task, store = self._task, self._store
-        everything, kinds = store.paused()
+        everything, kinds = store.settings.paused()
         found = []
         if everything or task.kind in kinds:
             found.append(task_reasons.paused(None if everything else task.kind))
@@ -166,7 +166,7 @@ class TaskFacts:
         """Return the newest event of this name, and of this fence; None if the log does not have it any more."""
         trail = Trail(task=self._task.id, events=frozenset((name,)), limit=arguments.EVENTS_MOST)
         try:
-            events, _ = self._store.events(trail)
+            events, _ = self._store.log.read(trail)
         except Unavailable:
             return None
         return next((event for event in reversed(events) if fence in (None, event["fence"])), None)

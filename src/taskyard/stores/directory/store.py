@@ -11,7 +11,6 @@ from taskyard.core.errors import Unavailable
 from taskyard.core.settings import refuse_unfinished
 from taskyard.core.store_records import Counts, holds
 from taskyard.core.task import State
-from taskyard.stores.directory import layout
 from taskyard.stores.directory.context import Context
 from taskyard.stores.directory.filesystem.errors import explains_errors, unavailable
 from taskyard.stores.directory.tasks.asked import Asked
@@ -20,19 +19,19 @@ from taskyard.stores.directory.tasks.shifts import Shifts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+    from collections.abc import Sequence
 
-    from taskyard.core.activity import Activity
     from taskyard.core.draft import Draft
     from taskyard.core.moves import Move
-    from taskyard.core.store_records import Grant, Query, Report, Trail, Want
+    from taskyard.core.store_records import Grant, Query, Report, Want
     from taskyard.core.task import Handle, Standing, Task
     from taskyard.stores.directory.dropbox.box import DirectoryDropBox
     from taskyard.stores.directory.filesystem.disk import Disk
     from taskyard.stores.directory.leadership import DirectoryLeadership
+    from taskyard.stores.directory.log.log import DirectoryLog
     from taskyard.stores.directory.recovery.liveness import Liveness
     from taskyard.stores.directory.recovery.upkeep import DirectoryUpkeep
+    from taskyard.stores.directory.settings import DirectorySettings
     from taskyard.stores.directory.tasks.add import Adder
     from taskyard.stores.directory.tasks.files import DirectoryFiles
     from taskyard.stores.directory.tasks.listing import Listing
@@ -65,11 +64,6 @@ class DirectoryStore:
         self._shifts = Shifts(context)
         self._claims = Claims(context, self._shifts)
         self._asked = Asked(context)
-
-    @property
-    def checks(self) -> dict[str, list[str]]:
-        """The yard's checks, as its settings have them."""
-        return self._context.checks
 
     # A claim does not need these parts. Each is imported at its first use.
 
@@ -119,6 +113,20 @@ class DirectoryStore:
         return DirectoryReasons(self._context, self._asked, self._claims)
 
     @functools.cached_property
+    def log(self) -> DirectoryLog:
+        """The part for what happened."""
+        from taskyard.stores.directory.log.log import DirectoryLog
+
+        return DirectoryLog(self._context)
+
+    @functools.cached_property
+    def settings(self) -> DirectorySettings:
+        """The part for settings and pauses."""
+        from taskyard.stores.directory.settings import DirectorySettings
+
+        return DirectorySettings(self._context, self._claims)
+
+    @functools.cached_property
     def missions(self) -> DirectoryMissions:
         """The part for what was said about missions, and their tasks in numbers."""
         from taskyard.stores.directory.tasks.missions import DirectoryMissions
@@ -159,6 +167,11 @@ class DirectoryStore:
         from taskyard.stores.directory.tasks.show import Reader
 
         return Reader(self._context, lambda: self.listing, self._shifts)
+
+    @property
+    def claims(self) -> Claims:
+        """Claims tasks."""
+        return self._claims
 
     @property
     def shifts(self) -> Shifts:
@@ -294,7 +307,7 @@ class DirectoryStore:
             return self.reader.named({*(query.ids or ()), *keyed}, query), None
         if query.taker is None:
             return self.reader.page(query)
-        everything, some = self.paused()
+        everything, some = self._claims.paused()
         return ([], None) if everything else self.reader.ready(query, some | self._claims.closed(), self._claims.uses)
 
     @explains_errors
@@ -311,63 +324,6 @@ class DirectoryStore:
 
         kinds, oldest = count(self._context)
         return Counts(kinds, self._claims.lost_races(), oldest)
-
-    @explains_errors
-    def activity(self) -> Activity:
-        """Return what was logged in the last hour, as far as the newest pages show."""
-        from taskyard.stores.directory.log.activity import activity
-
-        return activity(self._context.disk, f"{self.url}/events", self._context.clock.now())
-
-    @explains_errors
-    def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
-        """Return events, merged from all files of the log, and the cursor to go on from."""
-        from taskyard.stores.directory.log.reader import LogReader
-
-        reader = LogReader(self._context.disk, f"{self.url}/events")
-        if trail.at_end or trail.newest:
-            end = reader.latest()
-            return (self._newest(trail.limit) if trail.newest else []), end
-        return reader.read(trail)
-
-    def _newest(self, limit: int) -> list[dict[str, Any]]:
-        from taskyard.stores.directory.log.newest import newest_events
-
-        return newest_events(self._context.disk, f"{self.url}/events", limit)
-
-    @explains_errors
-    def tell(self, event: str, by: str, kind: str = "", more: dict[str, Any] | None = None) -> None:
-        """Log an event about the yard."""
-        context = self._context
-        context.log.write(context.clock.exact(), event, "", kind, 0, None, by, more)
-
-    @explains_errors
-    def pause(self, kind: str | None, on: bool) -> None:
-        """Stop claims of this kind, or of all tasks if `kind` is None; with `on=False`, allow them again."""
-        self._claims.pause(kind, on)
-
-    @explains_errors
-    def paused(self) -> tuple[bool, frozenset[str]]:
-        """Return whether the whole yard is paused, and which kinds are."""
-        return self._claims.paused()
-
-    @explains_errors
-    def settings(self, changed: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any]:
-        """Return the settings in yard.json, or replace it by one with what `changed` makes of them."""
-        if changed is None:
-            return layout.settings(self.url)[0]
-        written = layout.revised(self.url, self._context.disk, changed)
-        self.heed_settings()
-        return written
-
-    def next_slot(self) -> float | None:
-        """Return the seconds until a rate that was reached at the last look allows one more claim."""
-        return self._claims.limits.alarm() if self._context.kinds else None
-
-    def heed_settings(self) -> None:
-        """Work by the settings that somebody has changed since they were read here."""
-        if self._context.heed_settings():
-            self._claims.heed_settings()
 
     def close(self) -> None:
         """Close the log, release the locks, and remove this process's intent file."""

@@ -8,18 +8,19 @@ import time
 from contextlib import suppress
 from weakref import WeakValueDictionary
 
-from taskyard.core import backlog, draft, moves, needs, order, settings, times
-from taskyard.core.activity import Activity
-from taskyard.core.errors import Conflict, Invalid, NotFound, Unavailable
+from taskyard.core import backlog, draft, moves, needs, order, times
+from taskyard.core.errors import Conflict, NotFound, Unavailable
 from taskyard.core.ids import age_key, short
-from taskyard.core.retry import Policy
 from taskyard.core.store_records import STALE_MOST, Counts, Grant, Report, holds
 from taskyard.core.task import State, Task
 from taskyard.stores.memory import edges
 from taskyard.stores.memory.leadership import MemoryLeadership
+from taskyard.stores.memory.log import MemoryLog
 from taskyard.stores.memory.missions import MemoryMissions
+from taskyard.stores.memory.open_tasks import OpenTasks
 from taskyard.stores.memory.reasons import MemoryReasons
 from taskyard.stores.memory.schedules import MemorySchedules
+from taskyard.stores.memory.settings import MemorySettings
 from taskyard.stores.memory.tasks import MemoryTasks, Record
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from taskyard.core.draft import Draft
     from taskyard.core.moves import Move
-    from taskyard.core.store_records import Heard, Query, Trail, Want
+    from taskyard.core.store_records import Heard, Query, Want
     from taskyard.core.task import Handle, Standing
 
 _shelves: WeakValueDictionary[str, MemoryTasks] = WeakValueDictionary()
@@ -57,12 +58,14 @@ class MemoryStore:
         self, name: str = "", clock: Callable[[], int] = system_clock, shelf: MemoryTasks | None = None
     ) -> None:
         self.url = self.label = f"memory:{name}"
-        self.policy = Policy()
-        self.checks: dict[str, list[str]] = {}
-        self._read: dict[str, Any] = {}
         self._clock = clock
-        self._bounds: dict[str | None, int] = {}
-        self._tasks: MemoryTasks | None = MemoryTasks() if shelf is None else shelf
+        # The parts that are kept refer to this and not to the store: a yard in a cycle would outlive its last user.
+        self._open = OpenTasks(MemoryTasks() if shelf is None else shelf, self.url)
+        self.settings = MemorySettings(self._open)
+        self.policy = self.settings.policy
+        self.log = MemoryLog(self._open, clock)
+        self.missions = MemoryMissions(self._open, clock)
+        self.leadership = MemoryLeadership(self._open)
 
     @classmethod
     def named(cls, name: str) -> Self:
@@ -72,16 +75,8 @@ class MemoryStore:
             if shelf is None:
                 shelf = _shelves[name] = MemoryTasks()
         store = cls(name, shelf=shelf)
-        store._heed_settings(shelf)
+        store.settings.heed(shelf)
         return store
-
-    def _open(self) -> MemoryTasks:
-        if self._tasks is None:
-            raise Unavailable(
-                f"the yard {self.url} was closed here",
-                hint="open it again; what was in it lives while somebody else has it open",
-            )
-        return self._tasks
 
     @property
     def upkeep(self) -> Self:
@@ -94,17 +89,6 @@ class MemoryStore:
         return self
 
     @property
-    def missions(self) -> MemoryMissions:
-        """What was said about missions, and their tasks in numbers."""
-        # Not kept: it would refer to this store, and the yard would outlive its last user until a garbage collection.
-        return MemoryMissions(self._open, self._clock)
-
-    @property
-    def leadership(self) -> MemoryLeadership:
-        """Which orchestrator leads."""
-        return MemoryLeadership(self._open)
-
-    @property
     def schedules(self) -> MemorySchedules:
         """Which tasks are added again and again, and when."""
         return MemorySchedules(self._open, self.add)
@@ -112,7 +96,7 @@ class MemoryStore:
     @property
     def reasons(self) -> MemoryReasons:
         """What explains why nothing is ready."""
-        return MemoryReasons(self._open(), self._clock, self._bounds)
+        return MemoryReasons(self._open(), self._clock, self.settings.bounds)
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
         """Add new tasks, in this order; a draft whose key is known returns the task that has it."""
@@ -137,12 +121,12 @@ class MemoryStore:
 
     def _make_sure_of_room(self, shelf: MemoryTasks, drafts: Sequence[Draft]) -> None:
         """Raise `Full` if the settings do not allow so many more tasks."""
-        self._heed_settings(shelf)
-        if not self._bounds:
+        self.settings.heed(shelf)
+        if not self.settings.bounds:
             return
         new = {draft.key or id(draft): draft for draft in drafts if shelf.under_key(draft.key) is None}
-        counts = {kind: shelf.backlog.get(kind, 0) for kind in self._bounds}
-        full = backlog.refused(self._bounds, counts, backlog.wanted(self._bounds, new.values()))
+        counts = {kind: shelf.backlog.get(kind, 0) for kind in self.settings.bounds}
+        full = backlog.refused(self.settings.bounds, counts, backlog.wanted(self.settings.bounds, new.values()))
         if full is not None:
             raise full
 
@@ -302,58 +286,6 @@ class MemoryStore:
             shelf.tell(now, move.event, after, by, resumed=True)
             return Grant(after.copy(), record.task(), record.until)
 
-    def tell(self, event: str, by: str, kind: str = "", more: dict[str, Any] | None = None) -> None:
-        """Log an event about the yard."""
-        told = {"at": times.rfc3339(self._clock()), "event": event, "task": "", "fence": 0, "kind": kind}
-        with self._open() as shelf:
-            shelf.events.append({**told, "worker": None, "by": by, **(more or {})})
-            shelf.ring()
-
-    def pause(self, kind: str | None, on: bool) -> None:
-        """Pause this kind, or with None the whole yard; with `on` false, end that pause."""
-        with self._open() as shelf:
-            if kind is None:
-                shelf.paused = on
-            elif on:
-                shelf.paused_kinds.add(kind)
-            else:
-                shelf.paused_kinds.discard(kind)
-            shelf.reconsider()
-            shelf.ring()
-
-    def paused(self) -> tuple[bool, frozenset[str]]:
-        """Return whether the whole yard is paused, and which kinds are."""
-        with self._open() as shelf:
-            return shelf.paused, frozenset(shelf.paused_kinds)
-
-    def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
-        """Return events in order; the cursor is the number of events that were read."""
-        if trail.at_end:
-            with self._open() as shelf:
-                return [], str(len(shelf.events))
-        if trail.newest:
-            with self._open() as shelf:
-                return [dict(event) for event in shelf.events[-trail.limit :]], str(len(shelf.events))
-        cursor = trail.cursor or "0"
-        if not (cursor.isascii() and cursor.isdigit()):
-            raise Invalid(f"not a cursor: {ascii(cursor)[:60]}", hint="give the 'cursor' of the answer before")
-        since = "" if trail.since is None else times.rfc3339(trail.since)
-        found: list[dict[str, Any]] = []
-        with self._open() as shelf:
-            at = min(int(cursor), len(shelf.events))
-            while at < len(shelf.events) and len(found) < trail.limit:
-                event = shelf.events[at]
-                at += 1
-                if (
-                    event["at"] >= since
-                    and trail.task in (None, event["task"])
-                    and trail.worker in (None, event["worker"], event["by"])
-                    and trail.kind in (None, event["kind"])
-                    and (trail.events is None or event["event"] in trail.events)
-                ):
-                    found.append(dict(event))
-            return found, str(at)
-
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Keep the output of a late verb as stale, once for the same output."""
         with self._open() as shelf:
@@ -466,18 +398,6 @@ class MemoryStore:
                 oldest.setdefault(at.state, at.id)
             return Counts(rows, 0, oldest)
 
-    def activity(self) -> Activity:
-        """Return what was logged in the last hour."""
-        found = Activity(self._clock())
-        begin = times.rfc3339(found.now - Activity.HOUR)
-        with self._open() as shelf:
-            for event in reversed(shelf.events):
-                if event["at"] < begin:
-                    break
-                found.count(event["event"], event["at"])
-        found.complete = True
-        return found
-
     def overdue(self, limit: int) -> list[Standing]:
         """Return claims whose lease is over and waiting tasks that are due."""
         with self._open() as shelf:
@@ -536,30 +456,10 @@ class MemoryStore:
             "findings": [{**entry, "hint": hint, "did": None} for entry in found],
         }
 
-    def settings(self, changed: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any]:
-        """Return the settings that were set, or replace them by what `changed` makes of them."""
-        with self._open() as shelf:
-            if changed is not None:
-                shelf.settings = changed(shelf.settings)
-                self._heed_settings(shelf)
-                shelf.ring()
-            return dict(json.loads(json.dumps(shelf.settings)))
-
-    def _heed_settings(self, shelf: MemoryTasks) -> None:
-        """Work by the settings that somebody has changed since they were read here."""
-        if self._read is shelf.settings:
-            return
-        self._read = shelf.settings
-        given = settings.parse(self._read, self.url)
-        self.policy.become(given.policy)
-        self.checks = given.checks
-        self._bounds = backlog.bounds(given.max_todo, given.kinds)
-        shelf.kinds = given.kinds
-
     def turn(self, every: float) -> bool:
         """Return whether it is the caller's turn to sweep."""
         with self._open() as shelf:
-            self._heed_settings(shelf)
+            self.settings.heed(shelf)
             now = self._clock()
             if shelf.swept is not None and 0 <= now - shelf.swept < every * 1000:
                 return False
@@ -594,13 +494,12 @@ class MemoryStore:
 
     def wake(self) -> None:
         """Wake every wait on these tasks."""
-        if self._tasks is not None:
-            with self._tasks as shelf:
-                shelf.ring()
+        with suppress(Unavailable), self._open() as shelf:  # closed: no thread waits on it
+            shelf.ring()
 
     def close(self) -> None:
         """Release the tasks; they vanish when the last store that has them open is closed."""
-        self._tasks = None
+        self._open.close()
 
     def _lease_end(self, held: Standing) -> int:
         return self._clock() + round(held.lease * 1000)

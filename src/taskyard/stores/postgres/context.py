@@ -58,25 +58,6 @@ class Context:
         self.checks, self.retention = given.checks, given.retention
         self.bounds = backlog.bounds(given.max_todo, given.kinds)
 
-    def written_settings(self) -> dict[str, Any]:
-        """Return the project's settings, as they are written."""
-        [(written,)] = self.run("upkeep", "settings")
-        return dict(json.loads(written))
-
-    def change_settings(self, changed: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-        """Replace the settings by what `changed` makes of them, in one transaction."""
-
-        def once(connection: Connection[Any]) -> dict[str, Any]:
-            with connection.transaction():
-                [(before,)] = self.on(connection, "upkeep", "lock_settings")
-                written = changed(json.loads(before))
-                self.on(connection, "upkeep", "change_settings", {"settings": json.dumps(written)})
-            return written
-
-        written: dict[str, Any] = self.pool.attempt(once)
-        self.heed_settings(json.dumps(written))
-        return written
-
     def _extend_leases(self, connection: Connection[Any], away: float) -> None:
         """Extend the leases: for `away` seconds no process could reach the database to renew them."""
         self._record_outage(connection, "returned", {"away": round(away * 1000)})

@@ -1,4 +1,4 @@
-"""The log, read by snapshots: a cursor names what was visible when it was given, so no late commit is missed.
+"""The log. It is read by snapshots: a cursor names what was visible when it was given, so no late commit is missed.
 
 A cursor is `epoch/seen` at the end of a reading, and `epoch/seen/now/xid/n` in the middle of one. `seen` and `now` are
 snapshots of the database. The last event returned is the n-th, of transaction xid.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 
-from taskyard.core import times
+from taskyard.core import draft, times
+from taskyard.core.activity import Activity
 from taskyard.core.errors import Invalid
 
 TYPE_CHECKING = False
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.context import Context
 
 _NOTHING = "1:1:"  # a snapshot in which no transaction of ours is visible
+_NEWEST = 20_000  # events that are read for rates
 _LATELY = 100  # transactions, of all projects of the database
 _SNAPSHOT = frozenset("0123456789:,")
 
 
-class LogReader:
-    """The log of one store."""
+class PostgresLog:
+    """The `Log` part of the store."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -43,8 +45,25 @@ class LogReader:
         found = self._context.run("read", "newest", {"limit": limit})
         return [_event(row) for row in sorted(found, key=lambda row: (row[2], row[1]))]
 
-    def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
+    def write(self, event: str, by: str, kind: str = "", more: dict[str, Any] | None = None) -> None:
+        """Log an event about the project."""
+        fields = None if more is None else draft.compact(more)
+        self._context.run("upkeep", "tell", {"event": event, "by": by, "kind": kind, "more": fields})
+
+    def activity(self) -> Activity:
+        """Return what the newest events of the log tell of the last hour."""
+        rows = self._context.run("read", "activity", {"limit": _NEWEST})
+        found = Activity(rows[0][0] if rows else self._context.now)
+        for _, event, span, number, earliest in rows:
+            if span < 2:
+                found.count(event, times.rfc3339(earliest), number)
+        found.complete = sum(row[3] for row in rows) < _NEWEST or any(row[2] == 2 for row in rows)
+        return found
+
+    def read(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """Return the events that match, in order, and the cursor to continue from."""
+        if trail.at_end:
+            return [], self.latest()
         if trail.newest:
             end = self.latest()
             return self._newest(trail.limit), end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from taskyard.core import ids, order, task_names, times
-from taskyard.core.activity import Activity
 from taskyard.core.draft import Draft, compact
 from taskyard.core.store_records import Query
 from taskyard.core.task import State, Task
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.pool import Rows
 
 _COUNTED_PAGES = 25_000  # 200 MB: beyond that, so many pages of the tables stand for all
-_NEWEST = 20_000  # events that are read for rates
 
 
 class Reader:
@@ -193,16 +191,6 @@ class Reader:
     def oldest(self) -> dict[State, str]:
         """Return the oldest task in todo, in processing and in blocked, where there is one."""
         return {State(state): id for state, id in self._context.run("read", "oldest")}
-
-    def activity(self) -> Activity:
-        """Return what the newest events of the log tell of the last hour."""
-        rows = self._context.run("read", "activity", {"limit": _NEWEST})
-        found = Activity(rows[0][0] if rows else self._context.now)
-        for _, event, span, number, earliest in rows:
-            if span < 2:
-                found.count(event, times.rfc3339(earliest), number)
-        found.complete = sum(row[3] for row in rows) < _NEWEST or any(row[2] == 2 for row in rows)
-        return found
 
 
 def _compact_task(row: tuple[Any, ...]) -> Task:

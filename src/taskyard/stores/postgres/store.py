@@ -1,6 +1,6 @@
 """The PostgreSQL store: one project in a database. This module only puts the parts together.
 
-`add` adds tasks, `claims` claims, `shifts` makes all other moves, `read` and `log` read. `upkeep` is the janitor's part;
+`add` adds tasks, `claims` claims, `shifts` makes all other moves, `read` reads. `upkeep` is the janitor's part;
 `listener` wakes waiting threads.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from copy import copy
 
-from taskyard.core import draft
 from taskyard.core.store_records import Counts
 from taskyard.stores.postgres.add import Adder
 from taskyard.stores.postgres.address import Address
@@ -17,25 +16,25 @@ from taskyard.stores.postgres.claims import Claims
 from taskyard.stores.postgres.context import Context
 from taskyard.stores.postgres.leadership import PostgresLeadership
 from taskyard.stores.postgres.listener import Listener
-from taskyard.stores.postgres.log import LogReader
+from taskyard.stores.postgres.log import PostgresLog
 from taskyard.stores.postgres.missions import PostgresMissions
 from taskyard.stores.postgres.read import Reader
 from taskyard.stores.postgres.reasons import PostgresReasons
 from taskyard.stores.postgres.resend import Resender
 from taskyard.stores.postgres.schedules import PostgresSchedules
+from taskyard.stores.postgres.settings import PostgresSettings
 from taskyard.stores.postgres.shifts import Shifts
 from taskyard.stores.postgres.upkeep import Upkeep
 from taskyard.stores.wakeup import Wakeup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any, Self
 
-    from taskyard.core.activity import Activity
     from taskyard.core.draft import Draft
     from taskyard.core.moves import Move
-    from taskyard.core.store_records import Grant, Query, Report, Trail, Want
+    from taskyard.core.store_records import Grant, Query, Report, Want
     from taskyard.core.task import Handle, Standing, Task
     from taskyard.stores.postgres.valkey.hints import Hints
 
@@ -66,9 +65,10 @@ class PostgresStore:
         from taskyard.stores.postgres.valkey.source import HintSource
         from taskyard.stores.postgres.valkey.wakeup import HintedWakeup
 
-        hints = Hints(self._context, self._reader, self._log_reader, self.upkeep)
+        hints = Hints(self._context, self._reader, self.log, self.upkeep)
         source = HintSource(hints, self._listener)
         self._context.on_unsent = hints.catch_up
+        self.settings.on_change = hints.look
         self.hints = hints
         self._is_idle = source.is_idle
         self.wakeup = HintedWakeup(source)
@@ -86,14 +86,10 @@ class PostgresStore:
         self._adder = Adder(context, self._reader)
         self.schedules = PostgresSchedules(context, self._adder)
         self.leadership = PostgresLeadership(context)
-        self._log_reader = LogReader(context)
+        self.log = PostgresLog(context)
+        self.settings = PostgresSettings(context)
         self.upkeep = Upkeep(context)
         self.reasons = PostgresReasons(context)
-
-    @property
-    def checks(self) -> dict[str, list[str]]:
-        """The yard's checks, as the settings have them."""
-        return self._context.checks
 
     @property
     def transactions(self) -> Self:
@@ -153,34 +149,6 @@ class PostgresStore:
         """Return which of these claims still hold their tasks; one statement."""
         return self._claims.holding(handles)
 
-    def tell(self, event: str, by: str, kind: str = "", more: dict[str, Any] | None = None) -> None:
-        """Log an event about the project."""
-        told = None if more is None else draft.compact(more)
-        self._context.run("upkeep", "tell", {"event": event, "by": by, "kind": kind, "more": told})
-
-    def pause(self, kind: str | None, on: bool) -> None:
-        """Stop handing out tasks of this kind, or of any; or resume it."""
-        if kind is None:
-            self._context.run("upkeep", "pause_all", {"on": on})
-        else:
-            self._context.run("upkeep", "pause_kind", {"on": on, "kind": kind})
-        if self.hints is not None:
-            self.hints.look("paused" if on else "unpaused")
-
-    def paused(self) -> tuple[bool, frozenset[str]]:
-        """Return whether the whole yard is paused, and which kinds are."""
-        [(everything, kinds)] = self._context.run("upkeep", "paused")
-        return everything, frozenset(kinds)
-
-    def settings(self, changed: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any]:
-        """Return the project's settings, or replace them by what `changed` makes of them."""
-        if changed is None:
-            return self._context.written_settings()
-        settings = self._context.change_settings(changed)
-        if self.hints is not None:
-            self.hints.look("settings")
-        return settings
-
     # Moving
 
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
@@ -222,14 +190,6 @@ class PostgresStore:
         """Return the number of tasks by kind and state, the oldest of some, and the races that this store has lost."""
         kinds, estimated = self._reader.counts(exact=exact)
         return Counts(kinds, self._claims.lost_races, self._reader.oldest(), estimated)
-
-    def activity(self) -> Activity:
-        """Return what was logged in the last hour, as far as the newest events tell."""
-        return self._reader.activity()
-
-    def events(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
-        """Return the events that match, in order, and the cursor to continue from."""
-        return ([], self._log_reader.latest()) if trail.at_end else self._log_reader.events(trail)
 
     def close(self) -> None:
         """Close all connections."""

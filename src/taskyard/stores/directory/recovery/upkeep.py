@@ -66,13 +66,13 @@ class DirectoryUpkeep:
 
     def alarm(self) -> float | None:
         """Return the seconds until the next lease ends or the next task is due, by the last call of `overdue`."""
-        known = [at for at in (self._overdue.alarm(), self._store.next_slot()) if at is not None]
+        known = [at for at in (self._overdue.alarm(), self._store.claims.next_slot()) if at is not None]
         return min(known, default=None)
 
     @explains_errors
     def turn(self, every: float) -> bool:
         """Return whether it is the caller's turn to sweep, one in `every` seconds: taken by a rename, so only one gets it."""
-        self._store.heed_settings()
+        self._store.claims.heed_settings()
         context, folder = self._context, f"{self._context.root}/turns"
         last = max(map(int, filter(is_turn, context.locator.names(folder))), default=None)
         if last is None:

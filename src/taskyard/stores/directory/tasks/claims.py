@@ -468,13 +468,19 @@ class Claims:
             self._context.ready_cache.forget()
 
     def heed_settings(self) -> None:
-        """Forget what was derived from the settings, which have changed: plans of claims, and the order of lanes."""
+        """Work by the settings that another process has changed since they were read here."""
+        if not self._context.heed_settings():
+            return
         self._plans.clear()
         self._last_plan = ("", None, None, None)
         if self._context.kinds:
             self.limits.forget()
         with self._context.claiming:
             self._context.ready_cache.regroup()
+
+    def next_slot(self) -> float | None:
+        """Return the seconds until a rate that was reached at the last look allows one more claim."""
+        return self.limits.alarm() if self._context.kinds else None
 
     def paused(self) -> tuple[bool, frozenset[str]]:
         """Return whether the whole yard is paused, and which kinds are."""

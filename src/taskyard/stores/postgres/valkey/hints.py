@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from taskyard.core.store_records import Grant, Want
     from taskyard.core.task import Standing, Task
     from taskyard.stores.postgres.context import Context
-    from taskyard.stores.postgres.log import LogReader
+    from taskyard.stores.postgres.log import PostgresLog
     from taskyard.stores.postgres.read import Reader
     from taskyard.stores.postgres.upkeep import Upkeep
 
@@ -41,7 +41,7 @@ _UNNAMED = ("noted", "refused")  # events that may come twice under one fence
 class Hints:
     """The hints of one open project."""
 
-    def __init__(self, context: Context, reader: Reader, log: LogReader, upkeep: Upkeep) -> None:
+    def __init__(self, context: Context, reader: Reader, log: PostgresLog, upkeep: Upkeep) -> None:
         assert context.address.valkey is not None
         self._context, self._reader, self._log, self._upkeep = context, reader, log, upkeep
         self.keys = Keys(context.address.project)
@@ -134,10 +134,10 @@ class Hints:
         """Return what the log has from this cursor on; what it had lately, if the cursor is lost or none of the log's."""
         try:
             if cursor:
-                return self._log.events(Trail(cursor=cursor, limit=_PAGE))
+                return self._log.read(Trail(cursor=cursor, limit=_PAGE))
         except Invalid:
             pass  # somebody wrote something else there, or the database was set back
-        return self._log.events(Trail(cursor=self._log.lately(), limit=_PAGE))
+        return self._log.read(Trail(cursor=self._log.lately(), limit=_PAGE))
 
     def _told(self, events: list[dict[str, Any]]) -> Iterable[Act]:
         """Return the messages of these events, and hints of those tasks that are ready now."""
