@@ -10,7 +10,7 @@ from pathlib import Path
 
 import taskyard
 from bench.yards import filled, say
-from taskyard.doors.cli.verbs.sh import client
+from taskyard.doors.cli.verbs.running.sh import client
 
 TASKS = 200
 ROUNDS = 7

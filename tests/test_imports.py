@@ -63,7 +63,7 @@ STORES = {
 STARTS = {
     "doors.cli.verbs.import_tasks": "importers",
     "doors.cli.verbs.mcp": "mcp",
-    "doors.cli.verbs.serve": "gateway",
+    "doors.cli.verbs.running.serve": "gateway",
     "doors.cli.verbs.sync": "tasksmd",
     "doors.gateway.mcp": "mcp",
 }  # what opens another door, and does nothing else, may import that: commands, and the gateway's path for agents

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from taskyard.doors.cli.verbs import copy
+from taskyard.doors.cli.verbs.upkeep import copy
 from tests.servers import postgres
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard.core.errors import Invalid
-from taskyard.doors.cli.verbs.crew import config
-from taskyard.doors.cli.verbs.crew.process import CrewProcess
+from taskyard.doors.cli.verbs.running.crew import config
+from taskyard.doors.cli.verbs.running.crew.process import CrewProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable

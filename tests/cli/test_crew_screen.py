@@ -6,7 +6,7 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any
 
-from taskyard.doors.cli.verbs.crew import screen
+from taskyard.doors.cli.verbs.running.crew import screen
 
 if TYPE_CHECKING:
     import pytest

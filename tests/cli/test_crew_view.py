@@ -9,10 +9,10 @@ import pytest
 import taskyard
 from taskyard.core.ids import short
 from taskyard.doors.cli import output
-from taskyard.doors.cli.verbs.crew import config
-from taskyard.doors.cli.verbs.crew.activity import Activity, CrewEvent, moment
-from taskyard.doors.cli.verbs.crew.process import CrewProcess
-from taskyard.doors.cli.verbs.crew.view import View, clock
+from taskyard.doors.cli.verbs.running.crew import config
+from taskyard.doors.cli.verbs.running.crew.activity import Activity, CrewEvent, moment
+from taskyard.doors.cli.verbs.running.crew.process import CrewProcess
+from taskyard.doors.cli.verbs.running.crew.view import View, clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import taskyard
-from taskyard.doors.cli.verbs.top import TopView, gathered
+from taskyard.doors.cli.verbs.running.top import TopView, gathered
 from tests.conftest import taken, wait_until
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taskyard import Unavailable
-from taskyard.doors.cli.verbs import torture
+from taskyard.doors.cli.verbs.upkeep import torture
 from taskyard.proof.torture.run import TortureRun
 from taskyard.stores.directory import layout
 

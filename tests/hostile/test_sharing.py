@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from taskyard.doors.cli.verbs.sh import client
+from taskyard.doors.cli.verbs.running.sh import client
 from tests.conftest import taken, wait_until
 from tests.hostile import imports, verbs
 from tests.processes import tools

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taskyard.doors.cli.verbs.sh import client
+from taskyard.doors.cli.verbs.running.sh import client
 from tests.processes import tools
 
 if TYPE_CHECKING:

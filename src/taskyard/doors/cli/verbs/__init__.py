@@ -1,4 +1,7 @@
-"""The table of verbs: the module and the aliases of each, and their groups in the help."""
+"""The table of verbs: the module and the aliases of each, and their groups in the help.
+
+The verbs of a worker, and those that put work in, look and steer, have their modules here; `running` and `upkeep` have the others.
+"""
 
 from __future__ import annotations
 
@@ -50,31 +53,33 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "unpause": ("pause", "hand out again"),
         "settings": ("settings", "print the yard's settings, or change some"),
     },
-    "Keep it going": {
-        "work": ("work", "run a command once for each task"),
-        "crew": ("crew", "run several workers as a file names them, and watch them"),
-        "worktree": ("worktree", "the git worktrees of claims: what is kept and why; clean up"),
-        "guard": ("fence", "run a command only while a claim holds"),
-        "fence": ("fence", "print a claim's fence; exit 4 if the claim is over"),
-        "publish": ("fence", "put a file in place, never over a later claim's"),
-        "orchestrate": ("orchestrate", "keep a yard going in one loop, and assign tasks; one of several leads"),
-        "top": ("top", "the yard at a glance, live: who works on what, what needs you"),
-        "serve": ("serve", "serve a yard over HTTP, to agents on other machines"),
-        "token": ("token", "who may use the yard through a gateway: new, list, revoke"),
-        "sh": ("sh", "print the shell client, for places without Python"),
-        "demo": ("demo", "watch a crew at work; one is killed, one is stopped, nothing is lost"),
-        "alive": ("alive", "for health checks: does this worker, janitor or gateway give signs of life?"),
+    "Run workers": {
+        "work": ("running.work", "run a command once for each task"),
+        "crew": ("running.crew", "run several workers as a file names them, and watch them"),
+        "worktree": ("running.worktree", "the git worktrees of claims: what is kept and why; clean up"),
+        "guard": ("running.fence", "run a command only while a claim holds"),
+        "fence": ("running.fence", "print a claim's fence; exit 4 if the claim is over"),
+        "publish": ("running.fence", "put a file in place, never over a later claim's"),
+        "orchestrate": ("running.orchestrate", "keep a yard going in one loop, and assign tasks; one of several leads"),
+        "top": ("running.top", "the yard at a glance, live: who works on what, what needs you"),
+        "serve": ("running.serve", "serve a yard over HTTP, to agents on other machines"),
+        "token": ("running.token", "who may use the yard through a gateway: new, list, revoke"),
+        "sh": ("running.sh", "print the shell client, for places without Python"),
+        "demo": ("running.demo", "watch a crew at work; one is killed, one is stopped, nothing is lost"),
+        "alive": ("running.alive", "for health checks: does this worker, janitor or gateway give signs of life?"),
         "heartbeat": ("heartbeat", "renew the lease of a claim"),
         "resume": ("claim", "take my claims again after a restart"),
-        "prune": ("prune", "let ended tasks go to the archive"),
-        "export": ("export", "write the yard to a file: JSON Lines, Markdown, or its log"),
-        "copy": ("copy", "copy a paused yard to another store"),
-        "doctor": ("doctor", "is this place safe for a yard?"),
-        "torture": ("torture", "prove it here: kill and stop workers in a scratch yard, and check every answer"),
-        "spool": ("spool", "what was said while the database was away: show it, replay it"),
-        "migrate": ("migrate", "bring the schema of a yard in PostgreSQL up to date"),
-        "janitor": ("janitor", "take in, give back what dead workers left, wake what is due"),
-        "fsck": ("fsck", "prove that every task is in one legal state; with --repair heal what is not"),
+    },
+    "Keep it going": {
+        "prune": ("upkeep.prune", "let ended tasks go to the archive"),
+        "export": ("upkeep.export", "write the yard to a file: JSON Lines, Markdown, or its log"),
+        "copy": ("upkeep.copy", "copy a paused yard to another store"),
+        "doctor": ("upkeep.doctor", "is this place safe for a yard?"),
+        "torture": ("upkeep.torture", "prove it here: kill and stop workers in a scratch yard, and check every answer"),
+        "spool": ("upkeep.spool", "what was said while the database was away: show it, replay it"),
+        "migrate": ("upkeep.migrate", "bring the schema of a yard in PostgreSQL up to date"),
+        "janitor": ("upkeep.janitor", "take in, give back what dead workers left, wake what is due"),
+        "fsck": ("upkeep.fsck", "prove that every task is in one legal state; with --repair heal what is not"),
     },
     "About this program": {
         "help": ("help", "show this, or all about one verb"),

@@ -47,7 +47,7 @@ def import_tasks(call: Call) -> Reply:
         if len(asked) == 1:  # a later signal would interrupt the yard while it rolls the batch back
             raise KeyboardInterrupt
 
-    from taskyard.doors.cli.verbs.copy import Ticker
+    from taskyard.doors.cli.verbs.upkeep.copy import Ticker
 
     ticker = Ticker()
     try:
@@ -66,7 +66,7 @@ def _exported(call: Call, path: str) -> Reply:
     from contextlib import closing
 
     from taskyard import opening
-    from taskyard.doors.cli.verbs.copy import Ticker
+    from taskyard.doors.cli.verbs.upkeep.copy import Ticker
     from taskyard.yard import copy_yard
     from taskyard.yard.export_file import ExportFile
 

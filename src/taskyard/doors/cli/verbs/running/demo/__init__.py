@@ -20,7 +20,7 @@ NEXT = """Next:
 
 def demo(call: Call) -> Reply:
     """Play the scene, in a folder that is kept, or in a temporary one."""
-    from taskyard.doors.cli.verbs.demo.scene import Scene
+    from taskyard.doors.cli.verbs.running.demo.scene import Scene
 
     folder = call.given.word(0)
     write_line = (lambda _: None) if call.as_json else replies.say

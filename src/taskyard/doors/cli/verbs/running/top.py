@@ -42,7 +42,7 @@ def top(call: Call) -> Reply | int:
 
 
 def _on_screen() -> bool:
-    from taskyard.doors.cli.verbs.crew import has_a_screen
+    from taskyard.doors.cli.verbs.running.crew import has_a_screen
 
     return has_a_screen()
 
@@ -93,7 +93,7 @@ def _workers(agents: list[dict[str, Any]], width: int) -> list[str]:
     """Return the table of workers: those with a task first, a line for each task."""
     if not agents:
         return ["no worker has done anything in the last hour"]
-    from taskyard.doors.cli.verbs.crew.view import clock
+    from taskyard.doors.cli.verbs.running.crew.view import clock
 
     names = max(6, *(min(output.width(output.plain(agent["worker"])), _NAME_MOST) for agent in agents))
     found = [output.paint(f"{'WORKER':{names}}  {'FOR':>5} {'BEAT':>5} {'DONE/H':>6} {'FAIL':>4}  TASK", "heading")]
@@ -167,7 +167,7 @@ class TopView:
 
     def frame(self, _: Iterable[Any], footer: str, size: tuple[int, int], __: float) -> list[str]:
         """Return the whole screen, exactly as many lines as it has, none of them too wide for it."""
-        from taskyard.doors.cli.verbs.crew.view import fitted
+        from taskyard.doors.cli.verbs.running.crew.view import fitted
 
         width, height = size[0] - 1, size[1]  # the last column stays empty: writing there may begin a new line
         away = (
@@ -187,7 +187,7 @@ def _shown(yard: YardPort) -> int:
     import time
 
     from taskyard.core.errors import TaskyardError
-    from taskyard.doors.cli.verbs.crew.screen import Screen
+    from taskyard.doors.cli.verbs.running.crew.screen import Screen
 
     view = TopView(yard.label)
     screen = Screen(view)

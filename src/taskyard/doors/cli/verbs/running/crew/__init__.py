@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from taskyard.doors.cli.verbs.crew.config import Config
-    from taskyard.doors.cli.verbs.crew.supervisor import Display
+    from taskyard.doors.cli.verbs.running.crew.config import Config
+    from taskyard.doors.cli.verbs.running.crew.supervisor import Display
     from taskyard.port import YardPort
 
 _NAMES_MOST = 12
@@ -23,7 +23,7 @@ _NAMES_MOST = 12
 
 def crew(call: Call) -> Reply | int:
     """Run the crew of a file, or with --check print whether it could run."""
-    from taskyard.doors.cli.verbs.crew import check, config
+    from taskyard.doors.cli.verbs.running.crew import check, config
 
     read = config.read(call.given.words[0])
     named = call.given.text("yard")
@@ -41,9 +41,9 @@ def crew(call: Call) -> Reply | int:
 
 
 def _run(call: Call, crew_config: Config, yard: YardPort) -> int:
-    from taskyard.doors.cli.verbs.crew.activity import Activity, moment
-    from taskyard.doors.cli.verbs.crew.process import CrewProcess
-    from taskyard.doors.cli.verbs.crew.supervisor import Supervisor
+    from taskyard.doors.cli.verbs.running.crew.activity import Activity, moment
+    from taskyard.doors.cli.verbs.running.crew.process import CrewProcess
+    from taskyard.doors.cli.verbs.running.crew.supervisor import Supervisor
 
     began = time.monotonic()
     processes = [CrewProcess(member) for member in crew_config.members]
@@ -51,12 +51,12 @@ def _run(call: Call, crew_config: Config, yard: YardPort) -> int:
     activity = Activity(yard, list(kinds), kinds)
 
     def display() -> Display:
-        from taskyard.doors.cli.verbs.crew.lines import Lines
+        from taskyard.doors.cli.verbs.running.crew.lines import Lines
 
         if call.as_json or call.given.flag("plain") or not has_a_screen():
             return Lines(processes, call.as_json)
-        from taskyard.doors.cli.verbs.crew.screen import Screen
-        from taskyard.doors.cli.verbs.crew.view import View
+        from taskyard.doors.cli.verbs.running.crew.screen import Screen
+        from taskyard.doors.cli.verbs.running.crew.view import View
 
         return Screen(View(f"taskyard crew {crew_config.path}", yard.label, processes, activity, began))
 

@@ -13,14 +13,14 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from taskyard.doors.cli import replies
-from taskyard.doors.cli.verbs.crew.activity import Activity, CrewEvent, moment
-from taskyard.doors.cli.verbs.crew.events import EventFeed
+from taskyard.doors.cli.verbs.running.crew.activity import Activity, CrewEvent, moment
+from taskyard.doors.cli.verbs.running.crew.events import EventFeed
 from taskyard.worker import guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.doors.cli.verbs.crew.process import CrewProcess
+    from taskyard.doors.cli.verbs.running.crew.process import CrewProcess
     from taskyard.port import YardPort
 
 CHECK_EVERY = 1.0  # seconds between two checks whether a worker is stopped or hangs

@@ -17,7 +17,7 @@ from taskyard.core.task import Task
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from taskyard.doors.cli.verbs.crew.config import Config, Member
+    from taskyard.doors.cli.verbs.running.crew.config import Config, Member
     from taskyard.port import YardPort
 
 _PLACES = ("id", "kind", "file")

@@ -6,7 +6,7 @@ from taskyard import opening
 from taskyard.core.errors import Invalid, Unavailable
 from taskyard.doors.cli import replies
 from taskyard.doors.cli.parser import Command, Option
-from taskyard.doors.cli.verbs.orchestrate import Beside
+from taskyard.doors.cli.verbs.running.orchestrate import Beside
 from taskyard.doors.cli.verbs.sync import SyncedBeside
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ import os
 import sys
 
 if __name__ == "__main__":
-    sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 5)))
+    sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 6)))
     from taskyard.doors.cli import main
 
     sys.exit(main())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from taskyard import opening
 from taskyard.doors.cli import output
-from taskyard.doors.cli.verbs.demo import sharpen
+from taskyard.doors.cli.verbs.running.demo import sharpen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,7 +83,7 @@ class Scene:
     def play(self) -> dict[str, Any]:
         """Play the whole scene; return what the yard holds afterwards."""
         self._fill()
-        root = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 5))
+        root = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 6))
         start = self.yard.events(limit=10_000).cursor
         crew = {name: Worker(self.yard, name, root) for name in CREW}
         try:

@@ -9,12 +9,12 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from taskyard.doors.cli.verbs.crew import launch
+from taskyard.doors.cli.verbs.running.crew import launch
 from taskyard.worker import guard
 from taskyard.worker.supervisor_pipe import VARIABLE, wake_with_supervisor
 
 if TYPE_CHECKING:
-    from taskyard.doors.cli.verbs.crew.config import Member
+    from taskyard.doors.cli.verbs.running.crew.config import Member
 
 YOUNG = 10.0  # seconds; a process that dies younger is restarted after twice the pause
 REFUSED = 2  # exit code of a wrong command line: a restart would not help

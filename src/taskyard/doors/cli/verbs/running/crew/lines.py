@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from taskyard.doors.cli import replies
-from taskyard.doors.cli.verbs.crew import view
+from taskyard.doors.cli.verbs.running.crew import view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from taskyard.doors.cli.verbs.crew.activity import CrewEvent
-    from taskyard.doors.cli.verbs.crew.process import CrewProcess
+    from taskyard.doors.cli.verbs.running.crew.activity import CrewEvent
+    from taskyard.doors.cli.verbs.running.crew.process import CrewProcess
 
 TICK = 1.0
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from taskyard.doors.cli import replies
 
 if TYPE_CHECKING:
-    from taskyard.doors.cli.verbs.crew.activity import CrewEvent
-    from taskyard.doors.cli.verbs.crew.view import View
-    from taskyard.doors.cli.verbs.top import TopView
+    from taskyard.doors.cli.verbs.running.crew.activity import CrewEvent
+    from taskyard.doors.cli.verbs.running.crew.view import View
+    from taskyard.doors.cli.verbs.running.top import TopView
 
 FRAME = 0.25  # seconds between two frames, at the least
 TICK = 1.0  # and at the most, because clocks advance

@@ -31,7 +31,7 @@ def guard(call: Call) -> Reply:
         raise Invalid(
             "a command is another process, and a memory: yard is for one", hint="name a directory with --yard"
         )
-    from taskyard.doors.cli.verbs.work import must_be_there
+    from taskyard.doors.cli.verbs.running.work import must_be_there
     from taskyard.worker import guarded
 
     must_be_there(argv[0])

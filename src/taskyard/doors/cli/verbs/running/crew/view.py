@@ -14,8 +14,8 @@ from taskyard.doors.cli import output
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from taskyard.doors.cli.verbs.crew.activity import Activity, CrewEvent, Held
-    from taskyard.doors.cli.verbs.crew.process import CrewProcess
+    from taskyard.doors.cli.verbs.running.crew.activity import Activity, CrewEvent, Held
+    from taskyard.doors.cli.verbs.running.crew.process import CrewProcess
 
 COUNTED = ("todo", "waiting", "blocked", "processing", "done", "failed")
 COLOURS = {

@@ -8,7 +8,7 @@ from taskyard.core.errors import Unavailable
 from taskyard.doors.cli.parser import Command
 from taskyard.doors.cli.replies import Call, Reply
 
-_PARTS = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "sh", "parts")
+_PARTS = os.path.join(os.path.dirname(__file__), *[os.pardir] * 3, "sh", "parts")
 
 
 def client() -> str:

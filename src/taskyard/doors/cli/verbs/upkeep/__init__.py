@@ -1,0 +1,1 @@
+"""Verbs that keep a yard going: prune, copy, examine, repair."""
