@@ -174,6 +174,21 @@ def test_a_list_can_be_narrowed_by_kind_mission_and_worker(yard: Yard) -> None:
     assert found(yard.find(kind="build", mission="ship", state="todo")) == [one]
 
 
+def test_a_list_of_a_workers_tasks_has_the_ended_and_the_assigned_and_no_other_workers(yard: Yard) -> None:
+    names = ["bob", "bob-2", "a.bob", "@", "bob ä-b"]
+    own: dict[str, list[str]] = {}
+    for name in names:
+        done, failed, held = (yard.add("build", assignee=name if number == 1 else None).id for number in range(3))
+        taken(yard.claim(done, worker=name)).done()
+        taken(yard.claim(failed, worker=name)).fail("broken", retry=False)
+        taken(yard.claim(held, worker=name))
+        own[name] = [done, failed, held]
+    yard.add("build", assignee="bob")
+    for name in names:
+        assert found(yard.find(worker=name)) == own[name]
+        assert [task.id for task in yard.find(worker=name, state="failed")] == own[name][1:2]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -9,6 +9,7 @@ import pytest
 import taskyard
 from taskyard.core.task import State
 from taskyard.stores.directory.filesystem import safety
+from taskyard.stores.directory.names import Token
 from taskyard.stores.directory.store import DirectoryStore
 from taskyard.yard import Yard
 from tests.conftest import outlast, taken
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from taskyard.stores.directory.filesystem.disk import Disk
+    from taskyard.stores.directory.names import Lane
 
 
 @pytest.mark.parametrize("local", [True, False])
@@ -39,3 +41,23 @@ def test_looking_makes_no_call_that_changes_the_disk(
         assert looker.paused() == {"yard": False, "kinds": []}
         assert looker.set_aside() == []
     assert disk.lines == []
+
+
+def test_a_list_of_one_workers_tasks_parses_no_name_of_another_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    parse = Token.parse
+
+    def counted(name: str, lane: Lane | None = None) -> Token | None:
+        parsed.append(name)
+        return parse(name, lane)
+
+    with taskyard.init(tmp_path / "yard", durability="fast") as yard:
+        yard.add_many([{"kind": "build"}] * 60)
+        for worker in ("ada", "bob"):
+            claims = yard.claim_many(25, worker=worker)
+            yard.done_many([(claim.handle, None) for claim in claims[5:]])
+        monkeypatch.setattr(Token, "parse", counted)
+        assert len(yard.find(worker="ada")) == 25
+    assert len(parsed) == 25

@@ -8,7 +8,8 @@ from binascii import crc32
 from operator import itemgetter
 
 from taskyard.core import ids
-from taskyard.stores.directory.names import Lane, Token, mission_digest
+from taskyard.core.words import encoded
+from taskyard.stores.directory.names import ASSIGNED, Lane, Token, mission_digest
 from taskyard.stores.directory.tasks.locate import Found
 
 TYPE_CHECKING = False
@@ -47,6 +48,8 @@ class Walk:
         self._hidden = hidden
         self._is_before_missions = is_before_missions
         self._mission = None if query.mission is None else mission_digest(query.mission)
+        self._holders = None if query.worker is None else (f".{encoded(query.worker)}-", f".{ASSIGNED}-")
+        """What the name of a task may hold that this worker has or had: most others are passed over unparsed."""
         self._after, passed = "", ids.base32(0, ids.SEGMENT)
         self._digest = _digest(query)
         left: set[str] = set()
@@ -91,6 +94,9 @@ class Walk:
         self._listed.append(segment)
         for place in self._by_segment[segment]:
             names = self._names(place[1]) if place[3] is None else place[3]
+            if self._holders is not None:
+                own, assigned = self._holders
+                names = [name for name in names if own in name or assigned in name]
             names = [name for name in names if _age(name) > self._after]
             if names:
                 names.sort(key=_age, reverse=True)
