@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -150,3 +151,27 @@ def _cancelled(root: Path, task: str) -> tuple[Path, Path]:
     (name,) = (root / "todo" / "5-build").rglob("*.json")
     (root / "cancelled" / task[:4]).mkdir()
     return name, root / "cancelled" / task[:4] / f"{task}.1.e0.c0.5-build.json"
+
+
+ADD_AND_DIE = "import os, sys, taskyard; print(taskyard.open(sys.argv[1], worker='ada').add('build').id, flush=True); os.kill(os.getpid(), 9)"
+
+
+@pytest.mark.parametrize("cut", [1, 5, 90])  # the end of the line alone, so that its fence is still there; and less
+@pytest.mark.parametrize("survivor", [True, False])
+def test_an_append_that_a_kill_tore_costs_no_event(tmp_path: Path, cut: int, survivor: bool) -> None:
+    root = tmp_path / "yard"
+    with taskyard.init(str(root), worker="eve") as eve:
+        ids = [eve.add("build").id]
+        said = subprocess.run([sys.executable, "-c", ADD_AND_DIE, str(root)], check=False, stdout=subprocess.PIPE)
+        ids.append(said.stdout.decode().strip())
+        (page,) = (root / "events").glob("*.jsonl")
+        os.truncate(page, page.stat().st_size - cut)  # as the kernel leaves it where the line crosses a page of memory
+        if survivor:
+            ids.append(eve.add("build").id)  # behind what is torn, in the same line
+            assert len(added(eve, ids[-1])) == 1
+        for _ in range(2):
+            eve.sweep()
+            assert [len(added(eve, id)) for id in ids] == [1] * len(ids)
+            assert [event["task"] for event in eve.events(task=ids[1])] == [ids[1]]
+        assert page.read_bytes().endswith(b"\n"), "what follows is whole for every reader"
+        assert {finding["code"] for finding in eve.audit()["findings"]} <= {"event_torn"}

@@ -192,7 +192,9 @@ CODES: dict[str, Code] = {
         "left alone; readers pass it over",
         "an hour after its hour is over the page may be moved away",
     ),
-    "event_torn": Code(NOTICE, "a line of the log was cut off, as by a full disk", "left alone; readers pass it over"),
+    "event_torn": Code(
+        NOTICE, "a line of the log was cut off, as by a kill or a full disk", "left alone; readers pass it over"
+    ),
     "page_missing": Code(NOTICE, "between two pages of the log one is missing that is not in the archive either"),
     # Keys
     "key_missing": Code(

@@ -32,7 +32,6 @@ _CHUNK = 1 << 20
 _BAD_MOST = 1000  # bad lines of one page that are reported one by one
 _PACKED = "events-"  # the prefix of an archived page's name
 _MARK = b'"task":"'
-_BEGIN = b'{"at":"'
 _OPEN = frozenset((State.TODO, State.WAITING, State.BLOCKED))
 # The states that a task can be in after each event; none if the task no longer exists.
 LEADS: dict[str, frozenset[State]] = {
@@ -172,7 +171,9 @@ class LogAudit:
         bad = 0
         for begin, line, end in lines.whole(self._disk, path, _CHUNK, offset):
             self._audit.report_progress("reading the log")
-            if not self._line(line) and not self._first_pass_done:
+            behind = lines.after_torn(line)
+            is_whole = self._line(behind or line) and not behind
+            if not is_whole and not self._first_pass_done:
                 bad += 1
                 self._bad(name, begin, line, bad)
             if not self._first_pass_done:
@@ -187,7 +188,7 @@ class LogAudit:
 
     def _line(self, line: bytes) -> bool:
         """Return whether this is an event; after the first round, lines of other segments are not parsed again."""
-        if len(line) < len(_BEGIN) or len(line) > lines.LINE_MOST:
+        if len(line) < len(lines.BEGIN) or len(line) > lines.LINE_MOST:
             return False
         at = line.find(_MARK) + len(_MARK)
         wanted = line[at : at + ids.SEGMENT] in self._segments
@@ -213,7 +214,7 @@ class LogAudit:
 
     def _bad(self, name: str, offset: int, line: bytes, number: int) -> None:
         path = f"{self._folder}/{name}"
-        torn = line.startswith(_BEGIN[: len(line)])
+        torn = line.startswith(lines.BEGIN[: len(line)])
 
         def still_holds() -> bool:
             there = self._disk.read_at(path, offset, len(line) + 1)

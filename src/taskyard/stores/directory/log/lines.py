@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 PAGE_MOST = 1 << 28  # bytes: hundreds of times a full page; a larger file is no log
 LINE_MOST = 1 << 22  # bytes of an event, at the most; the longest has a reason of 65,536 characters
+BEGIN = b'{"at":"'  # of every event; within one the quotes of a text are escaped
 
 
 def is_huge(disk: Disk, path: str) -> bool:
@@ -30,6 +31,16 @@ def pieces(disk: Disk, path: str, size: int, offset: int = 0) -> Iterator[bytes]
         abandonment.check()
         yield piece
         offset += len(piece)
+
+
+def after_torn(line: bytes) -> bytes:
+    """Return the event that stands behind a torn one in the same line; nothing if there is none.
+
+    SIGKILL tears an append where it crosses a page of memory (34 of 1,500 kills of a process that did nothing else). The
+    next process cannot know that, and its line begins behind the torn one.
+    """
+    at = line.rfind(BEGIN)
+    return line[at:] if at > 0 else b""
 
 
 def whole(disk: Disk, path: str, size: int, offset: int = 0) -> Iterator[tuple[int, bytes, int]]:

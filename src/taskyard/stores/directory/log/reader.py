@@ -107,7 +107,7 @@ def parse_event(line: bytes) -> dict[str, Any] | None:
     try:
         event = json_text.read(line)
     except (ValueError, RecursionError):
-        return None  # torn by a full disk; the next line is whole again
+        return parse_event(lines.after_torn(line))  # torn by a kill or a full disk
     return event if is_event(event) else None
 
 

@@ -134,6 +134,13 @@ class LogWriter:
         """Log something that is no move."""
         self.append(self.line(at, event, task, kind, fence, worker, by, more))
 
+    def end_line(self, now: int) -> None:
+        """End the last line of the page, if a process was killed in the middle of it."""
+        self._advance(now)
+        path = f"{self._folder}/{self._page}"
+        if self._disk.read_at(path, max(0, self._disk.size(path) - 1), 1) not in (b"", b"\n"):
+            self.append(b"\n")
+
     def log_again(self, event: dict[str, Any], now: int) -> None:
         """Log an event for a process that died before it could: with its own time, in the page that followers read."""
         text = {

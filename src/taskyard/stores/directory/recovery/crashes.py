@@ -16,7 +16,8 @@ from taskyard.stores.directory.dropbox import dropped_names, file_format
 from taskyard.stores.directory.dropbox.intake import FILE_MOST, own_key
 from taskyard.stores.directory.dropbox.rejected import BOX, stem_of
 from taskyard.stores.directory.log.intents import is_ending, moves
-from taskyard.stores.directory.log.lines import pieces
+from taskyard.stores.directory.log.lines import LINE_MOST, after_torn, pieces
+from taskyard.stores.directory.log.reader import parse_event
 from taskyard.stores.directory.names import SUFFIX, UNREADABLE, Token
 from taskyard.stores.directory.recovery.batches import BatchRecovery
 from taskyard.stores.directory.recovery.children import ChildRecovery
@@ -119,6 +120,8 @@ class CrashRecovery:
 
     def _log_for(self, tag: str, intents: list[dict[str, Any]], now: int, by: str) -> int:
         self._batches.finish_of(tag, by)
+        if intents:
+            self._context.log.end_line(now)
         missing = self._missing(intents)
         if missing:
             # Another process may have made the same move, and be about to log it. One that has no such note is dead or
@@ -224,11 +227,13 @@ class CrashRecovery:
         for name in self._disk.listdir(folder):
             if name[:_HOUR] < since:
                 continue
-            tail = b""
+            kept = b""  # the beginning of a line that continues
             for piece in pieces(self._disk, f"{folder}/{name}", _PIECE):
-                text = tail + piece
-                logged |= {position for mark, position in marks.items() if position not in logged and mark in text}
-                tail = piece[-200:]
+                text, end, rest = (kept + piece).rpartition(b"\n")
+                logged |= {
+                    position for mark, position in marks.items() if position not in logged and _holds(text + end, mark)
+                }
+                kept = rest if len(rest) <= LINE_MOST else b""
         return logged
 
     # Files that are being added
@@ -339,6 +344,19 @@ class CrashRecovery:
 
 def _moves(events: list[dict[str, Any]]) -> set[Move]:
     return {move for event in events for move in moves(event)}
+
+
+def _holds(text: bytes, mark: bytes) -> bool:
+    """Whether an event that can be read has this mark; one in a torn line does not count."""
+    at = text.find(mark)
+    while at >= 0:
+        begin, end = text.rfind(b"\n", 0, at) + 1, text.index(b"\n", at)
+        line = text[begin:end]
+        event = after_torn(line) or line
+        if mark in event and parse_event(event) is not None:
+            return True
+        at = text.find(mark, end)
+    return False
 
 
 def _alike(event: dict[str, Any]) -> tuple[str, ...]:
