@@ -33,7 +33,10 @@ def killed_at_random(kills: int, start: Callable[[], subprocess.Popen[str]]) -> 
         for member in members:
             tools.tell(member)
         for member in members:
-            everything += [tools.said(member) for _ in range(random.randrange(4))]
+            for _ in range(random.randrange(4)):
+                everything.append(tools.said(member))
+                if everything[-1][0] == "idle":
+                    break  # all tasks are done, and it says no more
             time.sleep(random.uniform(0, 0.01))  # when it dies must not matter
             member.kill()
         for member in members:
