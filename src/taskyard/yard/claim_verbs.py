@@ -12,6 +12,7 @@ from taskyard.core import draft, moves, times, words
 from taskyard.core.errors import ClaimLost, Conflict, Invalid, NotFound
 from taskyard.core.store_records import Query
 from taskyard.core.task import Handle, Standing, State
+from taskyard.yard.tending import Tending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,16 +30,8 @@ _GIVEN_UP = {"release": "released", "fail": "error"}  # verb to outcome, as the 
 _SLIPS = 2  # characters of a nonce that count as mistyped; nonces of two claims are this alike only by chance
 
 
-class ClaimVerbs:
+class ClaimVerbs(Tending):
     """What a yard does with claims that a worker holds."""
-
-    _store: Store
-    worker: str
-    by: str
-
-    def tend(self) -> None:
-        """Do a share of the janitor's work, if it is due."""
-        raise NotImplementedError
 
     # The verbs
 

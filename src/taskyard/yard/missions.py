@@ -9,7 +9,7 @@ from taskyard.core.errors import Conflict, NotFound, TimedOut
 from taskyard.core.store_records import Query
 from taskyard.core.task import State
 from taskyard.yard.claim_verbs import legal_text
-from taskyard.yard.reading import Reading
+from taskyard.yard.waiting import WaitingVerbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _BLOCKED = frozenset((State.BLOCKED,))
 _WAIT_PAUSE = 1.0  # seconds between two fruitless looks, at most
 
 
-class MissionVerbs(Reading):
+class MissionVerbs(WaitingVerbs):
     """The verbs of a yard about missions."""
 
     def new_mission(self, name: str, brief: str | None = None, owner: str | None = None) -> dict[str, Any]:
