@@ -98,12 +98,12 @@ def after_two(hand: Hand) -> Context:
 
 def after_two_in_a_sheet(hand: Hand) -> Context:
     """The same, with both edges in a sheet, as a larger graph has them."""
-    edges = hand.module("stores.directory.tasks.edges")
-    few, edges._FEW = edges._FEW, 1
+    files = hand.module("stores.directory.tasks.edge_files")
+    few, files._FEW = files._FEW, 1
     try:
         return after_two(hand)
     finally:
-        edges._FEW = few
+        files._FEW = few
 
 
 def after_one(hand: Hand) -> Context:
