@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from taskyard.core.moves import Move
-    from taskyard.stores.memory.tasks import MemoryTasks, Record
+    from taskyard.stores.memory.record import Record
+    from taskyard.stores.memory.tasks import MemoryTasks
 
 
 def settle_followers(shelf: MemoryTasks, ended: Record, now: int, by: str) -> None:

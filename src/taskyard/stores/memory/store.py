@@ -8,9 +8,9 @@ import time
 from contextlib import suppress
 from weakref import WeakValueDictionary
 
-from taskyard.core import backlog, draft, moves, needs, order, times
+from taskyard.core import backlog, draft, moves, needs, times
 from taskyard.core.errors import Conflict, NotFound, Unavailable
-from taskyard.core.ids import age_key, short
+from taskyard.core.ids import short
 from taskyard.core.store_records import STALE_MOST, Counts, Grant, Report, holds
 from taskyard.core.task import State, Task
 from taskyard.stores.memory import edges
@@ -18,10 +18,12 @@ from taskyard.stores.memory.leadership import MemoryLeadership
 from taskyard.stores.memory.log import MemoryLog
 from taskyard.stores.memory.missions import MemoryMissions
 from taskyard.stores.memory.open_tasks import OpenTasks
+from taskyard.stores.memory.read import MemoryReader, is_chosen
 from taskyard.stores.memory.reasons import MemoryReasons
+from taskyard.stores.memory.record import Record
 from taskyard.stores.memory.schedules import MemorySchedules
 from taskyard.stores.memory.settings import MemorySettings
-from taskyard.stores.memory.tasks import MemoryTasks, Record
+from taskyard.stores.memory.tasks import MemoryTasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class MemoryStore:
         self._open = OpenTasks(MemoryTasks() if shelf is None else shelf, self.url)
         self.settings = MemorySettings(self._open)
         self.policy = self.settings.policy
+        self._reader = MemoryReader(self._open, clock, self.policy)
         self.log = MemoryLog(self._open, clock)
         self.missions = MemoryMissions(self._open, clock)
         self.leadership = MemoryLeadership(self._open)
@@ -327,76 +330,19 @@ class MemoryStore:
 
     def get(self, id: str) -> Report:
         """Return all about the one task that fits this pattern."""
-        with self._open() as shelf:
-            record = shelf.named(id)
-            stale = [{**entry, "result": json.loads(entry["result"])} for entry in record.stale]
-            asked = record.draft.changed(
-                {"data": json.loads(record.draft.payload)}
-            )  # data that no other caller can change
-            history, notes = [dict(entry) for entry in record.history], [dict(note) for note in record.notes]
-            followers = sorted(shelf.followers.get(record.standing.id, ()), key=age_key)
-            children = list(shelf.children.get(record.standing.id, ()))
-            return Report(
-                record.task(),
-                history,
-                notes,
-                stale,
-                lambda: asked,
-                lambda most: followers[:most],
-                lambda most: children[:most],
-            )
+        return self._reader.get(id)
 
     def find(self, query: Query) -> tuple[list[Task], str | None]:
         """Return one page of tasks, oldest first, or in the order of claims, and the cursor of the next."""
-        if query.dropped_as is not None:
-            return [], None
-        if query.taker is not None:
-            return self._ready(query)
-        with self._open() as shelf:
-            page: list[Task] = []
-            for record in shelf.asked_for(query):
-                if not _answers(record, query):
-                    continue
-                if len(page) == query.limit and query.ids is None and query.keys is None:
-                    return page, page[-1].id
-                page.append(record.task() if query.whole else record.line())
-            return page, None
-
-    def _ready(self, query: Query) -> tuple[list[Task], str | None]:
-        """Return one page of what the taker could claim, in the order of claims, and the cursor of the next."""
-        ageing, last = self.policy.ageing, order.position(query.cursor)
-        passed = None if last is None else order.rank(last[1], last[0], ageing)
-        with self._open() as shelf:
-            now = self._clock()
-            found = []
-            for record in shelf.oldest_first():
-                rank = order.rank(record.standing.priority, record.standing.id, ageing)
-                if not _answers(record, query) or (passed is not None and rank <= passed):
-                    continue
-                if shelf.reached(record.standing.kind, now) is not None:
-                    continue
-                if not shelf.is_paused(record.standing.kind) and shelf.missing(record, ageing, now) is None:
-                    found.append((rank, record))
-            found.sort(key=lambda entry: entry[0])
-            page = [record.line() for _, record in found[: query.limit]]
-        return page, order.cursor(page[-1].id, page[-1].priority) if len(found) > query.limit else None
+        return self._reader.find(query)
 
     def shorten(self, ids: Sequence[str]) -> list[str]:
         """Return the short name of each whole id."""
-        with self._open() as shelf:
-            return shelf.shorten(ids)
+        return self._reader.shorten(ids)
 
     def counts(self, *, exact: bool = True) -> Counts:  # noqa: ARG002  the seam's words
-        """Return tasks by kind and state; one lock orders all claims, so none ever loses a race."""
-        with self._open() as shelf:
-            rows: dict[str, dict[str, int]] = {}
-            oldest: dict[State, str] = {}
-            for record in shelf.oldest_first():
-                at = record.standing
-                row = rows.setdefault(at.kind, {})
-                row[at.state] = row.get(at.state, 0) + 1
-                oldest.setdefault(at.state, at.id)
-            return Counts(rows, 0, oldest)
+        """Return tasks by kind and state."""
+        return self._reader.counts()
 
     def overdue(self, limit: int) -> list[Standing]:
         """Return claims whose lease is over and waiting tasks that are due."""
@@ -428,7 +374,7 @@ class MemoryStore:
         """Remove ended tasks that are too old or too many; without `apply`, only return how many."""
         with self._open() as shelf:
             before = None if age is None else self._clock() - round(age * 1000)
-            return shelf.prune(before, count, apply, lambda record: only is None or _is_named(record, only))
+            return shelf.prune(before, count, apply, lambda record: only is None or is_chosen(record, only))
 
     def audit(
         self,
@@ -555,18 +501,3 @@ def _note_outcome(record: Record, move: Move, now: int) -> None:
         record.history[-1]["result"] = draft.kept(move.result)
     if move.outcome == "done":
         record.result = draft.payload(move.result, "result")
-
-
-def _is_named(record: Record, query: Query) -> bool:
-    return _answers(record, query) and (query.ids is None or record.standing.id in query.ids)
-
-
-def _answers(record: Record, query: Query) -> bool:
-    at = record.standing
-    return (
-        (query.states is None or at.state in query.states)
-        and (query.kinds is None or at.kind in query.kinds)
-        and (query.mission is None or record.draft.mission == query.mission)
-        and (query.worker is None or at.worker == query.worker)
-        and (query.taker is None or at.assignee in (None, query.taker))
-    )
