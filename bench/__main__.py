@@ -12,6 +12,7 @@ from bench import (
     copying,
     crew,
     day,
+    dirq,
     flat,
     gateway,
     graphs,
@@ -41,6 +42,7 @@ def _grow(folder: str) -> None:
 
 PARTS = {
     "operations": operations.report,
+    "dirq": dirq.report,
     "processes": processes.report,
     "seam": seam.report,
     "flat": flat.report,
