@@ -52,17 +52,17 @@ def report(folder: str) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # a connection for each agent, at both ends
     print(f"A gateway, {AGENTS:,} agents that wait, {RATE} tasks a second for {SECONDS:g} s, files in memory:")
-    with _in_memory(folder) as place:
+    with in_memory(folder) as place:
         path = f"{place}/yard"
         filled(path, 0).close()
-        with _started("-m", "taskyard", "--yard", path, "serve", "--port") as (server, port):
+        with started("-m", "taskyard", "--yard", path, "serve", "--port") as (server, port):
             asyncio.run(_crowd(server, port, path))
-    with _started("-c", BARE) as (server, port):
+    with started("-c", BARE) as (server, port):
         asyncio.run(_bare(server, port))
 
 
 @contextmanager
-def _in_memory(folder: str) -> Iterator[str]:
+def in_memory(folder: str) -> Iterator[str]:
     place = tempfile.mkdtemp(prefix="taskyard-bench-", dir="/dev/shm" if os.path.isdir("/dev/shm") else folder)
     try:
         yield place
@@ -71,7 +71,7 @@ def _in_memory(folder: str) -> Iterator[str]:
 
 
 @contextmanager
-def _started(*words: str) -> Iterator[tuple[Process, int]]:
+def started(*words: str) -> Iterator[tuple[Process, int]]:
     """Yield a server that answers, and its port; the last word of its command is the port."""
     with socket.create_server(("127.0.0.1", 0)) as line:
         port = int(line.getsockname()[1])
@@ -100,9 +100,13 @@ class Process:
         """Count from now on."""
         self._at, self._spent = time.monotonic(), self._cpu()
 
+    def spent(self) -> float:
+        """Return the processor seconds that all its threads used."""
+        return self._cpu() - self._spent
+
     def share(self) -> float:
         """Return the share of one core that all its threads used."""
-        return (self._cpu() - self._spent) / (time.monotonic() - self._at)
+        return self.spent() / (time.monotonic() - self._at)
 
     def _cpu(self) -> float:
         with open(f"/proc/{self._pid}/stat", encoding="ascii") as file:
@@ -137,21 +141,23 @@ class Connection:
         self._writer.close()
 
 
-async def _connected(port: int) -> list[Connection]:
-    """Return a connection for each agent, under a name of its own."""
+async def connected(port: int, number: int = AGENTS) -> list[Connection]:
+    """Return a connection for each of so many agents, under a name of its own."""
     agents = []
-    for number in range(AGENTS):
-        head = f" HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ntaskyard-worker: agent{number}\r\ncontent-type: application/json\r\n"
+    for at in range(number):
+        head = (
+            f" HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ntaskyard-worker: agent{at}\r\ncontent-type: application/json\r\n"
+        )
         agents.append(Connection(*await asyncio.open_connection("127.0.0.1", port), head))
     return agents
 
 
 async def _crowd(server: Process, port: int, path: str) -> None:
     say("the gateway alone", server.memory())
-    agents = await _connected(port)
+    agents = await connected(port)
     wanted, late = int(RATE * SECONDS), list[float]()
-    tasks = [asyncio.create_task(_work(agent, late)) for agent in agents]
-    await _until(lambda: _all_wait(port))
+    tasks = [asyncio.create_task(work(agent, late)) for agent in agents]
+    await until(lambda: _all_wait(port))
     server.begin()
     await asyncio.sleep(SECONDS / 2)
     say("with all agents waiting for nothing, of a core", f"{server.share():.1%}, {server.memory()}")
@@ -160,7 +166,7 @@ async def _crowd(server: Process, port: int, path: str) -> None:
         sys.executable, "-c", PRODUCER, path, str(RATE), str(wanted), stdout=subprocess.PIPE, env=environment()
     )
     rate = float((await producer.communicate())[0])
-    await _until(lambda: _counted(late, wanted))
+    await until(lambda: _counted(late, wanted))
     say(f"while {rate:.0f} tasks a second flow, of a core", f"{server.share():.1%}, {server.memory()}")
     _say_times("from the call of add to the agent that has it", late)
     for task in tasks:
@@ -170,7 +176,8 @@ async def _crowd(server: Process, port: int, path: str) -> None:
         agent.close()
 
 
-async def _work(agent: Connection, late: list[float]) -> None:
+async def work(agent: Connection, late: list[float]) -> None:
+    """Claim and end tasks for ever, and note how late each came."""
     while True:
         claim = (await agent.post("/v1/claims", {"kinds": ["build"], "wait": 20}))["claim"]
         if claim is not None:
@@ -191,7 +198,8 @@ async def _counted(late: list[float], wanted: int) -> bool:
     return len(late) >= wanted
 
 
-async def _until(true: Callable[[], Awaitable[bool]]) -> None:
+async def until(true: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until it is true."""
     async with asyncio.timeout(_PATIENCE):
         while not await true():
             await asyncio.sleep(0.1)
@@ -199,7 +207,7 @@ async def _until(true: Callable[[], Awaitable[bool]]) -> None:
 
 async def _bare(server: Process, port: int) -> None:
     """As many requests as claims and dones, over as many connections."""
-    agents = await _connected(port)
+    agents = await connected(port)
     server.begin()
     times: list[float] = []
 

@@ -11,7 +11,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from taskyard.core import ids
 
@@ -21,11 +21,21 @@ if TYPE_CHECKING:
 
     from taskyard.doors.gateway.threads import Share
     from taskyard.port import YardPort
-    from taskyard.yard.claim import Claim
+
+
+class Grant(Protocol):
+    """What an attempt gets: a claim, or something that has one."""
+
+    @property
+    def release(self) -> Callable[[], object]:
+        """Gives the task back."""
+
 
 Found = TypeVar("Found")
+Got = TypeVar("Got", bound=Grant)
 _SHARE = 30  # a pause is this many times as long as the look in vain before it: 3 % of a core
 _PAUSE = 0.25  # seconds, at most
+_REST = 0.001  # seconds between two rounds of tries: the few changes that one task makes are one round
 _PATROL = 5  # the same for tries of those that are not first in line: a fifth of a core for all of them
 _SOONEST = 0.01  # seconds: an alarm that is overdue must not spin
 _NAP = 5.0  # seconds after which the thread that listens shows that it is alive
@@ -38,7 +48,7 @@ class Place:
 
     __slots__ = ("answer", "attempt", "busy", "tried")
 
-    def __init__(self, attempt: Callable[[], Claim | None], answer: asyncio.Future[Claim | None]) -> None:
+    def __init__(self, attempt: Callable[[], Grant | None], answer: asyncio.Future[Any]) -> None:
         self.attempt = attempt
         self.answer = answer
         self.tried = -1
@@ -196,8 +206,8 @@ class Hub:
         return sum(map(len, self._lines.values()))
 
     async def claim(
-        self, sort: Hashable, attempt: Callable[[], Claim | None], seconds: float, share: Share
-    ) -> Claim | None:
+        self, sort: Hashable, attempt: Callable[[], Got | None], seconds: float, share: Share
+    ) -> Got | None:
         """Return the first claim that an attempt gets; None after `seconds`. Those of one `sort` stand in one line."""
         got = await self.run_claim(attempt, share)
         if got is not None or seconds <= 0 or self._draining:
@@ -209,7 +219,8 @@ class Hub:
             self._serve_soon()  # something may have changed before the listening began
             try:
                 await asyncio.wait([place.answer], timeout=seconds)
-                return place.answer.result() if place.answer.done() else None
+                granted: Got | None = place.answer.result() if place.answer.done() else None
+                return granted
             except asyncio.CancelledError:
                 self.give_back_if_granted(place.answer)
                 raise
@@ -263,17 +274,19 @@ class Hub:
             while self._again:
                 self._again = False
                 await asyncio.gather(*(self._serve_line(line) for line in list(self._lines.values())))
+                await asyncio.sleep(_REST)
         finally:
             self._serving = False
 
     async def _serve_line(self, line: deque[Place]) -> None:
-        served = True
+        served, abreast = True, 1  # most changes bring one task or none: more are tried at once after one was there
         while line and served:
-            first = [line.popleft() for _ in range(min(_ABREAST, len(line)))]
+            first = [line.popleft() for _ in range(min(abreast, len(line)))]
             waiting = [place for place in first if not place.answer.done()]
             line.extend(waiting)  # to the end: others come first next time
             results = await asyncio.gather(*(self._try(place) for place in waiting if place.is_open()))
             served = all(results) and len(results) == len(waiting)
+            abreast = min(2 * abreast, _ABREAST)
 
     async def _try(self, place: Place) -> bool:
         """Try one claim; return whether there may be more to hand out."""
@@ -352,7 +365,7 @@ class Listening:
         self._hub.leave()
 
 
-def give_back(granted: Claim | list[Claim] | None) -> None:
+def give_back(granted: Grant | list[Grant] | None) -> None:
     """Release claims whose asker is gone; if that fails, their leases end them."""
     for claim in granted if isinstance(granted, list) else [granted]:
         try:

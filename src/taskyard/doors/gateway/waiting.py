@@ -82,29 +82,40 @@ async def claim(ask: Ask, given: Given) -> Given:
     kinds = given.get("kinds")
     sort = (given.get("id"), None if kinds is None else frozenset(kinds), given.get("mission"))
     got = await _once(ask, lambda: ask.hub.claim(sort, lambda: _first(ask, given), seconds, ask.share))
-    return {"claim": None if got is None else await ask.share.run(lambda: actions.claim(got))}
+    return {"claim": None if got is None else got.answer}
 
 
-def _first(ask: Ask, given: Given) -> Claim | None:
+class Granted:
+    """A claim with its answer, read in the thread that claimed: another thread for it would cost as much as the claim."""
+
+    __slots__ = ("answer", "release")
+
+    def __init__(self, claim: Claim) -> None:
+        self.release = claim.release
+        self.answer = actions.claim(claim)
+
+
+def _first(ask: Ask, given: Given) -> Granted | None:
     held = ask.yard.granted() if ask.again else []
     ask.again = False  # looked for once: later tries of this request are new
-    return held[0] if held else ask.yard.claim(**given)
+    claim = held[0] if held else ask.yard.claim(**given)
+    return None if claim is None else Granted(claim)
 
 
 async def claim_many(ask: Ask, given: Given) -> Given:
     """Claim several tasks at once."""
 
-    def attempt() -> list[Claim]:
-        return (ask.yard.granted() if ask.again else []) or ask.yard.claim_many(**given)
+    def attempt() -> list[Granted]:
+        return [*map(Granted, (ask.yard.granted() if ask.again else []) or ask.yard.claim_many(**given))]
 
     got = await _once(ask, lambda: ask.hub.run_claim(attempt, ask.share))
-    return {"claims": await ask.share.run(lambda: [actions.claim(one) for one in got])}
+    return {"claims": [one.answer for one in got]}
 
 
 async def resume(ask: Ask, given: Given) -> Given:
     """Take a worker's claims again."""
-    got = await _once(ask, lambda: ask.hub.run_claim(lambda: ask.yard.resume(**given), ask.share))
-    return {"claims": await ask.share.run(lambda: [actions.claim(one) for one in got])}
+    got = await _once(ask, lambda: ask.hub.run_claim(lambda: [*map(Granted, ask.yard.resume(**given))], ask.share))
+    return {"claims": [one.answer for one in got]}
 
 
 async def done(ask: Ask, given: Given) -> Given:
