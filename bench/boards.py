@@ -64,8 +64,11 @@ async def _measured(server: gateway.Process, port: int, path: str) -> None:
     late: dict[str, list[float]] = {name: [] for name in SCENES}
     cost: dict[str, list[float]] = {name: [] for name in SCENES}
     frames: list[dict[str, Any]] = []
-    for _ in range(ROUNDS):  # in turn: what else the machine does changes from minute to minute
-        for name, (boards, browser) in SCENES.items():
+    order = [*SCENES]
+    for _ in range(ROUNDS):  # in turn, and each scene as often first: the machine's load changes, and the yard fills
+        order.append(order.pop(0))
+        for name in order:
+            boards, browser = SCENES[name]
             async with _open(port, boards, browser, frames):
                 server.begin()
                 late[name] += await _flow(port, path)

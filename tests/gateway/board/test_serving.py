@@ -216,7 +216,7 @@ def test_a_look_is_given_up_when_all_who_waited_for_it_are_gone() -> None:
         assert not ended.is_set(), "the other one still waits"
         asked[1].cancel()
         assert await asyncio.to_thread(ended.wait, 60)
-        assert await shared.answer("lanes", {"text": "x"}, lambda: "found") == "found"
+        assert (await shared.answer("lanes", {"text": "x"}, lambda: "found")).data == "found"
 
     asyncio.run(two_ask_and_go_away())
     threads.close()

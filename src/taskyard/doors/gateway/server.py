@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -27,6 +28,7 @@ _BACKLOG = 4096  # connections that wait to be taken: a thousand agents may come
 _IDLE = 75  # seconds that an idle connection is kept: longer than most proxies keep theirs
 _FINISH = 10  # seconds for what runs, after a signal
 _FILES = 65_536  # that the process may have open, where the system allows so many: a connection is one
+_SWITCH = 0.001  # seconds for which a thread that computes keeps others waiting: a board's look must not delay a claim by 5 ms
 _FEWER = "close some, or wait with --wait in place of asking often"
 
 
@@ -195,6 +197,7 @@ def serve(
 ) -> None:
     """Serve these yards on a socket that listens, until a signal."""
     gateway = Gateway(yards, rules)
+    sys.setswitchinterval(_SWITCH)
     try:
         with Stopping(
             _end

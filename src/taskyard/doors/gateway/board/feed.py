@@ -111,9 +111,8 @@ class Feed:
 
     async def _summed(self) -> dict[str, Any]:
         """Return how much waits for a person, and the counts."""
-        overview = (await self._shared.answer("overview", {}, lambda: actions.CALLS["overview"](self._yard)))[
-            "overview"
-        ]
+        answer = await self._shared.answer("overview", {}, lambda: actions.CALLS["overview"](self._yard))
+        overview = answer.data["overview"]
         self._summary = {
             "needs": overview["count"],
             "sorts": {name: part["count"] for name, part in overview["needs"].items()},

@@ -147,7 +147,7 @@ class Board:
         if len(given) != 1:
             raise Invalid("a drawing is of one mission, or around one task", hint="give ?mission=NAME or ?task=ID")
         call = partial(drawing.drawn, self._yard, **given)
-        return _json(await self.shared.answer("drawing", given, call))
+        return _answer((await self.shared.answer("drawing", given, call)).body)
 
     def close(self) -> None:
         """End the streams."""
@@ -169,5 +169,9 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def _json(data: dict[str, Any]) -> Response:
+    return _answer(json.dumps(wire.good(data)).encode())
+
+
+def _answer(body: bytes) -> Response:
     headers = {**files.SAFE, "cache-control": "no-store"}
-    return Response(json.dumps(wire.good(data)).encode(), headers=headers, media_type="application/json")
+    return Response(body, headers=headers, media_type="application/json")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taskyard.doors.gateway.threads import SLOW
+from taskyard.remote import wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,13 @@ _SHARE = 20  # and this many times as long as it took: 5 % of a core for each qu
 _KEPT = 64  # questions
 
 
+class Answer(NamedTuple):
+    """What a look has found, and the body that all boards get: it was encoded in the thread that looked."""
+
+    data: Any
+    body: bytes
+
+
 class Look:
     """One look at the yard, and how many wait for what it finds; when all of them have gone away, it is given up."""
 
@@ -28,11 +36,12 @@ class Look:
         self.task = task
         self._waiting = 0
 
-    async def found(self) -> Any:
+    async def found(self) -> Answer:
         """Return what the look finds."""
         self._waiting += 1
         try:
-            return await asyncio.shield(self.task)  # one that goes away must not end the look of the others
+            found: Answer = await asyncio.shield(self.task)  # one that goes away must not end the look of the others
+            return found
         finally:
             self._waiting -= 1
             if not self._waiting and not self.task.done():
@@ -44,10 +53,10 @@ class Shared:
 
     def __init__(self, share: Share) -> None:
         self._share = share
-        self._answers: dict[str, tuple[float, Any]] = {}
+        self._answers: dict[str, tuple[float, Answer]] = {}
         self._looks: dict[str, Look] = {}
 
-    async def answer(self, verb: str, given: dict[str, Any], call: Callable[[], Any], *, anew: bool = False) -> Any:
+    async def answer(self, verb: str, given: dict[str, Any], call: Callable[[], Any], *, anew: bool = False) -> Answer:
         """Return the answer to this question: a recent one, or what `call` returns; `anew` only takes one that begins now."""
         question = json.dumps([verb, given], sort_keys=True)
         known = self._answers.get(question)
@@ -61,10 +70,14 @@ class Shared:
             look = self._looks[question] = Look(asyncio.ensure_future(self._looked(question, call)))
         return await look.found()
 
-    async def _looked(self, question: str, call: Callable[[], Any]) -> Any:
+    async def _looked(self, question: str, call: Callable[[], Any]) -> Answer:
+        def look() -> Answer:
+            data = call()
+            return Answer(data, json.dumps(wire.good(data)).encode())
+
         began = time.monotonic()
         try:
-            found = await self._share.read(call, SLOW)
+            found = await self._share.read(look, SLOW)
             took = time.monotonic() - began
             fresh = min(max(_FRESH_LEAST, took * _SHARE), _FRESH_MOST)
             self._answers.pop(question, None)
