@@ -31,7 +31,7 @@ SEAM = TIERS.index("store")
 CORE = [
     {"errors", "forks", "signals", "diagnosis", "limits", "reasons", "json_codec"},
     {"task", "ids", "times", "words", "needs", "task_reasons", "processes"},
-    {"order", "resources", "activity", "tokens", "file_conflicts", "secret_files"},
+    {"order", "resources", "activity", "tokens", "teams", "file_conflicts", "secret_files"},
     {
         "graph",
         "metrics",

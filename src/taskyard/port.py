@@ -444,6 +444,39 @@ class YardPort(Protocol):
     def set_file_conflicts(self, file: str, conflicts: list[dict[str, Any]]) -> None:
         """Have `overview` list what this file and the yard disagree about; an empty list takes the file off."""
 
+    # Teams, which own projects of one database
+
+    def new_team(
+        self, name: str, *, max_todo: int | None = None, max_running: int | None = None, rate: int | None = None
+    ) -> dict[str, Any]:
+        """Make a team with these quotas; the same words again change nothing, and others raise `Conflict`."""
+
+    def teams(self, *, fill: bool = False) -> list[dict[str, Any]]:
+        """Every team by name, with its quotas and projects; with `fill` also how full it is now."""
+
+    def team(self) -> dict[str, Any] | None:
+        """The team of this yard with its quotas, and how full it is now; None if it has none."""
+
+    def set_team(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
+        """Change quotas of a team, of which None takes one away; return the team."""
+
+    def give_team(self, name: str, project: str) -> dict[str, Any]:
+        """Make a project of this database the team's; return the team."""
+
+    def take_team(self, name: str, project: str) -> dict[str, Any]:
+        """Take a project from the team; return the team."""
+
+    def new_team_token(
+        self, team: str, name: str | None = None, *, scope: str = ..., key: str | None = None
+    ) -> dict[str, Any]:
+        """Make a token that is good for every project of a team, now and later, and for no other."""
+
+    def team_tokens(self, team: str) -> list[dict[str, Any]]:
+        """Every token of a team by name, without secrets."""
+
+    def revoke_team_token(self, team: str, name: str) -> dict[str, Any]:
+        """Revoke a token of a team, and return what it was."""
+
     # What a worker needs beside its claims
 
     def vouch(self, lease: float) -> int | None:

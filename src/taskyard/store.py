@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from taskyard.core.schedule import Schedule
     from taskyard.core.store_records import Counts, Grant, Heard, Lead, Outside, Query, Report, Trail, Want
     from taskyard.core.task import Handle, Standing, Task
+    from taskyard.core.teams import Quotas
 
 
 class Parts(Protocol):
@@ -71,6 +72,10 @@ class Parts(Protocol):
     @property
     def settings(self) -> Settings:
         """What its people have set for the whole yard."""
+
+    @property
+    def teams(self) -> Teams | None:
+        """Teams that own several yards in one place."""
 
     @property
     def missions(self) -> Missions:
@@ -249,6 +254,43 @@ class Leadership(Protocol):
 
     def resign(self, incarnation: str) -> bool:
         """Whether this incarnation led; from now on another one can."""
+
+
+class Teams(Protocol):
+    """Teams that own projects of one database. The quotas hold over all of a team's projects, and no claim ever exceeds them."""
+
+    def make(self, name: str, quotas: Quotas, by: str) -> bool:
+        """Make a team, and return whether it is new; projects that are called TEAM/NAME and are no team's become its own."""
+
+    def all(self) -> list[dict[str, Any]]:
+        """Every team: its `name`, its quotas, `made_at` in milliseconds since 1970, and the names of its `projects`."""
+
+    def own(self) -> dict[str, Any] | None:
+        """The team of this project in the same form; None if it has none."""
+
+    def fill(self, name: str) -> dict[str, Any]:
+        """How full a team is: `todo`, `running`, `claimed` in the last minute, and the first two `by_project`."""
+
+    def change(self, name: str, changes: Quotas, by: str) -> None:
+        """Change these quotas of a team."""
+
+    def give(self, name: str, project: str, by: str) -> None:
+        """Make a project the team's; raise `Conflict` if another team has it."""
+
+    def take(self, name: str, project: str, by: str) -> None:
+        """Take a project from the team; raise `Conflict` if it is not the team's, or is so by its name."""
+
+    def tokens(self, name: str, changed: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any]:
+        """A team's tokens, in the form that `core.tokens` has; replaced first, as one step, by what `changed` makes of them."""
+
+    def own_tokens(self) -> tuple[str, dict[str, Any]] | None:
+        """The name and the tokens of this project's team; None if it has none."""
+
+    def tell(self, name: str, event: str, by: str, more: dict[str, Any]) -> None:
+        """Log an event about a team in this project and in all of the team's."""
+
+    def reached(self) -> list[Reached]:
+        """The quotas of this project's team that hold claims back now."""
 
 
 class Upkeep(Protocol):

@@ -128,6 +128,7 @@ class Full(TaskyardError):
         *,
         hint: str | None = None,
         kind: str | None = None,
+        team: str | None = None,
         count: int = 0,
         most: int = 0,
         wanted: int = 1,
@@ -135,6 +136,8 @@ class Full(TaskyardError):
         super().__init__(message, hint=hint)
         self.kind = kind
         """The kind that is full; None for the whole yard."""
+        self.team = team
+        """The team that is full, with all its projects; None if it is the yard or the kind."""
         self.count = count
         """How many of its tasks wait for a worker."""
         self.most = most

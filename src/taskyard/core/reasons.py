@@ -76,7 +76,7 @@ def in_use(entry: Facts) -> str:
 
 
 def limited(entry: Facts) -> str:
-    """Return which limit of a kind is reached, and how many tasks wait for that."""
+    """Return which limit of a kind, or which quota of a team, is reached, and how many tasks wait for that."""
     verb = "waits" if entry["count"] == 1 else "wait"
     return f"{limits.sentence(entry)} ({_tasks(entry)} {verb})"
 
@@ -143,6 +143,7 @@ def full(entries: Sequence[Facts]) -> str:
     parts = []
     for entry in entries:
         what = "the yard" if entry["kind"] is None else f"kind {entry['kind']}"
+        what = f"the team {entry['team']}" if "team" in entry else what
         parts.append(f"{what} is full ({entry['count']} of {entry['max_todo']})")
     return ", ".join(parts)
 
@@ -197,6 +198,7 @@ def clauses(facts: Facts) -> list[str]:
         *_one(unusable, facts.get("unusable")),
         *_one(ready, facts.get("ready")),
         *map(blocked, stuck),
+        *map(limited, facts.get("team", ())),
         *map(limited, facts.get("limits", ())),
         *map(in_use, facts.get("in_use", ())),
         *_one(assigned, facts.get("assigned")),
@@ -236,6 +238,7 @@ _WAYS = {
     "unusable": "check who owns that folder, and its permissions; 'taskyard fsck' names what cannot be read",
     "ready": "'taskyard claim' takes the first of them",
     "stuck": "'taskyard retry {short}' tries that one again; 'taskyard show {short}' has its reason",
+    "team": "'taskyard claim --wait 60' waits for it; 'taskyard team show' has the team's quotas, and how full they are",
     "limits": "'taskyard claim --wait 60' waits for it; 'taskyard settings kinds.{kind}.{limit}=' takes the limit away",
     "in_use": "{resource} is free when task {short} ends",
     "assigned": "only that worker can claim them (--worker {worker})",

@@ -81,8 +81,9 @@ def assigned(worker: str) -> Reason:
 
 
 def limited(fact: dict[str, Any]) -> Reason:
-    """A limit of the task's kind is reached."""
-    return {"code": "limited", **fact, "message": limits.sentence(fact)}
+    """A limit of the task's kind, or a quota of its team, is reached."""
+    code = "limited_by_team" if "team" in fact else "limited"
+    return {"code": code, **fact, "message": limits.sentence(fact)}
 
 
 def in_use(resource: str, held: str, id: str, short: str, worker: str) -> Reason:
@@ -235,6 +236,7 @@ _WAYS = {
     "behind": "it goes on by itself when all that it comes after are done",
     "not_due": "it goes on by itself; 'taskyard retry {short}' makes it ready now",
     "assigned": "claim it as that worker (--worker {worker}), or change it: taskyard edit {short} --assignee NAME",
+    "limited_by_team": "it goes on by itself; 'taskyard team show' has the team's quotas, and how full they are",
     "limited": "it goes on by itself; 'taskyard settings kinds.{kind}.{limit}=' takes the limit away",
     "in_use": "it can be claimed when task {other} ends or is given back",
     "refused": "check who owns that folder, and its permissions; 'taskyard fsck' names what cannot be read",

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 KEY = "tokens"
 """The name of the setting; `yard.settings` leaves it out."""
-READ, WORK, MANAGE = "read", "work", "manage"
-SCOPES = (READ, WORK, MANAGE)
-"""Who may look, who may also add and work, and who may do everything: each includes those before it."""
+READ, WORK, MANAGE, TEAMS = "read", "work", "manage", "teams"
+SCOPES = (READ, WORK, MANAGE, TEAMS)
+"""Who may look, who may also add and work, who may do everything in the yard, and who may also change the teams of its
+database: each includes those before it."""
 _SHOWN = ("scope", "project", "created_at")
 _SECRET_MOST = 200  # characters of a text that can be a token
 

@@ -250,6 +250,19 @@ class RemoteReading:
         """Return one schedule, with its next ticks."""
         return dict(self._ask("schedule", name=name)["schedule"])
 
+    def teams(self, *, fill: bool = False) -> list[dict[str, Any]]:
+        """Return every team by name, with its quotas and projects; with `fill` also how full it is now."""
+        return list(self._ask("teams", fill=fill or None)["teams"])
+
+    def team(self) -> dict[str, Any] | None:
+        """Return the team of this yard with its quotas, and how full it is now; None if it has none."""
+        found = self._ask("team")["team"]
+        return None if found is None else dict(found)
+
+    def team_tokens(self, team: str) -> list[dict[str, Any]]:
+        """Return every token of a team by name, without secrets."""
+        return list(self._ask("team_tokens", team=team)["tokens"])
+
     # Waiting
 
     def wait(

@@ -9,7 +9,7 @@ list, `{T}` for an object with values of one type, `T?` where null is allowed to
 
 from __future__ import annotations
 
-from taskyard.core.tokens import MANAGE, READ, WORK
+from taskyard.core.tokens import MANAGE, READ, TEAMS, WORK
 
 Fields = dict[str, str]
 
@@ -183,6 +183,16 @@ ROUTES = (
     Route("revoke_token", "POST", "/v1/tokens/revoke", MANAGE, {"name": "str"}, {"token": "object"}, "Revoke a token; every gateway refuses it within seconds."),
     # Files in sync with the yard
     Route("set_file_conflicts", "POST", "/v1/file-conflicts", MANAGE, {"file": "str", "conflicts": "[object]"}, {}, "List what this file and the yard disagree about among what needs a person; an empty list takes the file off."),
+    # Teams
+    Route("team", "GET", "/v1/team", READ, {}, {"team": "object?"}, "The team of this project with its quotas, and how full it is; null if it has none.", slow=True),
+    Route("teams", "GET", "/v1/teams", TEAMS, {"fill": "bool?"}, {"teams": "[object]"}, "Every team of the database; with `fill` also how full each is.", slow=True),
+    Route("new_team", "POST", "/v1/teams", TEAMS, {"name": "str", "max_todo": "int?", "max_running": "int?", "rate": "int?"}, {"team": "object"}, "Make a team; the same words again change nothing."),
+    Route("set_team", "PATCH", "/v1/teams", TEAMS, {"name": "str", "changes": "object"}, {"team": "object"}, "Change quotas of a team; null takes one away."),
+    Route("give_team", "POST", "/v1/teams/give", TEAMS, {"name": "str", "project": "str"}, {"team": "object"}, "Make a project of the database the team's."),
+    Route("take_team", "POST", "/v1/teams/take", TEAMS, {"name": "str", "project": "str"}, {"team": "object"}, "Take a project from the team."),
+    Route("team_tokens", "GET", "/v1/teams/tokens", TEAMS, {"team": "str"}, {"tokens": "[object]"}, "Every token of a team by name, without secrets."),
+    Route("new_team_token", "POST", "/v1/teams/tokens", TEAMS, {"team": "str", "name": "str?", "scope": "str?"}, {"token": "object"}, "Make a token for every project of a team. Its secret is in this answer alone."),
+    Route("revoke_team_token", "POST", "/v1/teams/tokens/revoke", TEAMS, {"team": "str", "name": "str"}, {"token": "object"}, "Revoke a token of a team; every gateway refuses it within seconds."),
     # What a worker needs beside its claims, and upkeep
     Route("remains", "POST", "/v1/remains", READ, {"kinds": "[str]?", "mission": "str?"}, {"remains": "bool"}, "Whether a task of these kinds is ready, running, or comes back after a backoff."),
     Route("sweep", "POST", "/v1/sweep", WORK, {"limit": "int?"}, {"swept": "{int}"}, "Take in what was dropped, reap and wake what is overdue, now.", slow=True),

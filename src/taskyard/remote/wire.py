@@ -18,7 +18,7 @@ AGAIN = "taskyard-again"
 """The header that tells whether a request with a key was sent before. `0` spares the gateway a look for its claims."""
 HINT = "put it right and ask again; /openapi.json has the arguments of every request"
 """For a plain client's mistake that has no hint of its own. A far yard's own doors know better, so it drops this one."""
-_FULL = ("kind", "count", "most", "wanted")
+_FULL = ("kind", "team", "count", "most", "wanted")
 LONGEST_POLL = 25.0
 """Seconds that one request waits at the most: proxies close a connection that is silent for a minute."""
 _FAMILY = {

@@ -321,12 +321,14 @@ class RemoteYard(RemoteReading, Unspooled):
         self, name: str | None = None, *, scope: str = "work", project: str | None = None, key: str | None = None
     ) -> dict[str, Any]:
         """Make a token, and return it with its secret `token`, which is kept nowhere; the same one for the same `key`."""
+        return self._new_token("new_token", {"name": name, "scope": scope, "project": project}, key)
+
+    def _new_token(self, verb: str, given: dict[str, Any], key: str | None) -> dict[str, Any]:
         from taskyard.core import tokens
 
         # The keys of other requests are no secrets: the yard keeps them with the tasks.
         request = tokens.chance() if key is None else tokens.digest(words.text(key, "key"))
-        given = {"name": name, "scope": scope, "project": project}
-        return dict(self._requests.ask("new_token", given, key=request)["token"])
+        return dict(self._requests.ask(verb, given, key=request)["token"])
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return every token by name, without secrets."""
@@ -342,6 +344,34 @@ class RemoteYard(RemoteReading, Unspooled):
 
     def token_digests(self) -> None:
         """Return None: digests stay with the gateway that has the yard."""
+
+    def new_team(
+        self, name: str, *, max_todo: int | None = None, max_running: int | None = None, rate: int | None = None
+    ) -> dict[str, Any]:
+        """Make a team with these quotas; the same words again change nothing, and others raise `Conflict`."""
+        return dict(self._ask("new_team", name=name, max_todo=max_todo, max_running=max_running, rate=rate)["team"])
+
+    def set_team(self, name: str, changes: dict[str, Any]) -> dict[str, Any]:
+        """Change quotas of a team, of which None takes one away; return the team."""
+        return dict(self._ask("set_team", name=name, changes=changes)["team"])
+
+    def give_team(self, name: str, project: str) -> dict[str, Any]:
+        """Make a project of the gateway's database the team's; return the team."""
+        return dict(self._ask("give_team", name=name, project=project)["team"])
+
+    def take_team(self, name: str, project: str) -> dict[str, Any]:
+        """Take a project from the team; return the team."""
+        return dict(self._ask("take_team", name=name, project=project)["team"])
+
+    def new_team_token(
+        self, team: str, name: str | None = None, *, scope: str = "work", key: str | None = None
+    ) -> dict[str, Any]:
+        """Make a token that is good for every project of a team, now and later, and for no other."""
+        return self._new_token("new_team_token", {"team": team, "name": name, "scope": scope}, key)
+
+    def revoke_team_token(self, team: str, name: str) -> dict[str, Any]:
+        """Revoke a token of a team, and return what it was."""
+        return dict(self._ask("revoke_team_token", team=team, name=name)["token"])
 
     def new_mission(self, name: str, brief: str | None = None, owner: str | None = None) -> dict[str, Any]:
         """Make a mission; the same words again change nothing, and others raise `Conflict`."""

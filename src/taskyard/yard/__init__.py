@@ -21,6 +21,7 @@ from taskyard.yard.reading import CommandNames
 from taskyard.yard.schedules import ScheduleVerbs
 from taskyard.yard.spool_verbs import Unspooled
 from taskyard.yard.steering import SteeringVerbs
+from taskyard.yard.teams import TeamVerbs
 from taskyard.yard.ticks import Ticks
 from taskyard.yard.tokens import TokenVerbs
 from taskyard.yard.waiting import WaitingVerbs
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from taskyard.yard.waiter import Waiting
 
 CLAIMS_MOST = 10_000  # in one call
+_TEAM_LOOK = 1.0  # seconds: a claim in another project of the team makes room, and wakes no add here
 _REQUESTS = 10**8  # the number in a nonce that names a request has nine digits, and the claim's own number after them
 
 
@@ -51,6 +53,7 @@ class Yard(
     TokenVerbs,
     WaitingVerbs,
     FileConflictVerbs,
+    TeamVerbs,
     OrchestrationVerbs,
     Unspooled,
     CommandNames,
@@ -150,7 +153,7 @@ class Yard(
     ) -> Task:
         """Add a new task and return it; it is stored safely when this returns.
 
-        Raise `Full` if the yard or the kind has no room (`max_todo`), after `wait` seconds in which none was made.
+        Raise `Full` if the yard, the kind or the team has no room (`max_todo`), after `wait` seconds in which none was made.
         With `conn`, a psycopg connection, a yard in PostgreSQL adds it in the caller's transaction: it exists after the commit.
         """
         new = draft.Draft(kind, data, options)
@@ -174,11 +177,12 @@ class Yard(
             last = waiter.is_over()
             try:
                 return self._add_now(drafts, conn)
-            except Full:
+            except Full as full:
                 if last:
                     raise
+                is_team = full.team is not None
             self.tend()
-            waiter.nap(self.alarm())
+            waiter.nap(_TEAM_LOOK if is_team else self.alarm())
 
     def _add_now(self, drafts: list[draft.Draft], conn: Any) -> list[Task]:
         return self._add_to(self._store if conn is None else self._within(conn), drafts)

@@ -6,7 +6,7 @@ from taskyard.core import draft, ids, order, task_names, words
 from taskyard.core.errors import Invalid
 from taskyard.core.store_records import Query
 from taskyard.core.task import State
-from taskyard.core.yard_events import YARD_EVENTS
+from taskyard.core.yard_events import TEAM_EVENTS, YARD_EVENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ LIST_MOST = 10_000
 EVENTS_MOST = 100_000
 EVENTS = (
     "added", "claimed", "released", "done", "failed", "reaped", "retried", "due", "blocked", "unblocked", "cancelled",
-    "edited", "noted", "refused", "set_aside", *YARD_EVENTS,
+    "edited", "noted", "refused", "set_aside", *YARD_EVENTS, *TEAM_EVENTS,
 )  # fmt: skip
 
 

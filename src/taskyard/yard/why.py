@@ -49,6 +49,7 @@ class Facts:
             "ready": _counted(len(ready), more),
             "in_use": self._in_use(todo, more_todo),
             "limits": self._limits(todo, more_todo),
+            "team": self._team(todo, more_todo),
             "unserved": self._unserved(todo, others, {task.kind for task in running}),
             "other_kinds": _entries(Counter(task.kind for task in others if not self._wants(task)), "kind"),
             "assigned": self._assigned(todo, more_todo),
@@ -101,6 +102,15 @@ class Facts:
             return []
         now, reached = self._store.reasons.now(), self._store.reasons.reached()
         return [{**one.fact(now), **(_counted(waiting[one.kind], more) or {})} for one in reached if waiting[one.kind]]
+
+    def _team(self, todo: list[Task], more: bool) -> list[dict[str, Any]]:
+        """Return the quotas of the yard's team that hold tasks back, with how many."""
+        teams = self._store.teams
+        waiting = sum(self._is_open_to_others(task) for task in todo)
+        if not waiting or teams is None:
+            return []
+        now = self._store.reasons.now()
+        return [{**one.fact(now), **(_counted(waiting, more) or {})} for one in teams.reached()]
 
     def _in_use(self, todo: list[Task], more: bool) -> list[dict[str, Any]]:
         wanting = [task for task in todo if task.uses and self._is_open_to_others(task)]
@@ -204,9 +214,18 @@ class Facts:
 
 
 def full(store: Store) -> list[dict[str, Any]]:
-    """Return the bounds (`max_todo`) that are reached, that of the whole yard first."""
+    """Return the bounds (`max_todo`) that are reached: that of the team first, then that of the whole yard."""
     found = sorted(store.reasons.backlog().items(), key=lambda entry: entry[0] or "")
-    return [{"kind": kind, "count": count, "max_todo": most} for kind, (count, most) in found if count >= most]
+    own = [{"kind": kind, "count": count, "max_todo": most} for kind, (count, most) in found if count >= most]
+    return [*_full_team(store), *own]
+
+
+def _full_team(store: Store) -> list[dict[str, Any]]:
+    team = None if store.teams is None else store.teams.own()
+    if team is None or store.teams is None or team["max_todo"] is None:
+        return []
+    count, most = store.teams.fill(team["name"])["todo"], team["max_todo"]
+    return [{"kind": None, "team": team["name"], "count": count, "max_todo": most}] if count >= most else []
 
 
 def _counted(count: int, more: bool) -> dict[str, Any] | None:

@@ -80,9 +80,9 @@ class TaskFacts:
         found = []
         if everything or task.kind in kinds:
             found.append(task_reasons.paused(None if everything else task.kind))
-        reached = next((one for one in store.reasons.reached() if one.kind == task.kind), None)
-        if reached is not None:
-            found.append(task_reasons.limited(reached.fact(self._now)))
+        of_kind = [one for one in store.reasons.reached() if one.kind == task.kind][:1]
+        of_team = [] if store.teams is None else store.teams.reached()
+        found += [task_reasons.limited(one.fact(self._now)) for one in (*of_team, *of_kind)]
         if task.assignee not in (None, self._worker):
             found.append(task_reasons.assigned(str(task.assignee)))
         holders = store.reasons.using(task.uses) if task.uses else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import taskyard
+from taskyard.core import tokens
 from taskyard.core.errors import Denied, Invalid, TimedOut
 from taskyard.core.retry import Policy
 
@@ -151,6 +152,15 @@ def _set_settings(yard: YardPort, changes: Given) -> Given:
     return {"settings": yard.set_settings(changes)}
 
 
+def _new_token(yard: YardPort, **given: Any) -> Given:
+    if given.get("scope") == tokens.TEAMS:
+        raise Denied(
+            "a token that may change teams is not made through a gateway",
+            hint="make it beside the database, on the URL of the yard itself",
+        )
+    return {"token": yard.new_token(**given)}
+
+
 def _remains(yard: YardPort, kinds: list[str] | None = None, mission: str | None = None) -> Given:
     return {"remains": yard.remains(None if kinds is None else frozenset(kinds), mission)}
 
@@ -220,9 +230,18 @@ CALLS: dict[str, Callable[..., Given]] = {
     "settings": lambda yard: {"settings": yard.settings()},
     "set_settings": _set_settings,
     "tokens": lambda yard: {"tokens": yard.tokens()},
-    "new_token": lambda yard, **given: {"token": yard.new_token(**given)},
+    "new_token": _new_token,
     "revoke_token": lambda yard, name: {"token": yard.revoke_token(name)},
     "set_file_conflicts": _set_file_conflicts,
+    "team": lambda yard: {"team": yard.team()},
+    "teams": lambda yard, **given: {"teams": yard.teams(**given)},
+    "new_team": lambda yard, **given: {"team": yard.new_team(**given)},
+    "set_team": lambda yard, **given: {"team": yard.set_team(**given)},
+    "give_team": lambda yard, **given: {"team": yard.give_team(**given)},
+    "take_team": lambda yard, **given: {"team": yard.take_team(**given)},
+    "team_tokens": lambda yard, team: {"tokens": yard.team_tokens(team)},
+    "new_team_token": lambda yard, **given: {"token": yard.new_team_token(**given)},
+    "revoke_team_token": lambda yard, **given: {"token": yard.revoke_team_token(**given)},
     "remains": _remains,
     "sweep": lambda yard, **given: {"swept": yard.sweep(**given).as_dict()},
     "prune": lambda yard, **given: {"pruned": yard.prune(**given)},

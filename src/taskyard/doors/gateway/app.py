@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 BODY_MOST = 64 << 20  # bytes of one request: 60 of the largest tasks, or some 100,000 small ones
 BODY_SECONDS = 60.0  # for the whole body of a request: a client that trickles holds nothing but its own connection
 KEY_MOST = 200  # characters of an Idempotency-Key
+_MAKE_TOKENS = ("new_token", "new_team_token")  # whose secret follows from the key of the request
 _NAMED = ("resume", "accept", "reject")  # all clients without a name have one name, so none may act by it alone
 
 
@@ -174,7 +175,7 @@ class Gateway:
         if route.verb in WAITING:
             return _json(wire.good(await WAITING[route.verb](ask, arguments)))
         sort = SLOW if route.slow else QUICK
-        if route.verb == "new_token" and ask.key is not None:
+        if route.verb in _MAKE_TOKENS and ask.key is not None:
             # The new token follows from it, so only its maker can ask again: nobody else knows the maker's own token.
             arguments["key"] = tokens.digest(f"{asker.secret} {ask.key}")
         call = partial(actions.CALLS[route.verb], ask.yard, **arguments)

@@ -52,6 +52,7 @@ class DirectoryStore:
     resends = None
     transactions = None
     hints = None
+    teams = None  # no other yard is in the same place
 
     def __init__(
         self, root: str, durability: str | None = None, disk: Disk | None = None, *, links: bool = False

@@ -55,6 +55,7 @@ class MemoryStore:
     resends = None
     transactions = None
     hints = None
+    teams = None  # no other yard is in the same place
 
     def __init__(
         self, name: str = "", clock: Callable[[], int] = system_clock, shelf: MemoryTasks | None = None

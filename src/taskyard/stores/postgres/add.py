@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from taskyard.core import backlog, ids, needs, task_names
+from taskyard.core import backlog, ids, needs, task_names, teams
 from taskyard.core import draft as drafts_module
 from taskyard.core.errors import Away, Conflict
 from taskyard.core.needs import Need
@@ -44,6 +44,10 @@ class Raced(Exception):
     """Another process took one of the keys, or ended one of the `after` tasks, during this add."""
 
 
+class Crowded(Raced):
+    """The team is nearly full: the add has to come alone, so that it sees what others add."""
+
+
 class Adder:
     """Adds for one store."""
 
@@ -55,17 +59,18 @@ class Adder:
         """Store new tasks, in this order; for a draft whose key is known, return the task that has the key."""
         if not drafts:
             return []
+        alone = False
         for _ in range(TRIES):
             try:
-                return self._try(Batch(drafts), by)
-            except Raced:
-                continue
+                return self._try(Batch(drafts, alone=alone), by)
+            except Raced as raced:
+                alone = alone or isinstance(raced, Crowded)
         raise Conflict("the tasks that are named here keep moving under other hands", hint="try again")
 
     def add_on(self, connection: Connection[Any], drafts: Sequence[Draft], by: str) -> list[Task]:
         """The same within a transaction that is open on this connection; raise `Conflict` if others take a key meanwhile."""
         try:
-            return self._once(connection, Batch(drafts), by)
+            return self._once(connection, Batch(drafts, alone=True), by)
         except Raced:
             raise Conflict("another task is being added under the same key", hint="try again") from None
 
@@ -98,7 +103,9 @@ class Adder:
             return found
 
     def _once(self, connection: Connection[Any], batch: Batch, by: str) -> list[Task]:
-        if batch.is_plain and not self._context.bounds:  # one statement is a transaction by itself, and one round trip
+        if (
+            batch.is_plain and not self._context.bounds and self._context.team_todo is None
+        ):  # one statement is a transaction by itself, and one round trip
             return self._tasks(connection, batch, self._insert(connection, batch, by))
         with connection.transaction():
             self._know_keys(connection, batch)
@@ -143,7 +150,9 @@ class Adder:
                 batch.known[place] = id
 
     def _take_places(self, connection: Connection[Any], batch: Batch) -> None:
-        """Take places for the new tasks; raise `Full` if a bound of the settings leaves too few."""
+        """Take places for the new tasks; raise `Full` if the team, or a bound of the settings, leaves too few."""
+        if self._context.team_todo is not None:  # first: all who add for the team take its lock before any other
+            self._take_team_places(connection, batch)
         bounds = self._context.bounds
         wanted = backlog.wanted(bounds, (batch.drafts[place] for place in batch.new())) if bounds else {}
         for kind, number in wanted.items():
@@ -159,6 +168,16 @@ class Adder:
         }
         for kind, count in self._context.on(connection, "add", "take_places", values):
             raise backlog.full(kind or None, count, bounds[kind or None], wanted[kind or None])
+
+    def _take_team_places(self, connection: Connection[Any], batch: Batch) -> None:
+        number = len(batch.new())
+        if not number:
+            return
+        values = {"number": number, "brief": not self._context.is_within, "alone": batch.alone}
+        for team, count, most, again in self._context.on(connection, "add", "take_team_places", values):
+            if again and number <= most:
+                raise Crowded
+            raise teams.full(team, count, most, number)
 
     def _states(self, connection: Connection[Any], batch: Batch) -> dict[str, tuple[str, State]]:
         """Return id and state of each task that the new ones come after, by pattern; lock those that are not done."""
@@ -255,8 +274,10 @@ class Adder:
 class Batch:
     """Tasks that are added together: their random id parts, and which of them exist already."""
 
-    def __init__(self, drafts: Sequence[Draft], token: str | None = None) -> None:
+    def __init__(self, drafts: Sequence[Draft], token: str | None = None, *, alone: bool = False) -> None:
         self.drafts = drafts
+        self.alone = alone
+        """Whether no other add of the team may be under way."""
         self.is_resent = token is not None
         """Whether the batch comes out of a spool: it has ids, and is added once only for its token."""
         self.given = {place: draft.id for place, draft in enumerate(drafts) if draft.id is not None}

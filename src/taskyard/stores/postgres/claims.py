@@ -134,12 +134,11 @@ class Claims:
         )
 
     def _refuse_limited(self, standing: Standing) -> None:
-        """Raise `Conflict` if a limit of the task's kind is reached."""
-        for kind, name, number, due in self._context.run("reasons", "reached"):
-            if kind == standing.kind:
-                raise moves.limited(
-                    standing, Reached(kind, name, number, due), self._context.run("reasons", "now")[0][0]
-                )
+        """Raise `Conflict` if a limit of the task's kind, or a quota of the team, is reached."""
+        for row in (*self._context.run("teams", "reached"), *self._context.run("reasons", "reached")):
+            reached = Reached(*row)
+            if reached.team is not None or reached.kind == standing.kind:
+                raise moves.limited(standing, reached, self._context.run("reasons", "now")[0][0])
 
     def _take_over(self, standing: Standing, move: Move, nonce: str, by: str) -> list[Grant]:
         """Return the same claim under the move's fence and a new nonce, if it is not over."""

@@ -49,6 +49,7 @@ class Context:
         """Whether statements are part of the caller's own transaction."""
         self.policy = Policy()
         self.heed_settings(found.settings)
+        self.heed_team(self.run("teams", "heeded")[0][0] if found.has_team else None)
 
     def heed_settings(self, written: str) -> None:
         """Work by these settings."""
@@ -57,6 +58,14 @@ class Context:
         self.policy.become(given.policy)
         self.checks, self.retention = given.checks, given.retention
         self.bounds = backlog.bounds(given.max_todo, given.kinds)
+
+    def heed_team(self, written: str | None) -> None:
+        """Work by these quotas of the project's team; most projects have none."""
+        quotas = {} if written is None else json.loads(written)
+        self.team_todo: int | None = quotas.get("max_todo")
+        """How many tasks may wait for a worker in all projects of the team; None without such a quota."""
+        self.shares_running = quotas.get("max_running") is not None
+        """Whether a claim that ends here makes room in the other projects of the team."""
 
     def _extend_leases(self, connection: Connection[Any], away: float) -> None:
         """Extend the leases: for `away` seconds no process could reach the database to renew them."""

@@ -34,7 +34,7 @@ class Resender(Adder):
         for _ in range(TRIES):
             try:
                 tasks: list[Task] = self._context.pool.attempt(
-                    lambda connection: self._resent(connection, Batch(drafts, self._token), by)
+                    lambda connection: self._resent(connection, Batch(drafts, self._token, alone=True), by)
                 )
             except Raced:
                 continue

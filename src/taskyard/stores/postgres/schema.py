@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 _OLDEST_CLIENT = "-- min_client: "
-CLIENT = 23
+CLIENT = 24
 """The schema number that this version was written for."""
 _LOCK_PATIENCE = "300ms"  # for one lock: every other client of the table queues behind the attempt
 _PATIENCE = 60.0  # seconds until the migration gives up
@@ -42,7 +42,7 @@ class Migration:
 class ProjectRow:
     """What the database holds about a project."""
 
-    __slots__ = ("epoch", "isolation", "now", "project", "settings")
+    __slots__ = ("epoch", "has_team", "isolation", "now", "project", "settings")
 
     def __init__(self, row: tuple[Any, ...]) -> None:
         self.project: int = row[0]
@@ -50,6 +50,7 @@ class ProjectRow:
         self.epoch: int = row[2]
         self.now: int = row[3]
         self.isolation: str = row[4]
+        self.has_team: bool = row[7]
 
 
 def known() -> list[Migration]:

@@ -6,9 +6,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 
+from taskyard.core.errors import TaskyardError
 from taskyard.core.store_records import Counts
+from taskyard.core.task import State
 from taskyard.stores.postgres.add import Adder
 from taskyard.stores.postgres.address import Address
 from taskyard.stores.postgres.batching import BATCH
@@ -24,6 +27,7 @@ from taskyard.stores.postgres.resend import Resender
 from taskyard.stores.postgres.schedules import PostgresSchedules
 from taskyard.stores.postgres.settings import PostgresSettings
 from taskyard.stores.postgres.shifts import Shifts
+from taskyard.stores.postgres.teams import PostgresTeams
 from taskyard.stores.postgres.upkeep import Upkeep
 from taskyard.stores.wakeup import Wakeup
 
@@ -86,6 +90,7 @@ class PostgresStore:
         self._adder = Adder(context, self._reader)
         self.schedules = PostgresSchedules(context, self._adder)
         self.leadership = PostgresLeadership(context)
+        self.teams = PostgresTeams(context)
         self.log = PostgresLog(context)
         self.settings = PostgresSettings(context)
         self.upkeep = Upkeep(context)
@@ -156,7 +161,15 @@ class PostgresStore:
         made = self._shifts.shift(shifts, by)
         if self.hints is not None:
             self.hints.shifted(shifts, made, by)
+        if self._context.shares_running:
+            self._wake_team(shifts, made)
         return made
+
+    def _wake_team(self, shifts: Sequence[tuple[Standing, Move]], made: Sequence[bool]) -> None:
+        """Wake whoever waits in the other projects of the team, if a claim has ended; without that they look in seconds."""
+        if any(one and before.state is State.PROCESSING for (before, _), one in zip(shifts, made, strict=True)):
+            with suppress(TaskyardError):  # the move is made
+                self._context.run("teams", "ring")
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Log that a verb came too late, and keep its output, if any, for a person to read."""

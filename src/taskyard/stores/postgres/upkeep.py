@@ -79,11 +79,14 @@ class Upkeep:
         if ahead is None:
             ahead = self._context.run("outages", "now")[0][0] - _milliseconds()
         until = ahead + _milliseconds() + round(1000 * OUTAGE)
-        [(granted, now, written)] = self._context.run("upkeep", "turn", {"every": round(every * 1000), "until": until})
+        [(granted, now, written, team)] = self._context.run(
+            "upkeep", "turn", {"every": round(every * 1000), "until": until}
+        )
         self._server_ahead = now - _milliseconds()  # the answer grew older on its way, so this is never too much
         if written is not None and written != self._context.settings_text:
             with contextlib.suppress(Unavailable):  # broken ones are for the next opening to refuse
                 self._context.heed_settings(written)
+        self._context.heed_team(team)
         return bool(granted)
 
     def mend(self, by: str) -> int:  # noqa: ARG002  a transaction leaves nothing half done; there are only partitions

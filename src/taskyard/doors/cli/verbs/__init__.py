@@ -64,6 +64,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "top": ("running.top", "the yard at a glance, live: who works on what, what needs you"),
         "serve": ("running.serve", "serve a yard over HTTP, to agents on other machines"),
         "token": ("running.token", "who may use the yard through a gateway: new, list, revoke"),
+        "team": ("running.team", "teams own projects of a database: quotas over all of them"),
         "sh": ("running.sh", "print the shell client, for places without Python"),
         "demo": ("running.demo", "watch a crew at work; one is killed, one is stopped, nothing is lost"),
         "alive": ("running.alive", "for health checks: does this worker, janitor or gateway give signs of life?"),

@@ -105,6 +105,9 @@ SELECT place, id, state, due, deadline FROM fresh, notified ORDER BY place
 SELECT kind, number FROM taskyard.take_places(
     %(project)s, %(kinds)s::text[], %(numbers)s::bigint[], %(mosts)s::bigint[], %(brief)s)
 
+-- name: take_team_places
+SELECT team, count, most, again FROM taskyard.take_team_places(%(project)s, %(number)s, %(brief)s, %(alone)s)
+
 -- name: mint
 -- What the ids of a graph are made of: its tasks name one another before they are there.
 SELECT taskyard.ticks(), ARRAY(SELECT nextval('taskyard.number') FROM generate_series(1, %(number)s))

@@ -1,7 +1,8 @@
 -- name: read_project
--- What opening a yard needs, in one statement.
+-- What opening a yard needs, in one statement. An older schema, of which it tells too, has no column for the team.
 SELECT project.id, project.settings, project.epoch, taskyard.now(), current_setting('default_transaction_isolation'),
-       newest.version, newest.min_client
+       newest.version, newest.min_client,
+       to_jsonb(project) ->> 'team' IS NOT NULL
 FROM (SELECT max(version) AS version, max(min_client) AS min_client FROM taskyard.migration) AS newest
 LEFT JOIN taskyard.project ON project.name = %(name)s
 

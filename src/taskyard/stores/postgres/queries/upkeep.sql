@@ -1,7 +1,7 @@
 -- name: overdue
 -- Claims whose lease is over and waiting tasks that are due; when the next will be; and whether a standby has taken
 -- over since the last recorded outage. An overdue claim that is still there is locked: it is looked at again in half a
--- second.
+-- second. So is a team whose tasks are all held, in five: whoever ends one wakes the other projects, if it lives to do so.
 WITH yard AS MATERIALIZED (SELECT project AS cut FROM taskyard.project WHERE id = %(project)s)
 SELECT (SELECT (cut).cut_until <= extract(epoch FROM pg_last_xact_replay_timestamp()) * 1000 AND NOT pg_is_in_recovery() FROM yard),
        alarm.at, late.*
@@ -12,6 +12,8 @@ FROM (
          FROM taskyard.task, yard
          WHERE project = %(project)s AND state = 'processing'),
         (SELECT min(slot.due) FROM yard, taskyard.reached(%(project)s, (yard.cut).limits) AS slot),
+        (SELECT min(coalesce(slot.due, taskyard.now() + 5000)) FROM yard, LATERAL taskyard.team_reached((yard.cut).id) AS slot
+         WHERE (yard.cut).team IS NOT NULL),
         (SELECT at FROM taskyard.deadline WHERE project = %(project)s AND at > taskyard.now() ORDER BY at LIMIT 1),
         (SELECT due FROM taskyard.task WHERE project = %(project)s AND state = 'waiting' ORDER BY due, age LIMIT 1)) - taskyard.now() AS at
 ) AS alarm LEFT JOIN (
@@ -41,7 +43,9 @@ WITH free AS MATERIALIZED (
 ), taken AS (
     UPDATE taskyard.project SET swept_at = taskyard.now() FROM free WHERE project.id = free.id RETURNING project.id
 )
-SELECT EXISTS (SELECT FROM taken), taskyard.now(), (SELECT settings FROM taskyard.project WHERE id = %(project)s)
+SELECT EXISTS (SELECT FROM taken), taskyard.now(), (SELECT settings FROM taskyard.project WHERE id = %(project)s),
+       (SELECT json_build_object('max_todo', max_todo, 'max_running', max_running)::text
+        FROM taskyard.project JOIN taskyard.team ON team.id = project.team WHERE project.id = %(project)s)
 
 -- name: settings
 SELECT settings FROM taskyard.project WHERE id = %(project)s

@@ -21,7 +21,7 @@ import * as task from "./view-task.js";
 
 const VIEWS = { needs, board, agents, missions, figures, events, add, mission, task };
 const LEAST = 1000; // milliseconds between two looks at the yard, however fast things happen
-const SCOPES = ["read", "work", "manage"];
+const SCOPES = ["read", "work", "manage", "teams"];
 const element = (id) => document.getElementById(id);
 
 const app = {
