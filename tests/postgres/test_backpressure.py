@@ -29,3 +29,13 @@ def test_a_costly_count_that_is_carried_on_says_no_more_than_there_is_room_for(
     with pytest.raises(Full, match="2 of 2") as full:
         yard.add("build")
     assert full.value.count == 2
+
+
+def test_a_count_that_refuses_an_add_is_kept_for_the_next(yard: Yard, sql: Connection[Any]) -> None:
+    yard.set_settings({"max_todo": 2})
+    one = yard.add_many([{"kind": "build"}] * 2)[0]
+    own = "WHERE project = (SELECT project FROM taskyard.task WHERE id = %s)"
+    sql.execute(f"DELETE FROM taskyard.backlog_count {own}".encode(), [one])
+    with pytest.raises(Full, match="2 of 2"):
+        yard.add("build")
+    assert sql.execute(f"SELECT counted FROM taskyard.backlog_count {own}".encode(), [one]).fetchall() == [(2,)]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from taskyard.core.draft import Draft
+    from taskyard.core.errors import Full
     from taskyard.stores.postgres.context import Context
     from taskyard.stores.postgres.read import Reader
 
@@ -109,10 +110,12 @@ class Adder:
             return self._tasks(connection, batch, self._insert(connection, batch, by))
         with connection.transaction():
             self._know_keys(connection, batch)
-            self._take_places(connection, batch)
-            batch.resolve(self._states(connection, batch), self._minted(connection, batch))
-            tasks = self._tasks(connection, batch, self._insert(connection, batch, by))
-            return self._cancelled(connection, batch, tasks, by)
+            refusal = self._take_places(connection, batch)
+            if refusal is None:
+                batch.resolve(self._states(connection, batch), self._minted(connection, batch))
+                tasks = self._tasks(connection, batch, self._insert(connection, batch, by))
+                return self._cancelled(connection, batch, tasks, by)
+        raise refusal  # after the commit: the next add need not count anew
 
     def _insert(self, connection: Connection[Any], batch: Batch, by: str) -> dict[int, Made]:
         new = batch.new()
@@ -149,17 +152,25 @@ class Adder:
                 batch.compare(place, ids.short(id), kind, digest)
                 batch.known[place] = id
 
-    def _take_places(self, connection: Connection[Any], batch: Batch) -> None:
-        """Take places for the new tasks; raise `Full` if the team, or a bound of the settings, leaves too few."""
-        if self._context.team_todo is not None:  # first: all who add for the team take its lock before any other
-            self._take_team_places(connection, batch)
+    def _take_places(self, connection: Connection[Any], batch: Batch) -> Full | Crowded | None:
+        """Take places for the new tasks; return the error if the team, or a bound of the settings, leaves too few."""
+        # All who add for a team take its lock before any other.
+        refusal = None if self._context.team_todo is None else self._take_team_places(connection, batch)
+        if refusal is not None:
+            return refusal
+        full = self._take_own_places(connection, batch)
+        if full is not None and self._context.team_todo is not None:
+            raise full  # so that the places of the team are given back
+        return full
+
+    def _take_own_places(self, connection: Connection[Any], batch: Batch) -> Full | None:
         bounds = self._context.bounds
         wanted = backlog.wanted(bounds, (batch.drafts[place] for place in batch.new())) if bounds else {}
         for kind, number in wanted.items():
             if number > bounds[kind]:
-                raise backlog.full(kind, 0, bounds[kind], number)
+                return backlog.full(kind, 0, bounds[kind], number)
         if not wanted:
-            return
+            return None
         values = {
             "kinds": [kind or "" for kind in wanted],
             "numbers": list(wanted.values()),
@@ -167,17 +178,15 @@ class Adder:
             "brief": not self._context.is_within,
         }
         for kind, count in self._context.on(connection, "add", "take_places", values):
-            raise backlog.full(kind or None, count, bounds[kind or None], wanted[kind or None])
+            return backlog.full(kind or None, count, bounds[kind or None], wanted[kind or None])
+        return None
 
-    def _take_team_places(self, connection: Connection[Any], batch: Batch) -> None:
+    def _take_team_places(self, connection: Connection[Any], batch: Batch) -> Full | Crowded | None:
         number = len(batch.new())
-        if not number:
-            return
         values = {"number": number, "brief": not self._context.is_within, "alone": batch.alone}
         for team, count, most, again in self._context.on(connection, "add", "take_team_places", values):
-            if again and number <= most:
-                raise Crowded
-            raise teams.full(team, count, most, number)
+            return Crowded() if again and number <= most else teams.full(team, count, most, number)
+        return None
 
     def _states(self, connection: Connection[Any], batch: Batch) -> dict[str, tuple[str, State]]:
         """Return id and state of each task that the new ones come after, by pattern; lock those that are not done."""
