@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 
+import psycopg
+
 import taskyard
 from tests.servers import postgres
 from tests.servers.gateway import Running
@@ -40,6 +42,15 @@ class Crew:
             yard.tend()
             if hasattr(yard, "_store"):
                 yard._store.upkeep.turn(0.0)
+
+    def counted_at(self) -> int | None:
+        """When an add that found too few places last counted the tasks of the team."""
+        with psycopg.connect(self.near["site"].url.partition("&project=")[0], autocommit=True) as sql:
+            row = sql.execute(
+                "SELECT at FROM taskyard.team_count JOIN taskyard.team ON team.id = team_count.team WHERE name = %s",
+                (self.name,),
+            ).fetchone()
+        return None if row is None else int(row[0])
 
     def close(self) -> None:
         for yard in self._yards.values():

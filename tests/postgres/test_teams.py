@@ -156,11 +156,16 @@ def test_an_add_waits_for_room_that_another_project_makes(crew: Crew) -> None:
     with pytest.raises(Full):
         crew.shop.add("build", wait=0.1)
     added: list[str] = []
-    waiting = threading.Thread(target=lambda: added.append(crew.shop.add("build", wait=30).id))
+    counted = [crew.counted_at()]
+    waiting = threading.Thread(target=lambda: added.append(crew.shop.add("build", wait=60).id))
     waiting.start()
+    for _ in range(2):  # once before it waits, and once when it hears of changes in its own project
+        wait_until(lambda: crew.counted_at() != counted[-1])
+        counted.append(crew.counted_at())
     taken(crew.site.claim())
-    waiting.join(20)
+    waiting.join(10)
     assert added
+    waiting.join()
 
 
 def test_max_running_holds_over_all_projects_of_the_team(crew: Crew) -> None:

@@ -23,6 +23,7 @@ STATES = (State.TODO, State.WAITING, State.BLOCKED)
 TRUSTED = 60_000  # milliseconds for which a count is carried on by what was added: clients of other versions add without a word
 COSTLY = 50  # milliseconds: a count that took longer is not repeated within `REST` times as long
 REST = 30
+TEAM_LOOK = 1.0  # seconds between two looks for room in a team: a claim in another of its projects wakes no add here
 
 
 def bounds(max_todo: int | None, kinds: Mapping[str, KindLimits]) -> dict[str | None, int]:

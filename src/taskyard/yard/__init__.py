@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from taskyard.yard.waiter import Waiting
 
 CLAIMS_MOST = 10_000  # in one call
-_TEAM_LOOK = 1.0  # seconds: a claim in another project of the team makes room, and wakes no add here
 _REQUESTS = 10**8  # the number in a nonce that names a request has nine digits, and the claim's own number after them
 
 
@@ -172,6 +171,8 @@ class Yard(
         except Full as full:
             if not seconds or full.wanted > full.most:
                 raise
+        from taskyard.core.backlog import TEAM_LOOK
+
         waiter = self.waiter(seconds)
         while True:
             last = waiter.is_over()
@@ -182,7 +183,7 @@ class Yard(
                     raise
                 is_team = full.team is not None
             self.tend()
-            waiter.nap(_TEAM_LOOK if is_team else self.alarm())
+            waiter.nap(TEAM_LOOK if is_team else self.alarm())
 
     def _add_now(self, drafts: list[draft.Draft], conn: Any) -> list[Task]:
         return self._add_to(self._store if conn is None else self._within(conn), drafts)

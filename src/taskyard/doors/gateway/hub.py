@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from collections import deque
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from taskyard.core import ids
@@ -100,8 +101,13 @@ class Hub:
                 await self.ring(seconds)
             return self.seen()
 
-    async def until(self, look: Callable[[], Awaitable[Found | None]], seconds: float) -> Found | None:
-        """Return what the first look finds that finds something; None after `seconds`."""
+    async def until(
+        self, look: Callable[[], Awaitable[Found | None]], seconds: float, every: Callable[[], float] = lambda: inf
+    ) -> Found | None:
+        """Return what the first look finds that finds something; None after `seconds`.
+
+        `every` is asked after each look in vain how long to wait for a change at the most.
+        """
         found = await look()
         if found is not None or seconds <= 0:
             return found
@@ -116,7 +122,7 @@ class Hub:
                 self._set_alarm()
                 pause = min((time.monotonic() - began) * _SHARE, _PAUSE) * (0.5 + ids.chance(8) / 256)
                 if before == self.generation:
-                    await self.ring(end - time.monotonic())
+                    await self.ring(min(every(), end - time.monotonic()))
                 await asyncio.sleep(max(0.0, min(pause, end - time.monotonic())))
 
     def listening(self) -> Listening:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from taskyard.core import times
+from taskyard.core.backlog import TEAM_LOOK
 from taskyard.core.errors import Full, TimedOut
 from taskyard.doors.gateway import actions
 from taskyard.doors.gateway.threads import CHECKS, QUICK, SLOW
@@ -65,7 +67,11 @@ async def add(ask: Ask, given: Given, verb: str = "add") -> Given:
             return None
 
     sort = SLOW if verb == "add_many" else QUICK
-    added = await ask.hub.until(lambda: ask.share.run(look, sort), seconds)
+
+    def every() -> float:
+        return inf if full[0].team is None else TEAM_LOOK
+
+    added = await ask.hub.until(lambda: ask.share.run(look, sort), seconds, every)
     if added is None:
         raise full[0]
     return added
