@@ -94,7 +94,7 @@ def _settle(sql: Any) -> None:
             now - last < WORKERS
             and _one(sql, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'taskyard'") >= WORKERS
         ):
-            time.sleep(5)
+            time.sleep(12)  # a connection that is idle reports what it did ten seconds later
             return
         last = now
         time.sleep(2)

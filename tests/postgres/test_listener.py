@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 import taskyard
+from taskyard.stores import wakeup
 from taskyard.stores.postgres import listener as lines
 from tests.conftest import taken, wait_until
+from tests.servers import postgres
 
 if TYPE_CHECKING:
+    from typing import LiteralString
+
     from psycopg import Connection
 
     from taskyard import Yard
@@ -59,7 +66,7 @@ def test_nobody_is_rung_for_unless_somebody_sleeps(yard: Yard, url: str, sql: Co
     answers[0].done()
     yard.add("build")
     assert rings(sql, yard) == 0
-    line._proved_at = 0.0  # a while ago
+    line._used_at = 0.0  # a while ago
     yard._store.upkeep.turn(5)
     assert line._connection is None
 
@@ -191,17 +198,82 @@ def test_a_listener_whose_line_is_cut_listens_again(yard: Yard, url: str, sql: C
 def test_a_line_that_does_not_hear_any_more_is_given_up(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     bell: Any = yard._store.wakeup
     own = bell.source
-    bell.listen()
+    heard = bell.listen()
     line = own._connection
     assert line is not None
-    monkeypatch.setattr(lines, "_PROBE_EVERY", 0.0)
     line.execute("UNLISTEN *")  # as a pooler does between two who share a connection
-    with monkeypatch.context() as hasty:
-        hasty.setattr(lines, "_PATIENCE", 0.1)
-        hasty.setattr(lines, "_RETRY_EVERY", 0.0)
-        bell.listen()
+    assert bell.wait(30, heard) != heard, "it must look again: something may have rung"
     assert own._connection is None
     assert line.closed
+    bell.listen()
+    assert own._connection is None, "the next one would be as deaf; meanwhile it looks by itself"
     monkeypatch.setattr(lines, "_RETRY_EVERY", 0.0)
     bell.listen()
     assert own._connection is not None
+
+
+def test_an_idle_waiter_keeps_its_line(yard: Yard, sql: Connection[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wakeup, "FLOOR", 1.5)
+    monkeypatch.setattr(lines, "_IDLE_AFTER", 1.0)
+    store: Any = yard._store
+    looks: list[object] = []
+    thread, answers = waiting(yard)
+    wait_until(lambda: listeners(sql, yard) == 1)
+    line = store._listener._connection
+    overdue = store.upkeep.overdue
+
+    def counted(limit: int) -> Any:
+        looks.append(limit)
+        return overdue(limit)
+
+    monkeypatch.setattr(store.upkeep, "overdue", counted)
+    wait_until(lambda: len(looks) > 1)
+    assert store._listener._connection is line
+    yard.add("build")
+    thread.join(10)
+    assert answers[0] is not None
+
+
+CROWD = """
+import sys, threading, taskyard
+from taskyard.stores import wakeup
+wakeup.FLOOR = float(sys.argv[3])
+def wait(name):
+    with taskyard.open(sys.argv[1], worker=name) as yard:
+        yard.claim(wait=3600)
+for n in range(int(sys.argv[2])):
+    threading.Thread(target=wait, args=(str(n),), daemon=True).start()
+sys.stdin.read()
+"""
+
+
+def test_a_look_of_one_idle_waiter_wakes_no_other() -> None:
+    """A notification makes the server process of every listener run a transaction: if each look sent one, they grew by the square."""
+    floor, seconds, each, processes = 1.0, 6.0, 30, 3
+    with postgres.Server() as server:
+        url = server.url()
+        taskyard.init(url).close()
+        script = [sys.executable, "-c", CROWD, url, str(each), str(floor)]
+        crowd = [subprocess.Popen(script, stdin=subprocess.PIPE) for _ in range(processes)]
+        try:
+            with psycopg.connect(url.partition("&project=")[0], autocommit=True) as own:
+                wait_until(lambda: number(own, CONNECTIONS) > 2 * each * processes, 60)  # two each, and this one
+                before, at = number(own, TRANSACTIONS), time.monotonic()
+                time.sleep(seconds)
+                made, took = number(own, TRANSACTIONS) - before, time.monotonic() - at
+        finally:
+            for process in crowd:
+                process.kill()
+                process.communicate()
+    looks = each * processes * (took / (0.75 * floor) + 1)
+    assert 0 < made < each * looks, f"{made} transactions in {took:.1f} s, and at most {looks:.0f} looks"
+
+
+CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+TRANSACTIONS = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
+
+
+def number(connection: Connection[Any], query: LiteralString) -> int:
+    found = connection.execute(query).fetchone()
+    assert found is not None
+    return int(found[0])

@@ -55,9 +55,6 @@ class ChangeSource(Protocol):
     def descriptors(self) -> list[int]:
         """Return what is readable when there are changes to receive; nothing where none are reported."""
 
-    def trusted_for(self) -> float:
-        """Return the seconds of silence for which the source is longest."""
-
     def receive(self) -> int:
         """Read what has arrived; return whether it is worth a look (1), or one for `WATCHERS` only (2)."""
 
@@ -119,8 +116,7 @@ class Wakeup:
         changes, pauses = heard
         with self._condition:
             self._open()
-            longest = self._pause(pauses) if not self.source.descriptors() else self.source.trusted_for()
-            pause = min(seconds, longest)
+            pause = seconds if self.source.descriptors() else min(seconds, self._pause(pauses))
             end = time.monotonic() + pause
             self._waiting += 1
             try:

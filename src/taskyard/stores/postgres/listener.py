@@ -3,6 +3,9 @@
 A sleeping process holds an advisory lock, so that others know that a notification is worth sending. A process that is
 awake holds none: it looks anyway. Between taking the lock and sleeping, it must check for changes since its last look.
 Afterwards it must check for transactions that were open when it took the lock: they may have seen no sleeper.
+
+A new connection proves that it hears by a notification to itself, and only then: a notification wakes the server processes of
+all listeners of the database. Later each falling asleep asks whether this session still listens.
 """
 
 from __future__ import annotations
@@ -24,11 +27,11 @@ if TYPE_CHECKING:
     from taskyard.stores.postgres.context import Context
 
 LOCK = 747159  # class of the advisory locks; the SQL function taskyard.ring() uses the same
-_PROBE_EVERY = 20.0  # seconds without a notification, after which the connection is probed
+_IDLE_AFTER = 20.0  # seconds without a wait, after which the connection is closed
 _PATIENCE = 5.0  # seconds for an answer
 _RETRY_EVERY = 5.0
 # Seconds until the first check for transactions that were open; each further check waits twice as long.
-_FIRST_RECHECK = 0.01
+_FIRST_RECHECK, _LAST_RECHECK = 0.01, 20.0
 _inherited: list[Any] = []
 
 
@@ -45,7 +48,7 @@ class Listener:
         self._connection: Connection[Any] | None = None
         self._notified: list[str] = []
         self._tried_at = float("-inf")
-        self._proved_at = 0.0
+        self._used_at = 0.0
         self._last_look: dict[str, str] = {}
         """The snapshot and project row of the last look."""
         self._asleep = False
@@ -56,22 +59,15 @@ class Listener:
     # What `Wakeup` calls
 
     def open(self) -> bool:
-        """Open a connection that listens, or probe the one that is there; return whether it is new."""
+        """Open a connection that listens, unless there is one; return whether it is new."""
         now = time.monotonic()
-        if self._where is None or now - (self._tried_at if self._connection is None else self._proved_at) < (
-            _RETRY_EVERY if self._connection is None else _PROBE_EVERY
-        ):
+        if self._connection is not None or self._where is None or now - self._tried_at < _RETRY_EVERY:
             return False
         self._tried_at = now
-        new = self._connection is None
         try:
-            if self._connection is None:
-                self._connect(self._where)
-            if self._connection is not None and self._answers_probe():
-                self._proved_at = time.monotonic()
-                if new:
-                    self._remember(self._send("mark")[0])
-                return new
+            if self._connect(self._where) and self._hears_itself():
+                self._remember(self._send("mark")[0])
+                return True
         except (TaskyardError, driver.module().Error):
             pass  # the waiting thread polls meanwhile, and meets the same trouble by itself
         self.close()
@@ -102,7 +98,11 @@ class Listener:
         return True
 
     def _fall_asleep(self) -> bool:
-        (own,), (changed, snapshot, row) = self._send("fall_asleep")
+        (own,), (changed, snapshot, row, listens) = self._send("fall_asleep")
+        if listens != "t":  # something between has reset the session
+            self._tried_at = time.monotonic()
+            self.close()
+            return False
         self._asleep = own is not None
         if changed == "t" or not self._asleep:
             self._remember([snapshot, row])
@@ -113,7 +113,7 @@ class Listener:
 
     def _is_quiet(self) -> bool:
         changed, snapshot = self._send("check")[0]
-        self._recheck_pause = min(2 * self._recheck_pause, _PROBE_EVERY)
+        self._recheck_pause = min(2 * self._recheck_pause, _LAST_RECHECK)
         self._check_open_transactions(snapshot)
         return changed != "t"
 
@@ -148,10 +148,6 @@ class Listener:
                 self.close()
         return []
 
-    def trusted_for(self) -> float:
-        """Return the seconds for which the last probe counts."""
-        return _PROBE_EVERY
-
     def receive(self) -> bool:
         """Read notifications; return whether there was one for this project, or the connection broke."""
         if self._connection is None:
@@ -168,7 +164,7 @@ class Listener:
 
     def is_idle(self) -> bool:
         """Whether the connection has not been used for a while."""
-        return self._connection is not None and time.monotonic() - self._proved_at > _PROBE_EVERY
+        return self._connection is not None and time.monotonic() - self._used_at > _IDLE_AFTER
 
     def close(self) -> None:
         """Close the connection."""
@@ -186,18 +182,20 @@ class Listener:
 
     # The connection
 
-    def _connect(self, where: str) -> None:
+    def _connect(self, where: str) -> bool:
+        """Begin to listen; return False if a pooler is in between."""
         connection = driver.connect(self._context.address, Address(where).conninfo if where else None, again=True)
         if connection.pooled:  # others would be given a connection that listens and holds a sleeper's lock
             connection.close()
             self._where = None
-            return
+            return False
         self._connection = connection
         self._echo = f"taskyard_echo_{ids.base32(ids.chance(40), 8)}"
         self._send("listen")
+        return True
 
-    def _answers_probe(self) -> bool:
-        """Probe: whether a notification to a channel of its own comes back. It does not behind a pooler."""
+    def _hears_itself(self) -> bool:
+        """Whether a notification to a channel of its own comes back. It does not behind a pooler."""
         assert self._connection is not None
         end = time.monotonic() + _PATIENCE
         self._send("probe")
@@ -222,6 +220,7 @@ class Listener:
         texts = queries.load("wakeup")
         if self._last_look:
             words["changed"] = texts["changed"].format(**words)
+        self._used_at = time.monotonic()
         found = driver.exchange(self._connection, texts[name].format(**words), _PATIENCE)
         self._read_notifications()
         return found

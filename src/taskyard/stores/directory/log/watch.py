@@ -81,10 +81,6 @@ class Watch:
         """Return the inotify descriptor, if there is one."""
         return [] if self._watch is None else [self._watch]
 
-    def trusted_for(self) -> float:
-        """Return infinity: the kernel loses no event."""
-        return float("inf")
-
     def receive(self) -> bool:
         """Read the events; all are worth a look. A folder that is gone or new changes what has to be watched."""
         if self._watch is None:

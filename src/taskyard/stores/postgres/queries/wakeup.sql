@@ -27,7 +27,8 @@ SELECT pg_current_snapshot()::text, (SELECT xmin::text FROM taskyard.project WHE
 BEGIN;
 SELECT CASE WHEN {changed} THEN NULL ELSE (SELECT pg_current_xact_id()::text FROM pg_advisory_lock_shared({lock}, {project})) END;
 COMMIT;
-SELECT {changed}, pg_current_snapshot()::text, (SELECT xmin::text FROM taskyard.project WHERE id = {project})
+SELECT {changed}, pg_current_snapshot()::text, (SELECT xmin::text FROM taskyard.project WHERE id = {project}),
+       '{channel}' IN (SELECT pg_listening_channels())
 
 -- name: check
 SELECT {changed}, pg_current_snapshot()::text

@@ -30,7 +30,6 @@ PATIENCE = 1.0  # seconds until a proof must be back
 _LEAD = 2500  # milliseconds for which a leader leads without a beat
 _REFILL_EVERY = 5.0  # seconds after which what is ready is put into the lists again, though nothing happened
 _PROBE_KEPT = 30_000  # milliseconds
-_TRUSTED = 300.0  # seconds of silence: the beats prove more than a look
 
 
 class HintSource:
@@ -147,10 +146,6 @@ class HintSource:
         if not self.is_live:
             return self._listener.descriptors()
         return [line.fileno() for line in (self._ear, self._pop) if line is not None]
-
-    def trusted_for(self) -> float:
-        """Return the seconds of silence for which the source is trusted."""
-        return _TRUSTED if self.is_live else self._listener.trusted_for()
 
     def receive(self) -> int:
         """Read what has arrived; return whether it is worth a look, and for whom."""
