@@ -69,7 +69,7 @@ def init(
     """
     named = _text(url) if url is not None else secret_files.given("TASKYARD") or DEFAULT_NAME
     if named.startswith(GATEWAYS):
-        return _remote(named, worker, durability)  # whoever starts a gateway has made its yards
+        return _remote(named, worker, durability)  # the gateway's operator has made its yards
     backend, place = _served(named)
     created, warnings = backend.make(place, _durability(durability), shared, group)
     yard = _opened(backend, place, worker, durability)
@@ -114,7 +114,7 @@ def adopt(url: str | None = None) -> bool:
     """Make a yard of a queue that a person prepared by hand; return whether there was one (`Backend.adopt`)."""
     named = _text(url) if url is not None else locate()
     if named.startswith(GATEWAYS):
-        return False  # whoever starts a gateway has made its yards
+        return False  # the gateway's operator has made its yards
     backend, place = _served(named)
     return backend.adopt(place)
 

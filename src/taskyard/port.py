@@ -1,4 +1,4 @@
-"""The Yard port: the public use cases, by id and handle. Whoever implements it is a yard.
+"""The Yard port: the public use cases, by id and handle. What implements it is a yard.
 
 `Claim`, `Worker`, the crew and every door use this and nothing else, so each works in front of every store, and of a yard
 that is reached through a gateway. No argument and no answer needs the store: each verb can be one request, and
@@ -535,7 +535,7 @@ class YardPort(Protocol):
     # For an orchestrator
 
     def lead(self, seconds: float) -> dict[str, Any]:
-        """Lead the yard's orchestrators, if nobody else has renewed that for so many seconds; who leads."""
+        """Lead the yard's orchestrators, if no other has renewed that for `seconds`; who leads."""
 
     def resign(self) -> bool:
         """Whether this yard led, and does so no more."""

@@ -250,7 +250,7 @@ class Leadership(Protocol):
     """One leader for each yard, by a lease on the store's time. Nothing but promptness hangs on it."""
 
     def lead(self, worker: str, incarnation: str, seconds: float) -> Lead:
-        """Lead if this incarnation leads already, or nobody has renewed the leadership for `seconds`; who leads now."""
+        """Lead if this incarnation leads already, or no other has renewed the leadership for `seconds`; who leads now."""
 
     def resign(self, incarnation: str) -> bool:
         """Whether this incarnation led; from now on another one can."""
@@ -452,5 +452,5 @@ class Resends(Protocol):
     def under(self, token: str, sent: dict[str, Any] | None) -> Store:
         """The same yard, whose adds happen once only for this token, and give each draft the `id` that it has.
 
-        `sent` is what `Away` told of an attempt before, which may have been executed; `ago` in it is for how many milliseconds.
+        `sent` is what `Away` reported of an attempt before, which may have been executed; `ago` in it is for how many milliseconds.
         """

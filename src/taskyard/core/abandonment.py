@@ -17,7 +17,7 @@ _working: dict[int, Abandonment] = {}
 
 
 class Abandoned(Exception):
-    """Whoever asked for this is gone."""
+    """The client that asked for this is gone."""
 
 
 class Abandonment:
@@ -76,7 +76,7 @@ def check() -> None:
 
 
 def check_between_moves() -> None:
-    """Raise `Abandoned` if whoever asked for this is gone; what was done so far stays."""
+    """Raise `Abandoned` if the client that asked for this is gone; what was done so far stays."""
     work = _working.get(get_ident())
     if work is not None and work.is_abandoned:
         raise Abandoned

@@ -166,9 +166,9 @@ def not_tasks(entries: Sequence[Facts]) -> str:
 
 def done(failed: int, cancelled: int) -> str:
     """Return that no task is open, and how many did not end well."""
-    told = [f"{tasks(failed)} failed"] if failed else []
-    told += [f"{tasks(cancelled)} {'was' if cancelled == 1 else 'were'} cancelled"] if cancelled else []
-    return "everything is done" if not told else f"everything has ended, and {' and '.join(told)}"
+    endings = [f"{tasks(failed)} failed"] if failed else []
+    endings += [f"{tasks(cancelled)} {'was' if cancelled == 1 else 'were'} cancelled"] if cancelled else []
+    return "everything is done" if not endings else f"everything has ended, and {' and '.join(endings)}"
 
 
 def empty(fact: Facts) -> str:
@@ -193,7 +193,7 @@ def clauses(facts: Facts) -> list[str]:
     """Return every reason as a clause, the most telling first."""
     behind = facts.get("blocked", ())
     stuck = [entry for entry in behind if entry["state"] in ENDED]
-    told = [
+    found = [
         *_one(paused, facts.get("paused")),
         *_one(unusable, facts.get("unusable")),
         *_one(ready, facts.get("ready")),
@@ -219,7 +219,7 @@ def clauses(facts: Facts) -> list[str]:
         *_one(set_aside, facts.get("set_aside")),
         *_one(not_tasks, facts.get("not_tasks")),
     ]
-    return [clause for clause in told if clause]
+    return [clause for clause in found if clause]
 
 
 def way_out(facts: Facts) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ONE, SKIP = "one", "skip"
 MISSED = (ONE, SKIP)
-"""What becomes of ticks that nobody added in time: one task for all of them, or none."""
+"""What becomes of ticks that no process added in time: one task for all of them, or none."""
 GRACE = 60_000  # milliseconds: later than this, a tick of a schedule that skips is missed
 NEVER = 9_999_999_999_999  # the tick of an expression that never matches again
 FIELDS = ("cron", "tz", "missed", "task")

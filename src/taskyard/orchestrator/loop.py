@@ -45,15 +45,15 @@ class Orchestrator:
             self._reservations.forget()
             return lead
         self._yard.tend_spool()
-        told: dict[str, Any] = {**lead, "swept": self._yard.sweep(_SHARE).as_dict(), "refilled": self._yard.refill()}
+        report: dict[str, Any] = {**lead, "swept": self._yard.sweep(_SHARE).as_dict(), "refilled": self._yard.refill()}
         agents = self._agents.look()
-        told["agents"] = len(agents)
-        told["lapsed"] = [{"agent": name, "task": id} for name, id in self._agents.lapsed]
+        report["agents"] = len(agents)
+        report["lapsed"] = [{"agent": name, "task": id} for name, id in self._agents.lapsed]
         self._reservations.recover()
         returned, reserved = self._reservations.take_back({agent.name for agent in agents})
-        told["returned"] = [{"task": id, "agent": name} for id, name in returned]
-        told["assigned"] = self._assign(agents, reserved) if self._assigns else []
-        return told
+        report["returned"] = [{"task": id, "agent": name} for id, name in returned]
+        report["assigned"] = self._assign(agents, reserved) if self._assigns else []
+        return report
 
     def _assign(self, agents: list[Any], reserved: dict[str, int]) -> list[dict[str, str]]:
         if not agents:
@@ -78,13 +78,13 @@ class Orchestrator:
         while True:
             began = time.monotonic()
             try:
-                told = self.round()
+                report = self.round()
             except Unavailable as error:  # the server may come back, and an orchestrator runs unattended
                 warn(f"{error.message}; trying again")
             else:
-                if did(told) or (told["leads"], told["leader"]) != (before.get("leads"), before.get("leader")):
-                    tell(told)
-                before = told
+                if did(report) or (report["leads"], report["leader"]) != (before.get("leads"), before.get("leader")):
+                    tell(report)
+                before = report
             if stopped(max(0.0, every - (time.monotonic() - began))):
                 break
         self.resign()
@@ -97,8 +97,11 @@ class Orchestrator:
             return  # the leadership ends by itself
 
 
-def did(told: dict[str, Any]) -> bool:
+def did(report: dict[str, Any]) -> bool:
     """Whether a round has done anything."""
     return bool(
-        any(told.get("swept", {}).values()) or told.get("lapsed") or told.get("returned") or told.get("assigned")
+        any(report.get("swept", {}).values())
+        or report.get("lapsed")
+        or report.get("returned")
+        or report.get("assigned")
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _QUICK = 60.0  # seconds for an answer, beside what the gateway was asked to wait
 _CHECKED = 3600.0  # for verbs that may take long: a `done` may run a check, a `prune` may move a million tasks
-_PATIENCE = 3.0  # seconds in which a request is sent again if the gateway asks for that: then its caller is told
+_PATIENCE = 3.0  # seconds in which a request is sent again if the gateway asks for that; then the call raises
 _AWAY = 503  # the gateway answers, and its store does not
 _NAME_MOST = 2000  # characters of a path's part: longer ones are no names, and no server takes them
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
@@ -139,9 +139,7 @@ def _query(route: Route, arguments: dict[str, Any]) -> str:
     for name, value in arguments.items():
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, str) and route.takes[name].strip("?") in ("int", "float", "bool"):
-                raise Invalid(
-                    f"{name} must be a number, not {ascii(one)[:80]}"
-                )  # as text it could not be told from one
+                raise Invalid(f"{name} must be a number, not {ascii(one)[:80]}")  # as text it would look like one
             texts = route.takes[name].strip("[]?") == "str" and name != "since"  # which may be a number
             text = _text(name, one) if texts else one if isinstance(one, str) else wire.encoded(one).decode()
             pairs.append(f"{name}={quoted(text)}")

@@ -101,8 +101,8 @@ class RemoteYard(RemoteReading, Unspooled):
         """Add what was kept in a spool under the key of its first attempt, so once only, and return the ids."""
         given = [draft_fields.fields(new) for new in drafts]
         if sent is not None and sent["verb"] == "add":
-            told = self._requests.ask("add", given[0], key=sent["key"], again=True)
-            return [told["task"]["id"]]
+            added = self._requests.ask("add", given[0], key=sent["key"], again=True)
+            return [added["task"]["id"]]
         key = token if sent is None else sent["key"]
         return list(self._requests.ask("add_many", {"tasks": given}, key=key, again=True)["ids"])
 
@@ -467,7 +467,7 @@ class RemoteYard(RemoteReading, Unspooled):
         raise _beside_the_gateway()
 
     def resign(self) -> bool:
-        """Return False: nobody leads through a gateway."""
+        """Return False: no process leads through a gateway."""
         return False
 
     def refill(self) -> int:

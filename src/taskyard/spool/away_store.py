@@ -32,7 +32,7 @@ class AwayStore:
 
     @property
     def policy(self) -> Policy:
-        """The yard's settings for attempts and leases; the defaults until the server has told them."""
+        """The yard's settings for attempts and leases; the defaults until the server has answered."""
         return Policy() if self._store is None else self._store.policy
 
     def __getattr__(self, verb: str) -> Any:

@@ -77,9 +77,9 @@ class Replay:
         except Unavailable:
             raise
         except TaskyardError as error:
-            told = {"code": error.code, "message": error.message, "hint": error.hint}
-            self._folder.refuse(name, entry, told)
-            self.refused.append({**entries.shown(name, entry, failed=True), "error": told})
+            refusal = {"code": error.code, "message": error.message, "hint": error.hint}
+            self._folder.refuse(name, entry, refusal)
+            self.refused.append({**entries.shown(name, entry, failed=True), "error": refusal})
             return FAILED
         self._folder.remove(name)
         return REPLAYED
@@ -105,7 +105,7 @@ class Replay:
         elif entry.get("verb") == entries.DONE:
             verified = bool(entry.get("verified")) or yard.get(handle.id).verify is None
             if not verified and not self._with_checks:
-                return False  # a check may take long, and nobody has asked for it
+                return False  # a check may take long, and the caller has not asked for it
             with _Within(None if verified else entry.get("cwd")):
                 yard.done(handle, entry.get("result"), verified=verified)
         else:

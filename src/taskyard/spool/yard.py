@@ -157,7 +157,7 @@ class Spooling(_Yard):
                 self._replayed(SHARE, SHARE_SECONDS)
             except Away:
                 raise
-            except Unavailable as error:  # nobody has asked for this share
+            except Unavailable as error:  # the caller has not asked for this share
                 self._notice(error.message)
             self._replay_at = time.monotonic() + (0.0 if self._spooled else _LOOK_EVERY)
 

@@ -190,8 +190,8 @@ def _reported(job: Job, ended: Outcome, seconds: float) -> None:
     if not _logger().isEnabledFor(level):
         return
     reason = "" if ended.reason is None else f": {ended.reason.partition(chr(10))[0][:200]}"
-    told = "%s %s %s after %.2f s%s"
-    _logger().log(level, told, job.kind, job.id, ended.ending, seconds, reason)
+    form = "%s %s %s after %.2f s%s"
+    _logger().log(level, form, job.kind, job.id, ended.ending, seconds, reason)
 
 
 def _warned(text: str) -> None:

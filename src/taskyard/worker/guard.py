@@ -312,7 +312,7 @@ def _spawn(argv: list[str], environment: dict[str, str], streams: list[int], fol
 
     With streams it has a session of its own; without, it shares the guard's streams and terminal.
     """
-    told, tell = os.pipe()
+    reading, writing = os.pipe()
     guard = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -330,12 +330,12 @@ def _spawn(argv: list[str], environment: dict[str, str], streams: list[int], fol
                 os.chdir(folder)
             os.execvpe(argv[0], argv, environment)  # noqa: S606  the command that the worker sent
         except OSError as error:
-            os.write(tell, str(error.errno).encode())
+            os.write(writing, str(error.errno).encode())
         finally:
             os._exit(127)
-    os.close(tell)
-    failure = os.read(told, 32)
-    os.close(told)
+    os.close(writing)
+    failure = os.read(reading, 32)
+    os.close(reading)
     if failure:
         os.waitpid(pid, 0)
         raise OSError(int(failure), os.strerror(int(failure)))

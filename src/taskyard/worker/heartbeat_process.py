@@ -173,5 +173,5 @@ def _state(pid: int) -> str:
     except (FileNotFoundError, ProcessLookupError):  # the process exited, perhaps during the read
         if os.path.exists("/proc/self/stat"):
             return "X"
-    told = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603, S607
-    return told.stdout.strip() or "X"
+    shown = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    return shown.stdout.strip() or "X"

@@ -43,7 +43,7 @@ class Child:
 
     def start(self, work: Work, others: list[Child]) -> None:
         """Fork the child."""
-        heard, told = os.pipe()
+        reading, writing = os.pipe()
         held, lifeline = os.pipe()
         self.started, self.again_at = time.monotonic(), None
         signal.pthread_sigmask(
@@ -58,7 +58,7 @@ class Child:
             code = 1
             try:
                 os.setpgid(0, 0)  # only the parent gets Ctrl-C, and passes it on once
-                work(self.number, held, lambda ending: os.write(told, f"{ending}\n".encode()))
+                work(self.number, held, lambda ending: os.write(writing, f"{ending}\n".encode()))
                 code = 0
             except BaseException:
                 import traceback
@@ -67,10 +67,10 @@ class Child:
             finally:
                 os._exit(code)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, stops())
-        os.close(told)
+        os.close(writing)
         os.close(held)
-        os.set_blocking(heard, False)
-        self.answer, self.lifeline = heard, lifeline
+        os.set_blocking(reading, False)
+        self.answer, self.lifeline = reading, lifeline
 
     def listen(self, tally: Tally) -> None:
         """Count the endings that the child has written since the last call; each is written whole or not at all."""
@@ -108,7 +108,7 @@ class Crew:
         before = {number: signal.signal(number, self._on_signal) for number in stops()}
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: self._news.tell())
         woken = signal.set_wakeup_fd(
-            self._news.told, warn_on_full_buffer=False
+            self._news.writing, warn_on_full_buffer=False
         )  # the kernel may deliver a signal to any thread
         try:
             while any(child.pid or child.again_at is not None for child in self._children):

@@ -25,7 +25,7 @@ class Signals:
             for number in stops():
                 self._before[number] = signal.signal(number, lambda *_: self._run.stop())
             # The kernel delivers a signal to any thread, and only the main one acts on it: it has to be woken.
-            self._woken = signal.set_wakeup_fd(self._run.news.told, warn_on_full_buffer=False)
+            self._woken = signal.set_wakeup_fd(self._run.news.writing, warn_on_full_buffer=False)
 
     def __exit__(self, *_: object) -> None:
         if self._before:

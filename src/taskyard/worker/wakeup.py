@@ -18,24 +18,24 @@ class MainThreadWakeup:
     """
 
     def __init__(self) -> None:
-        self._heard, self.told = os.pipe()
-        for descriptor in (self._heard, self.told):
+        self._reading, self.writing = os.pipe()
+        for descriptor in (self._reading, self.writing):
             os.set_blocking(descriptor, False)
 
     def __del__(self) -> None:
-        os.close(self._heard)
-        os.close(self.told)
+        os.close(self._reading)
+        os.close(self.writing)
 
     def tell(self) -> None:
         """Wake the main thread."""
         try:
-            os.write(self.told, b"!")
+            os.write(self.writing, b"!")
         except BlockingIOError:
             return  # the pipe is full of wakeups
 
     def wait(self, seconds: float | None, others: Iterable[int] = ()) -> list[int]:
         """Return after a wakeup, when one of `others` can be read, or after `seconds`."""
-        ready = select.select([self._heard, *others], [], [], None if seconds is None else max(0.0, seconds))[0]
-        if self._heard in ready:
-            os.read(self._heard, 4096)
-        return [descriptor for descriptor in ready if descriptor != self._heard]
+        ready = select.select([self._reading, *others], [], [], None if seconds is None else max(0.0, seconds))[0]
+        if self._reading in ready:
+            os.read(self._reading, 4096)
+        return [descriptor for descriptor in ready if descriptor != self._reading]

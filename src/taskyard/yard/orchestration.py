@@ -22,7 +22,7 @@ class OrchestrationVerbs:
     by: str
 
     def lead(self, seconds: float) -> dict[str, Any]:
-        """Lead the yard's orchestrators, if nobody else has renewed that for so many seconds; return who `leads`."""
+        """Lead the yard's orchestrators, if no other has renewed that for `seconds`; return who `leads`."""
         lead = self._store.leadership.lead(self.worker, self._incarnation, seconds)
         return {"leads": lead.leads, "leader": lead.leader, "term": lead.term}
 

@@ -50,7 +50,7 @@ def review(store: Store, id: str, worker: str, by: str, note: str | None, word: 
             move = moves.rejected(standing, reviewer, note)
         if store.shift([(standing, move)], by)[0]:
             return standing
-        late = Handle(standing.id, standing.fence, word), move  # no claim: the log names whoever asked
+        late = Handle(standing.id, standing.fence, word), move  # no claim: the log names the reviewer
     raise Conflict(f"task {id} keeps moving under other hands", hint="try again")
 
 

@@ -34,7 +34,7 @@ class ScheduleVerbs(Reading):
     ) -> dict[str, Any]:
         """Have a task added at the times of a cron expression; said again with the same words, it changes nothing.
 
-        `missed` is what becomes of ticks that nobody added in time: `one` task for all of them, or `skip`. `created` in the
+        `missed` is what becomes of ticks that no process added in time: `one` task for all of them, or `skip`. `created` in the
         answer is whether the schedule is new. Other words about the same name raise `Conflict`.
         """
         from taskyard.core import schedule as rules

@@ -244,8 +244,8 @@ class SteeringVerbs(Reading):
             count = 0
         seconds = None if age is None else times.seconds(age, "age")
         number = None if count is None else draft.integer(count, "count", 0, 10**9)
-        told = self._store.upkeep.prune(seconds, number, self.by, apply=apply, only=only)
+        summary = self._store.upkeep.prune(seconds, number, self.by, apply=apply, only=only)
         if apply:
-            self._store.log.write("pruned", self.by, more={"count": told["tasks"]})
-        told["oldest"] = None if told["oldest"] is None else times.rfc3339(told["oldest"])
-        return told
+            self._store.log.write("pruned", self.by, more={"count": summary["tasks"]})
+        summary["oldest"] = None if summary["oldest"] is None else times.rfc3339(summary["oldest"])
+        return summary

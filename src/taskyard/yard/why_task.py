@@ -202,6 +202,6 @@ def of_file(store: Store, name: str) -> dict[str, Any] | None:
 
 
 def _answer(short: str, found: list[Reason]) -> dict[str, Any]:
-    told = found[:1] if found[0]["code"] == "stuck" else found[:2]
-    message = "; ".join(reason["message"] for reason in told)
+    chosen = found[:1] if found[0]["code"] == "stuck" else found[:2]
+    message = "; ".join(reason["message"] for reason in chosen)
     return {"message": message, "reasons": found, "next": task_reasons.way_out(short, found)}

@@ -92,11 +92,11 @@ def _failure(command: list[str], facts: dict[str, Any]) -> str | None:
     import signal
     import subprocess
 
-    told = {f"TASKYARD_ALERT_{name.upper()}": f"{facts[name]:g}" for name in ("reaped", "above", "window")}
+    variables = {f"TASKYARD_ALERT_{name.upper()}": f"{facts[name]:g}" for name in ("reaped", "above", "window")}
     try:
         # Its output goes to stderr: stdout has the janitor's own lines, which may be JSON.
         process = subprocess.Popen(  # noqa: S603  the janitor's own command
-            command, stdin=subprocess.PIPE, stdout=2, env={**os.environ, **told}, start_new_session=True
+            command, stdin=subprocess.PIPE, stdout=2, env={**os.environ, **variables}, start_new_session=True
         )
     except OSError as error:
         return f"cannot be run: {error.strerror or error}"

@@ -190,9 +190,9 @@ def refuse(error: TaskyardError, as_json: bool) -> int:
     """Print the error and its hint, as JSON on stdout or as text on stderr, and return the exit code."""
     hint = error.hint or HINTS.get(error.code)
     if as_json:
-        told = {"code": error.code, "message": error.message, "hint": hint}
+        fields = {"code": error.code, "message": error.message, "hint": hint}
         why = getattr(error, "why", None)
-        say(encoded({"v": VERSION, "ok": False, "error": {**told, "why": why} if why else told}))
+        say(encoded({"v": VERSION, "ok": False, "error": {**fields, "why": why} if why else fields}))
     else:
         remark(f"taskyard: {error.message}" + (f"\n  {hint}" if hint else ""))
     return EXITS.get(error.code, 1)

@@ -1,4 +1,4 @@
-"""Who may ask: no page of another site by way of a browser, and where tokens are needed nobody without a good one."""
+"""Who may ask: no page of another site by way of a browser, and where tokens are needed no client without a good one."""
 
 from __future__ import annotations
 

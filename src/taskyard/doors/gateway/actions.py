@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Given = dict[str, Any]
 
 KEYS = "http:"
-"""How a key begins that the gateway made of an Idempotency-Key; it is nobody's own, so no answer shows it."""
+"""How a key begins that the gateway made of an Idempotency-Key; no user has set it, so no answer shows it."""
 _AROUND = 1000  # tasks that wait for one, or are parts of it
 
 

@@ -103,7 +103,7 @@ class Gateway:
                 await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response | None:
-        """Return the answer; None if whoever asked is gone."""
+        """Return the answer; None if the client is gone."""
         try:
             return await self._routed(request)
         except TaskyardError as error:
@@ -176,7 +176,7 @@ class Gateway:
             return _json(wire.good(await WAITING[route.verb](ask, arguments)))
         sort = SLOW if route.slow else QUICK
         if route.verb in _MAKE_TOKENS and ask.key is not None:
-            # The new token follows from it, so only its maker can ask again: nobody else knows the maker's own token.
+            # The new token follows from it, so only its maker can ask again: no other client knows the maker's own token.
             arguments["key"] = tokens.digest(f"{asker.secret} {ask.key}")
         call = partial(actions.CALLS[route.verb], ask.yard, **arguments)
         reads = route.reads(arguments)

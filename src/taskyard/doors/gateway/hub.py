@@ -168,7 +168,7 @@ class Hub:
     # The thread that listens
 
     async def enter(self) -> None:
-        """Begin to listen, if nobody does; every change after this is noticed."""
+        """Begin to listen, unless another waiter has; every change after this is noticed."""
         self._waiting += 1
         if self._thread is None:
             loop = asyncio.get_running_loop()
@@ -239,7 +239,7 @@ class Hub:
         return not self._waiting
 
     async def run_claim(self, attempt: Callable[[], Found], share: Share) -> Found:
-        """Try a claim in a thread; if whoever asked is gone before it ends, give back what it gets."""
+        """Try a claim in a thread; if the client is gone before it ends, give back what it gets."""
         work = asyncio.ensure_future(share.run(attempt))
         try:
             return await asyncio.shield(work)
@@ -248,7 +248,7 @@ class Hub:
             raise
 
     def give_back_if_granted(self, answer: asyncio.Future[Any]) -> None:
-        """Give back the claims of an answer that nobody takes."""
+        """Give back the claims of an answer whose client is gone."""
         if answer.done() and not answer.cancelled() and answer.exception() is None:
             self.start(self.run(lambda: give_back(answer.result())))
 
@@ -309,7 +309,7 @@ class Hub:
             self._set_alarm()
             return False
         if place.answer.done():
-            await self.run(lambda: give_back(claim))  # whoever asked is gone
+            await self.run(lambda: give_back(claim))  # the client is gone
         else:
             place.answer.set_result(claim)
         return True

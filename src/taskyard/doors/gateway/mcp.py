@@ -57,7 +57,7 @@ class Waits:
         try:
             await asyncio.wait({task})
         finally:
-            task.cancel()  # whoever asked is gone; nothing happens to a call that has ended
+            task.cancel()  # the client is gone; nothing happens to a call that has ended
             if self._calls.get((worker, id)) is task:
                 del self._calls[worker, id]
         return ("the call was cancelled. Next: call it again", True) if task.cancelled() else task.result()
@@ -85,7 +85,7 @@ async def answer(ask: Ask, waits: Waits, named: bool, headers: Mapping[str, str]
     text, refused = "", True
     if call is not None:
         work = _Call(ask, named).run(*call)
-        # Without a name, agents could not be told apart by their ids, which all count from 1.
+        # Without a name, agents could not be distinguished by their ids, which all count from 1.
         can_cancel = named and call[0] in _WAITING
         text, refused = await (waits.run(ask.yard.worker, message["id"], work) if can_cancel else work)
     return protocol.answer(message, lambda *_: (text, refused), tools.SHARED) or {}
@@ -157,7 +157,7 @@ class _Call:
         return await self._answered(got, lambda: verbs.claims(got))
 
     async def _answered(self, got: Any, tell: Any) -> Given:
-        """Return the answer about claims; if whoever asked is gone by now, give them back."""
+        """Return the answer about claims; if the client is gone by now, give them back."""
         try:
             return dict(await self._share.run(tell))
         except asyncio.CancelledError:

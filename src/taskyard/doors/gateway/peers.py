@@ -14,7 +14,7 @@ BODIES_MOST = 128 << 20  # bytes of bodies that one asker may be sending at a ti
 
 
 class Held:
-    """Counts what each asker holds; whoever holds nothing is forgotten."""
+    """Counts what each asker holds, and forgets an asker that holds nothing."""
 
     def __init__(self, most: int) -> None:
         self.most = most

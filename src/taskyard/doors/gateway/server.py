@@ -33,7 +33,7 @@ _FEWER = "close some, or wait with --wait in place of asking often"
 
 
 HEAD_MOST = 64 << 10  # bytes of a request's head
-HEAD_SECONDS = 20.0  # for the head of a request: a client that trickles is cut off, and holds up nobody
+HEAD_SECONDS = 20.0  # for the head of a request: a client that trickles is cut off, and holds up no other
 
 
 UNREAD_SECONDS = 60.0  # for a client to read on in an answer

@@ -52,7 +52,7 @@ async def _events(ask: Ask, given: dict[str, Any], page: dict[str, Any]) -> Asyn
                     return
                 page = await _page(ask, given, page["cursor"])
             except TaskyardError:
-                return  # the client comes back with the last id, and is told what is wrong
+                return  # the client comes back with the last id, and the answer names the error
             if page["events"] or full:
                 continue
             if ask.hub.is_draining():

@@ -80,7 +80,7 @@ _RESERVED = frozenset(("self", "conn"))  # arguments of Python's verbs that are 
 def read(body: bytes) -> dict[str, Any]:
     """Return the JSON object that a request has; without a body an empty one."""
     try:
-        told = json.loads(body) if body else {}
+        content = json.loads(body) if body else {}
     except RecursionError:
         raise Invalid("the request is nested too deeply") from None
     except UnicodeDecodeError:
@@ -89,9 +89,9 @@ def read(body: bytes) -> dict[str, Any]:
         raise Invalid(f"the request is not JSON: {error}") from None
     except ValueError:  # Python reads no longer ones
         raise Invalid(f"the request has a whole number of more than {sys.get_int_max_str_digits()} digits") from None
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         raise Invalid("the request must be a JSON object")
-    return told
+    return content
 
 
 def checked(route: Route, given: dict[str, Any], *, texts: bool) -> dict[str, Any]:

@@ -145,7 +145,7 @@ async def _once(ask: Ask, work: Callable[[], Awaitable[Any]]) -> Any:
         return await asyncio.shield(shared.work)
     except asyncio.CancelledError:
         if shared.users == 1:
-            shared.work.cancel()  # nobody waits for it any more: it gives back what it gets
+            shared.work.cancel()  # no client waits for it any more: it gives back what it gets
             ask.hub.give_back_if_granted(shared.work)
         raise
     finally:

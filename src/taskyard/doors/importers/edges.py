@@ -1,6 +1,6 @@
 """Which imported task comes after which: what the file says, and what it means to be a part of another task.
 
-A task that has parts comes after them, and each part comes after what the whole comes after. So nobody begins a part too
+A task that has parts comes after them, and each part comes after what the whole comes after. So no worker begins a part too
 early, and the whole is handed out last, to be finished. What the file says goes before that.
 """
 

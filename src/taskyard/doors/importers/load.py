@@ -1,7 +1,7 @@
 """Adding what was found to a yard: one graph, all of it or nothing, and then the endings that the other tool had published.
 
 No yard can add a task that is done already. So the importer claims each task that was done, under its own worker's name, and
-ends it. Whoever imports the same file again finishes what a killed import has left.
+ends it. The next import of the same file finishes what a killed one has left.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ class Row:
 
 
 def _differs(fields: dict[str, Any], task: Task) -> bool:
-    told = (fields.get("title"), fields["kind"])
-    return told != (task.title, task.kind) or not same(task.data, fields["data"])
+    wanted = (fields.get("title"), fields["kind"])
+    return wanted != (task.title, task.kind) or not same(task.data, fields["data"])
 
 
 def rows(found: Found, options: Options, known: Known) -> list[Row]:

@@ -26,7 +26,7 @@ DIED = "its agent's process died"
 
 
 def start(yard: YardPort, handles: list[str], agent: Process, seconds: float, lock: int | None) -> None:
-    """Start the process; it inherits the lock that backs the claims, so that nobody takes their holder for dead."""
+    """Start the process; it inherits the lock that backs the claims, so that no sweep takes their holder for dead."""
     import subprocess
 
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))

@@ -105,9 +105,9 @@ def whole(report: Report) -> dict[str, Any]:
     """Return everything about a task but nulls and defaults."""
     fields = report.task.as_dict()
     short, own = fields.pop("short"), {"attempts": 0, "fence": 0, "priority": _PRIORITY}
-    told = {name: value for name, value in fields.items() if value not in (None, []) and value != own.get(name)}
+    filled = {name: value for name, value in fields.items() if value not in (None, []) and value != own.get(name)}
     for name in ("history", "notes", "stale_results"):
         entries = [{key: value for key, value in entry.items() if value} for entry in getattr(report, name)]
         if entries:
-            told[name] = entries
-    return {"task": short, **told}
+            filled[name] = entries
+    return {"task": short, **filled}

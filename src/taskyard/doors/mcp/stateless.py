@@ -1,6 +1,6 @@
 """The ten tools for an agent of which nothing is remembered between two calls: it brings its claim's handle itself.
 
-Nobody heartbeats for it, so that its claims have the lease of a one-shot claim. Every call that carries the handle renews it.
+No process heartbeats for it, so its claims have the lease of a one-shot claim. Every call that carries the handle renews it.
 `claim`, `resume` and `wait` are cut into a look and an answer, because the server that waits between looks holds no thread.
 """
 

@@ -184,7 +184,7 @@ class Pusher:
         return None
 
     def _claimed(self, id: str) -> str:
-        """Claim a task that nobody holds, in the name of its assignee or of the person."""
+        """Claim a task that no worker holds, in the name of its assignee or of the person."""
         task = self._tasks.all[id]
         if task.state is State.DONE:
             raise Conflict("it is done")

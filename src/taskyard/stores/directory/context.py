@@ -117,7 +117,7 @@ class Context:
     def heed_settings(self) -> bool:
         """Work by the settings that somebody has changed since they were read; return whether they have changed.
 
-        The durability stays, and what other parts were told of the place. Broken settings are for the next opening to refuse.
+        The durability stays, and so does what other parts know of the place. Broken settings are for the next opening to refuse.
         """
         now = _stamp(self.root)
         if now == self._stamp or self._stamp is None:

@@ -209,7 +209,7 @@ def revised(
 ) -> dict[str, Any]:
     """Replace the settings of a yard that is in use by what `changed` makes of them, and return them.
 
-    Clients that do not know one of `more` features refuse the yard from then on. The lock is on the file that is replaced. Whoever waits for it finds that it has lost its name, and reads the new one.
+    Clients that do not know one of `more` features refuse the yard from then on. The lock is on the file that is replaced. A process that waits for it finds that it has lost its name, and reads the new one.
     """
     file = os.path.join(path, SETTINGS)
     if not os.access(file, os.W_OK, effective_ids=os.access in os.supports_effective_ids):

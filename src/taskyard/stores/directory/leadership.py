@@ -26,7 +26,7 @@ class DirectoryLeadership:
         self._folder = f"{context.root}/{FOLDER}"
 
     def lead(self, worker: str, incarnation: str, seconds: float) -> Lead:
-        """Lead for so many seconds from now on, if this incarnation leads already or nobody does; return who leads."""
+        """Lead for `seconds` from now on, if this incarnation leads already or no other does; return who leads."""
         number, name = self._last()
         holder = leader_of(name)
         if holder is not None and holder[1] == incarnation and self._renewed(name):
@@ -76,7 +76,7 @@ def is_leader(name: str) -> bool:
 
 
 def leader_of(name: str) -> tuple[str, str] | None:
-    """Return the worker and the incarnation that a name in leader/ tells of; None if it tells of nobody."""
+    """Return the worker and the incarnation in a name of leader/; None if it has none."""
     number, _, rest = name.partition(".")
     worker, _, incarnation = rest.rpartition(".")
     if not is_turn(number) or not worker or not ids.is_word(incarnation):

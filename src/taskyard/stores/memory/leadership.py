@@ -20,7 +20,7 @@ class MemoryLeadership:
         self._tasks = tasks
 
     def lead(self, worker: str, incarnation: str, seconds: float) -> Lead:
-        """Lead if this incarnation does already, or nobody has renewed the leadership for so long; return who leads."""
+        """Lead if this incarnation does already, or no other has renewed the leadership for `seconds`; return who leads."""
         now = time.monotonic()
         with self._tasks() as shelf:
             held = shelf.leader

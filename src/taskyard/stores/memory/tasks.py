@@ -144,8 +144,8 @@ class MemoryTasks:
 
     def tell(self, at: int, event: str, standing: Standing, by: str, **more: Any) -> None:
         """Append an event about the task with this standing to the log; `more` adds fields, and may replace some."""
-        told = {"at": times.rfc3339(at), "event": event, "task": standing.id, "fence": standing.fence}
-        self.events.append({**told, "kind": standing.kind, "worker": standing.worker, "by": by, **more})
+        event_fields = {"at": times.rfc3339(at), "event": event, "task": standing.id, "fence": standing.fence}
+        self.events.append({**event_fields, "kind": standing.kind, "worker": standing.worker, "by": by, **more})
         self.ring()
 
     def ring(self) -> None:

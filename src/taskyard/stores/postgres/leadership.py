@@ -16,7 +16,7 @@ class PostgresLeadership:
         self._context = context
 
     def lead(self, worker: str, incarnation: str, seconds: float) -> Lead:
-        """Lead if this incarnation does already, or nobody has renewed the leadership for so long; return who leads."""
+        """Lead if this incarnation does already, or no other has renewed the leadership for `seconds`; return who leads."""
         values = {"worker": worker, "incarnation": incarnation, "lease": round(seconds * 1000)}
         found = self._context.run("leadership", "lead", values)
         return Lead(*found[0]) if found else Lead(None, 0, False)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Resender(Adder):
-    """Adds drafts that have ids, once only for a token; `sent` is what `Away` told of the first attempt, if there was one."""
+    """Adds drafts that have ids, once only for a token; `sent` is what `Away` reported of the first attempt, if there was one."""
 
     def __init__(self, context: Context, reader: Reader, token: str, sent: dict[str, Any] | None) -> None:
         super().__init__(context, reader)

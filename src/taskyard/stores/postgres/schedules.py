@@ -50,7 +50,7 @@ class PostgresSchedules:
         return bool(self._context.run("schedules", "move", {**_values(to), "from": at.number}))
 
     def tick(self, at: Schedule, to: Schedule, draft: Draft, by: str) -> Task | None:
-        """Add the task and move the schedule, in one transaction; whoever comes second waits, and finds it moved."""
+        """Add the task and move the schedule, in one transaction; the process that comes second waits, and finds it moved."""
 
         def once(connection: Connection[Any]) -> Task | None:
             with connection.transaction():

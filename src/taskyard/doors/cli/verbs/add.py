@@ -142,8 +142,8 @@ def _add_many(call: Call) -> Reply:
     except (Invalid, NotFound) as error:
         raise lines.blamed(error) from None
     except KeyboardInterrupt as interrupted:
-        told = str(interrupted) or ("'taskyard list' tells whether any of the batch was added" if lines.at_end else "")
-        raise Interrupted(asked[0] if asked else None, told or "nothing of the batch was added") from None
+        state = str(interrupted) or ("'taskyard list' tells whether any of the batch was added" if lines.at_end else "")
+        raise Interrupted(asked[0] if asked else None, state or "nothing of the batch was added") from None
     stands = f"{_count(added)} all the same"
     data = {"ids": list(added), "created": added.created}
     return Reply(spooled(call, data) if added.spooled else data, lambda: _many(added), stands=stands)

@@ -200,7 +200,7 @@ COMMANDS = {
     "resume": Command(
         resume,
         "Take every claim that a worker of my name holds again, under a new fence: for a worker that was started anew and remembers nothing. "
-        "Whoever held them is shut out, so do this only when that one is gone. It needs a name: --worker, $TASKYARD_WORKER or $AGENT_ID. "
+        "The process that held them is shut out, so do this only when it is gone. It needs a name: --worker, $TASKYARD_WORKER or $AGENT_ID. "
         "Nothing held: exit 0, and no claims.",
         (
             ("taskyard resume --worker ada", "go on with what ada was doing"),

@@ -197,10 +197,10 @@ def _table(yard: YardPort, page: Page) -> str:
 
 def _details(yard: YardPort, page: Page) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the columns that only some tasks fill: progress, and the reason for the state. Each task is read for them."""
-    told = [_progress_and_reason(yard, task) if len(page) <= LIMIT else ("", "") for task in page]
-    shown = [column for column in (0, 1) if any(row[column] for row in told)]
+    cells = [_progress_and_reason(yard, task) if len(page) <= LIMIT else ("", "") for task in page]
+    shown = [column for column in (0, 1) if any(row[column] for row in cells)]
     return tuple(("PROGRESS", "REASON")[column] for column in shown), [
-        tuple(row[column] or "-" for column in shown) for row in told
+        tuple(row[column] or "-" for column in shown) for row in cells
     ]
 
 
@@ -244,7 +244,7 @@ COMMANDS = {
     ),
     "list": Command(
         listed,
-        "List tasks in any state: first those that have not ended, oldest first, then those that have. On a page of at most 100 it is told how far "
+        "List tasks in any state: first those that have not ended, oldest first, then those that have. A page of at most 100 shows how far "
         "each is, and why it waits, is blocked, has failed or was cancelled. --worker is the one who holds or ended the task. With those that failed come the files of the "
         "drop box that could not be tasks and were set aside, with the reason; and at the end what other programs hold or have done by the folders alone.",
         (

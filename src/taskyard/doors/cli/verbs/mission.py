@@ -114,7 +114,7 @@ def _page(found: dict[str, Any]) -> str:
     from taskyard.doors.cli import ages, output
 
     def lines(tasks: list[dict[str, Any]], *more: str) -> str | None:
-        told = [
+        texts = [
             "  ".join(
                 output.plain(str(part))
                 for part in (task["short"], task["kind"], task["title"], *map(task.get, more))
@@ -122,7 +122,7 @@ def _page(found: dict[str, Any]) -> str:
             )
             for task in tasks
         ]
-        return "\n".join(told) or None
+        return "\n".join(texts) or None
 
     def moment(name: str) -> str | None:
         return None if found[name] is None else f"{ages.moment(found[name])}"

@@ -16,7 +16,7 @@ _NOT_FOR_TICKS = frozenset(("--key", "--after", "--parent", "--not-before", "--f
 _TASK_OPTIONS = tuple(option for option in add.OPTIONS if option.name not in _NOT_FOR_TICKS)
 _OWN_OPTIONS = (
     Option("--tz", "ZONE", "add: the time zone of the expression (Europe/Berlin; default UTC)"),
-    Option("--missed", "one|skip", "add: ticks that nobody added in time become one task (default), or none"),
+    Option("--missed", "one|skip", "add: ticks that no process added in time become one task (default), or none"),
 )
 
 
@@ -137,7 +137,7 @@ COMMANDS = {
     "schedule": Command(
         schedule,
         "A schedule adds a task at the times of a cron expression: minute, hour, day of month, month, day of week; with six fields the first is the second. @hourly, @daily, @weekly, @monthly and @yearly are short for one. "
-        "Every command and worker adds what is due on its way, each tick exactly once; so does 'janitor --every'. Time is the yard's. Ticks that nobody came by for are one task, or none with --missed skip once they are a minute late. A paused yard delays them. "
+        "Every command and worker adds what is due on its way, each tick exactly once; so does 'janitor --every'. Time is the yard's. Ticks that no process came by for are one task, or none with --missed skip once they are a minute late. A paused yard delays them. "
         "The same words about a NAME change nothing, others are exit 7. 'unpause' goes on with the next tick. The task's key names its schedule and its tick. Needs: pip install 'taskyard[schedules]'.",
         (
             (

@@ -24,10 +24,10 @@ def _page(facts: dict[str, Any]) -> str:
     if "reasons" not in facts:
         lines = reasons.clauses(facts) or [facts["message"]]
         return output.plain("\n".join((*lines, f"-> {facts['next']}")))
-    task, told = facts["task"], [f"  {reason['message']}" for reason in facts["reasons"]]
+    task, messages = facts["task"], [f"  {reason['message']}" for reason in facts["reasons"]]
     state = output.paint(facts["state"], facts["state"])
     head = state if task is None else f"{task['short']}  {state}  {output.plain(task['title'] or task['kind'])}"
-    return "\n".join((head, output.plain("\n".join((*told, f"-> {facts['next']}")))))
+    return "\n".join((head, output.plain("\n".join((*messages, f"-> {facts['next']}")))))
 
 
 COMMANDS = {

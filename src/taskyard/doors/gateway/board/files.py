@@ -43,7 +43,7 @@ def _content(name: str) -> tuple[bytes, str] | None:
 
 
 def response(name: str, request: Request) -> Response:
-    """Return one file; a browser that has it already is only told so."""
+    """Return one file; to a browser that has it already, only the status 304."""
     found = _content(name)
     if found is None:
         raise NoRoute

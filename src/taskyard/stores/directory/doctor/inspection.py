@@ -68,7 +68,7 @@ def filesystem(directory: ExaminedDirectory) -> Finding:
             **measured,
         )
     if mount.kind in _NETWORK:
-        reason = f"{mount.kind} of {mount.source}: shared between machines, dead workers are told by their leases alone"
+        reason = f"{mount.kind} of {mount.source}: shared between machines, only leases show that a worker is dead"
     else:
         temporary = _TEMPORARY.get(mount.kind)
         reason = f"{mount.kind} of {mount.source}" + (f" ({temporary})" if temporary else "")

@@ -222,7 +222,7 @@ class LogAudit:
             return there.startswith(line) if len(line) >= _CHUNK else there.split(b"\n")[0] == line
 
         if number <= _BAD_MOST:
-            rest = "; of the lines after it no more is told" if number == _BAD_MOST else ""
+            rest = "; of the lines after it no more is reported" if number == _BAD_MOST else ""
             what = f"at byte {offset}: {line[:60].decode('utf-8', 'replace')!a}{rest}"
             self._audit.suspect("event_torn" if torn else "event_garbage", (self._folder, name), what, still_holds)
 

@@ -81,8 +81,8 @@ class RecordAudit:
         try:
             record = json.loads(self._audit.disk.inspect(f"{folder}/{name}", _MOST)[1])
             if legal_names.NO_CLAIM.fullmatch(name):
-                told = record["reason"] if kind == "cancelled" else record["state"]
-                return f"{record['task']}.{record['fence']}" == claim and isinstance(told, str)
+                content = record["reason"] if kind == "cancelled" else record["state"]
+                return f"{record['task']}.{record['fence']}" == claim and isinstance(content, str)
             return bool(record["claim"] == claim and (record["outcome"] == kind or kind.startswith(_STALE)))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return False

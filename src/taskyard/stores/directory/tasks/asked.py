@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EVERY = 60.0  # seconds between two notes of the same kinds by one process
 _SORTS_MOST = 1000  # sets of kinds that one process remembers
-_KINDS_MOST = 1000  # files in asked/: kinds that nobody has tasks of must not fill a disk
+_KINDS_MOST = 1000  # files in asked/: kinds without tasks must not fill a disk
 
 
 class Asked:

@@ -3,7 +3,7 @@
     tmp/<writer>.<n>.batch       a line for each task: its id, and the place that it is to be put in
 
 A manifest is there from the moment when all files of the batch are written until all of them are in their places. So a
-batch is there as a whole, or not at all: whoever finds the manifest of a dead process puts the rest in its place.
+batch is there as a whole, or not at all: the process that finds the manifest of a dead one puts the rest in its place.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Deadlines(Buckets):
     def at(self, folder: str, name: str) -> int | None:
         """Return the deadline in the file of the task of this name; None if the file has none, or has moved."""
         try:
-            told = task_file.decode(self._context.edits.read(folder, name)).get("expires")
+            moment = task_file.decode(self._context.edits.read(folder, name)).get("expires")
         except (OSError, Invalid):
-            return None  # whoever claims it meets the same error
-        return None if told is None else times.moment(told, "expires")
+            return None  # the worker that claims it meets the same error
+        return None if moment is None else times.moment(moment, "expires")

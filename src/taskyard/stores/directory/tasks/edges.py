@@ -164,7 +164,7 @@ class Edges(EdgeFiles):
         noted = {id for segment in by_segment(waiting) for id in self.sheets.waiting(segment)}
         for id, some in waiting.items():
             if id in noted:
-                # Its sheet has needs that are not noted as met; on a network filesystem nobody notes that.
+                # Its sheet has needs that are not noted as met; on a network filesystem no process notes that.
                 if some <= met and not self._listed("needs", id):
                     free[id] = None
                 continue

@@ -97,7 +97,7 @@ class Records:
     def write_retry(self, standing: Standing, by: str, at: int, sync: bool) -> None:
         """Record how an ended task stands that is about to be retried: the retry begins its counters anew.
 
-        It is true whoever retries it: nothing but a retry moves an ended task.
+        It is true of every retry: nothing else moves an ended task.
         """
         record = {
             "task": standing.id,

@@ -151,7 +151,7 @@ class DirectorySchedules:
         return True
 
     def _move(self, folder: str, name: str, to: Schedule, state: str) -> bool:
-        """Give the token the name of the new standing; whoever comes second finds it under no name that he knows."""
+        """Give the token the name of the new standing; the process that comes second finds it under no name that it knows."""
         if not self._context.mover.move(f"{folder}/{name}", folder, token(to, state)):
             return False
         if self._context.durable:
@@ -204,7 +204,7 @@ class DirectorySchedules:
                         left.append(name)
                 except FileNotFoundError:
                     continue
-        # First a new number: whoever has written one of these, and is slow, can no longer select it.
+        # First a new number: a slow process that has written one of these can no longer select it.
         if left and self._move(folder, token(schedule), schedule.moved(), state):
             schedule.number += 1
             for name in left:

@@ -251,10 +251,10 @@ class Shifts:
             return False
 
     def line(
-        self, standing: Standing, move: Move, by: str, at: int, due: int | None, told: dict[str, Any] | None = None
+        self, standing: Standing, move: Move, by: str, at: int, due: int | None, fields: dict[str, Any] | None = None
     ) -> bytes:
         """Return the event of the move, noted as an intent and ready to be logged."""
-        more: dict[str, Any] = {**(told or {}), **move.details()}
+        more: dict[str, Any] = {**(fields or {}), **move.details()}
         if move.reason is not None:
             more["reason"] = move.reason[:_REASON_MOST]
         if due is not None:

@@ -71,7 +71,7 @@ class UsesIndex:
                 self._context.mover.ensure(f"{self._context.root}/{USES}", sync=False)
                 self._context.disk.append(path, lines)
         except OSError:
-            return  # another user's file, or a full disk: whoever needs it reads the tasks
+            return  # another user's file, or a full disk: a claim that needs it reads the tasks
 
     def _path(self, segment: str) -> str:
         return f"{self._context.root}/{USES}/{segment}"

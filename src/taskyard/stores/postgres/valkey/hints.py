@@ -54,7 +54,7 @@ class Hints:
     # After each verb
 
     def added(self, tasks: Iterable[Task], by: str) -> None:
-        """New tasks are there; those that were known before are not told again."""
+        """Push new tasks to the lists; those that were known before are there already."""
         acts: list[Act] = []
         for task in tasks:
             if task.created:

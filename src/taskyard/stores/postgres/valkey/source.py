@@ -229,7 +229,7 @@ class HintSource:
         return True
 
     def _lists(self) -> list[str]:
-        """Return the lists that serve those who wait, a list for proofs first; none if nobody waits for a task."""
+        """Return the lists that serve those who wait, a list for proofs first; none if no thread waits for a task."""
         found: dict[str, None] = {}
         for want in self._wants:
             if want is not None:

@@ -36,8 +36,8 @@ def graph(call: Call) -> Reply:
     picture = None if call.as_json and form in ("text", "json") and output is None else _picture(drawn, form)
     if output is not None and picture is not None:
         _write(output, picture)
-        told = f"{len(drawn['nodes'])} {'groups' if drawn['folded'] else 'tasks'} drawn into {output}"
-        return Reply({**drawn, "output": output}, lambda: told)
+        line = f"{len(drawn['nodes'])} {'groups' if drawn['folded'] else 'tasks'} drawn into {output}"
+        return Reply({**drawn, "output": output}, lambda: line)
     return Reply(drawn if picture is None else {**drawn, "picture": picture}, lambda: _shown(drawn, picture or ""))
 
 

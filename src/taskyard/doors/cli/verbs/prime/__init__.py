@@ -45,8 +45,8 @@ def prime(call: Call) -> Reply:
         return installing.run(call, str(install or uninstall), remove=install is None)
     text = _within_time(call)
     if call.given.flag("hook"):
-        told = {"hookEventName": "SessionStart", "additionalContext": text}
-        return Reply({"text": text}, lambda: json.dumps({"hookSpecificOutput": told}))
+        context = {"hookEventName": "SessionStart", "additionalContext": text}
+        return Reply({"text": text}, lambda: json.dumps({"hookSpecificOutput": context}))
     return Reply({"text": text}, lambda: text)
 
 

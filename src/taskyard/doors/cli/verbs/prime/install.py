@@ -53,8 +53,8 @@ def run(call: Call, client: str, *, remove: bool) -> Reply:
     confirmed(call, len(changes), f"change {names}")
     for path, _, after in changes:
         _write(path, after)
-    told = f"changed {names}" if changes else "nothing to change: all is as it should be"
-    return Reply({"changed": [path for path, _, _ in changes], "diff": diff}, lambda: told)
+    text = f"changed {names}" if changes else "nothing to change: all is as it should be"
+    return Reply({"changed": [path for path, _, _ in changes], "diff": diff}, lambda: text)
 
 
 def _planned(path: str, entries: tuple[Entry, ...], remove: bool) -> tuple[str | None, str | None]:

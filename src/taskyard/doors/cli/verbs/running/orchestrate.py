@@ -46,20 +46,20 @@ def orchestrate(call: Call) -> Reply | None:
         load=load or loop.LOAD,
     )
     if given.flag("once"):
-        told = orchestrator.round()
+        report = orchestrator.round()
         orchestrator.resign()
-        return Reply(told, lambda: line(told))
-    _until_told(orchestrator, loop.EVERY if every is None else every, call.as_json)
+        return Reply(report, lambda: line(report))
+    _until_stopped(orchestrator, loop.EVERY if every is None else every, call.as_json)
     return None
 
 
-def _until_told(orchestrator: Orchestrator, every: float, as_json: bool) -> None:
+def _until_stopped(orchestrator: Orchestrator, every: float, as_json: bool) -> None:
     from taskyard.core.signals import Stopping
 
     over = threading.Event()
 
-    def tell(told: dict[str, Any]) -> None:
-        replies.say(replies.encoded(told) if as_json else line(told))
+    def tell(report: dict[str, Any]) -> None:
+        replies.say(replies.encoded(report) if as_json else line(report))
 
     with Stopping(lambda _: _set(over)):
         orchestrator.run(every, over.wait, tell, lambda text: replies.remark(f"taskyard: warning: {text}"))
@@ -92,7 +92,7 @@ class Beside:
         Orchestrator(yard).run(
             EVERY,
             self._over.wait,
-            lambda told: replies.remark(f"{project}: {line(told)}"),
+            lambda report: replies.remark(f"{project}: {line(report)}"),
             lambda text: replies.remark(f"{project}: warning: {text}"),
         )
 
@@ -102,16 +102,16 @@ class Beside:
             thread.join(_PATIENCE)
 
 
-def line(told: dict[str, Any]) -> str:
+def line(report: dict[str, Any]) -> str:
     """Return what a round did, for people to read."""
-    if not told["leads"]:
-        return f"standing by: {told['leader'] or 'another one'} leads"
-    did = [f"{name} {number}" for name, number in told["swept"].items() if number]
-    did += [f"{told['refilled']} in hand-out lists"] if told["refilled"] else []
-    did += [f"{one['agent']} has lost {one['task']}" for one in told["lapsed"]]
-    did += [f"{one['task']} assigned to {one['agent']}" for one in told["assigned"]]
-    did += [f"{one['task']} back from {one['agent']}" for one in told["returned"]]
-    return f"leading (term {told['term']}, {told['agents']} agents): {', '.join(did) or 'nothing to do'}"
+    if not report["leads"]:
+        return f"standing by: {report['leader'] or 'another one'} leads"
+    did = [f"{name} {number}" for name, number in report["swept"].items() if number]
+    did += [f"{report['refilled']} in hand-out lists"] if report["refilled"] else []
+    did += [f"{one['agent']} has lost {one['task']}" for one in report["lapsed"]]
+    did += [f"{one['task']} assigned to {one['agent']}" for one in report["assigned"]]
+    did += [f"{one['task']} back from {one['agent']}" for one in report["returned"]]
+    return f"leading (term {report['term']}, {report['agents']} agents): {', '.join(did) or 'nothing to do'}"
 
 
 COMMANDS = {

@@ -13,7 +13,7 @@ _OPTIONS = (
         "new: read looks, work also adds and works (default), manage does everything, teams also changes teams",
     ),
     Option("--project", "NAME", "new: good only where a gateway serves the yard under this name"),
-    Option("--name", "NAME", "new: what the log calls whoever uses it (default: one is made up)"),
+    Option("--name", "NAME", "new: the name of its user in the log (default: one is made up)"),
 )
 _TEAM = Option("--team", "TEAM", "the tokens of this team: good for all its projects, now and later, and for no other")
 
@@ -84,7 +84,7 @@ COMMANDS = {
         token,
         "Tokens say who may use the yard through a gateway: 'read' looks, 'work' also adds, claims and ends tasks, 'manage' does everything, and 'teams' also changes the teams of the database. 'new' prints one, once: the yard keeps only its SHA-256. "
         "From the first token on, every gateway of the yard refuses requests without one, also when all are revoked again. Clients send the token of $TASKYARD_TOKEN, else of the file $TASKYARD_TOKEN_FILE. "
-        "The log names the token as the one who changed something. Whoever can reach the yard itself needs none. A copy of the yard has none of its tokens.",
+        "The log names the token as the one who changed something. A process that can reach the yard itself needs none. A copy of the yard has none of its tokens.",
         (
             ("taskyard token new --scope read --name board", "a token for a program that only looks"),
             ("TASKYARD_TOKEN=$(taskyard token new --name ci)", "a token for workers, as clients find it"),

@@ -106,9 +106,9 @@ def _check(text: str) -> tuple[str, list[str]]:
 
 def _report(job: Job, ended: Outcome, seconds: float) -> None:
     words = [f"{seconds:.2f} s", job.title or "", (ended.reason or "").strip().partition("\n")[0]]
-    told = output.plain("  ".join(filter(None, words)))
+    rest = output.plain("  ".join(filter(None, words)))
     room = output.columns()
-    line = f"{ended.ending:<8}  {ids.short(job.id)}  {job.kind}  {told}"
+    line = f"{ended.ending:<8}  {ids.short(job.id)}  {job.kind}  {rest}"
     line = line if room is None else output.cut(line, room)
     replies.say(output.paint(line[:8], ended.ending) + line[8:])
 
@@ -160,7 +160,7 @@ COMMANDS = {
             Option(
                 "--grace",
                 "S",
-                "how long a command may go on when the worker is told to stop, and how long it has to end when it is stopped (default 10)",
+                "how long a command may go on when the worker is asked to stop, and how long it has to end when it is stopped (default 10)",
             ),
             Option(
                 "--worktree",

@@ -75,7 +75,7 @@ COMMANDS = {
     "copy": Command(
         copy,
         "Copy a paused yard with all that it tells (ids, fences, history, results, notes, keys, events, settings) to another one, between "
-        "directories and PostgreSQL. TO is made, or is empty; nobody else can open it before the copy is whole. Killed at any moment, the "
+        "directories and PostgreSQL. TO is made, or is empty; no other process can open it before the copy is whole. Killed at any moment, the "
         "same command goes on where it was. At the end both yards are compared, task by task and event by event, and the exit code is 0 only "
         "if they are the same. FROM is never changed; TO is paused as well, so that never both hand out work. While tasks are being worked on "
         "FROM is refused: wait for them, or copy the claims too.",

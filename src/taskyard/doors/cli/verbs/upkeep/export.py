@@ -160,7 +160,7 @@ COMMANDS = {
     "export": Command(
         export,
         "Write the yard to FILE, or to stdout. `jsonl` is all of it, a line for each task, event and file, as 'copy' carries them: 'taskyard import "
-        "taskyard FILE' makes the same yard of it again. It is exact if nobody works meanwhile; else the last line says so, and so does a "
+        "taskyard FILE' makes the same yard of it again. It is exact if no worker moves a task meanwhile; else the last line says so, and so does a "
         "warning. It is read from the store itself, so not through a gateway. `markdown` is a check-list by state, for people. `events` is the "
         "log, one JSON object a line. Filters leave out tasks, and then also events and files; such a part can be read, and not be imported. FILE appears whole "
         "or not at all.",

@@ -99,8 +99,8 @@ COMMANDS = {
     "fsck": Command(
         fsck,
         "Prove that every task is in exactly one legal state: every name parses, every done has its result, the log and the states "
-        "agree, keys, edits, records and dependencies are whole. It can run beside workers, and alarms nobody for a move that is only "
-        "under way. Exit 0 if all is well, 1 if something is damaged; what the next sweep sees to by itself is told and is no damage. "
+        "agree, keys, edits, records and dependencies are whole. It can run beside workers, and raises no alarm for a move that is only "
+        "under way. Exit 0 if all is well, 1 if something is damaged; what the next sweep sees to by itself is reported and is no damage. "
         "With --repair it heals what can be healed without loss, by moves that remove nothing, says what it did and what it left to a "
         "person, and looks again. docs/fsck.md tells what each finding means.",
         (

@@ -57,8 +57,7 @@ def _alert(call: Call) -> ReaperAlert | None:
 def _reply(
     swept: Swept, others: list[dict[str, str | None]], facts: dict[str, Any] | None, full: list[dict[str, Any]]
 ) -> Reply:
-    told = {} if facts is None else {"alert": facts}
-    data = {**swept.as_dict(), "not_tasks": others, "full": full, **told}
+    data = {**swept.as_dict(), "not_tasks": others, "full": full, **({} if facts is None else {"alert": facts})}
     return Reply(data, lambda: _page(swept, others, facts, full))
 
 
@@ -154,7 +153,7 @@ COMMANDS = {
         "CMD is run as it is, by no shell; if it fails, that is a warning.",
         (
             ("taskyard janitor", "one sweep, now"),
-            ("taskyard janitor --every 5", "a sweep every five seconds, until it is told to stop"),
+            ("taskyard janitor --every 5", "a sweep every five seconds, until it is stopped"),
             (
                 "taskyard janitor --every 5 --alert-above 10 -- ./page-me",
                 "run ./page-me when more than ten tasks were given back within a minute",

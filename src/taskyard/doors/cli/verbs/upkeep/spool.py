@@ -25,8 +25,8 @@ def spool(call: Call) -> Reply:
             raise Invalid("--failed is for a replay", hint="say 'taskyard spool replay --failed'")
         found = call.open_spool().spool()
         return Reply(found, lambda: _shown(found))
-    told = call.open_spool().replay_spool(failed=again)
-    return Reply(told, lambda: _replayed(told))
+    report = call.open_spool().replay_spool(failed=again)
+    return Reply(report, lambda: _replayed(report))
 
 
 def _shown(found: dict[str, Any]) -> str:
@@ -49,12 +49,12 @@ def _task(task: dict[str, Any]) -> str:
     return f"{task['id']} ({task['kind']})"
 
 
-def _replayed(told: dict[str, Any]) -> str:
-    stale = f", {told['stale']} too late and kept as stale results" if told["stale"] else ""
-    failed = f", {told['failed']} refused" if told["failed"] else ""
-    left = f", {told['left']} left for later" if told["left"] else ""
-    rest = "" if not told["entries"] else "\n" + _shown(told)
-    return f"{told['replayed']} replayed{stale}{failed}{left}{rest}"
+def _replayed(report: dict[str, Any]) -> str:
+    stale = f", {report['stale']} too late and kept as stale results" if report["stale"] else ""
+    failed = f", {report['failed']} refused" if report["failed"] else ""
+    left = f", {report['left']} left for later" if report["left"] else ""
+    rest = "" if not report["entries"] else "\n" + _shown(report)
+    return f"{report['replayed']} replayed{stale}{failed}{left}{rest}"
 
 
 COMMANDS = {

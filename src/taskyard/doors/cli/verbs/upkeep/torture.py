@@ -183,7 +183,7 @@ COMMANDS: dict[str, Command] = {
     "torture": Command(
         torture,
         "Prove it here: real processes add, claim and end tasks in a scratch yard beside your own, on the same filesystem or in the same database, while they are killed, stopped past their lease, given one another's names and, where libfaketime is installed, wrong clocks. "
-        "Each writes down what it asked for and what it was told; at the end all of that, and the yard, are checked against the promise. Your own yard is not touched. The scratch yard is removed when all is well, and kept when it is not. "
+        "Each writes down what it asked for and what was answered; at the end all of that, and the yard, are checked against the promise. Your own yard is not touched. The scratch yard is removed when all is well, and kept when it is not. "
         "It ends at so many tasks or after so many seconds, whichever comes first, and then drains. Exit 0: all was legal; 1: it was not, or Ctrl-C came first (what was done until then is still judged). "
         "The same seed has the same plan of acts and faults; when the system lets whom go on stays its own affair.",
         (

@@ -29,15 +29,15 @@ async function ask(method, name, { query, body, signal, anew } = {}) {
     credentials: "same-origin",
     cache: "no-store",
   });
-  let told;
+  let content;
   try {
-    told = await answer.json();
+    content = await answer.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused(answer.status);
   }
-  if (!answer.ok) throw new Refused(answer.status, told.error);
-  return told.data;
+  if (!answer.ok) throw new Refused(answer.status, content.error);
+  return content.data;
 }
 
 export const get = (name, query, options) => ask("GET", name, { query, ...options });

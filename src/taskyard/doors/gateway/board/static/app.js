@@ -134,7 +134,7 @@ function later(pause) {
   timer = setTimeout(() => (document.hidden ? undefined : load()), pause);
 }
 
-/** Something happened: look soon, unless a look is under way, too recent, or nobody sees the page. */
+/** Something happened: look soon, unless a look is under way, too recent, or the page is hidden. */
 function soon() {
   if (document.hidden || !app.view) return;
   const wait = LEAST - (performance.now() - lastLoad);
@@ -177,7 +177,7 @@ function connect() {
     app.version ??= detail.version;
     summed(detail);
     draw();
-    soon(); // what happened while the stream was cut is not told again
+    soon(); // what happened while the stream was cut is not sent again
   });
   stream.addEventListener("summary", ({ detail }) => summed(detail));
   stream.addEventListener("tick", ({ detail }) => {

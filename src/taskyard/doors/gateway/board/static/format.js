@@ -2,7 +2,7 @@
 
 let skew = 0; // milliseconds by which the yard's clock is ahead of the browser's
 
-/** Note the yard's own time, which an answer has just told. */
+/** Note the yard's own time, which an answer has just brought. */
 export function setNow(text) {
   if (text) skew = Date.parse(text) - Date.now();
 }

@@ -115,7 +115,7 @@ def _verdict(crew_config: Config, complaints: list[str]) -> Reply:
 COMMANDS = {
     "crew": Command(
         crew,
-        "Run the workers that FILE names (TOML), each a 'taskyard work' process of its own, and start again whoever dies, after a pause that doubles while it dies young. On a terminal it is shown who works on what; elsewhere every "
+        "Run the workers that FILE names (TOML), each a 'taskyard work' process of its own, and start a worker that dies again, after a pause that doubles while it dies young. On a terminal it is shown who works on what; elsewhere every "
         "event is a line, with --json a line of JSON. SIGTERM or Ctrl-C lets what runs finish, the second time stops at once; when the supervisor is killed, its workers end by themselves. Exit 1 if a worker has given up, or tasks failed for good. "
         "docs/crew.md has every key and ready files for common agents.",
         (
