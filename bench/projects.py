@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import taskyard
 from bench.yards import PAYLOAD, say
@@ -19,30 +20,43 @@ PAUSE = 0.01  # seconds between two tasks of the quiet projects together
 
 
 def report(folder: str) -> None:  # noqa: ARG001  the yards are in a database
-    """Print the latency of the quiet projects, alone and beside the flood."""
+    """Print the latency of the quiet projects, alone and beside the flood; then beside a flood at the quotas of its team."""
     say(
         "projects",
         f"{PROJECTS} projects in one database, one of them flooded by a producer and a worker without a pause",
     )
     with Server(max_connections="200") as server:
-        urls = [server.url(f"quiet-{number}") for number in range(PROJECTS - 1)]
+        yards = [taskyard.init(server.url(f"quiet-{number}"), worker="quiet") for number in range(PROJECTS - 1)]
         flooded = server.url("flooded")
-        yards = [taskyard.init(url, worker="quiet") for url in urls]
-        taskyard.init(flooded).close()
-        crew = [_start(flooded, role) for role in ("produce", "consume")]
-        time.sleep(1.0)
-        quiet, beside = _in_turns(yards, crew)
-        for process in crew:
-            process.kill()
-            process.wait()
-        with taskyard.open(flooded) as yard:
+        with taskyard.init(flooded) as yard:
+            _compare(yards, flooded, "beside the flood")
             counts = yard.counts()
+            print(f"  the flood: {counts['done']} done and {counts['todo']} waiting")
+            yard.new_team("flood", max_todo=counts["todo"], rate=600)
+            yard.give_team("flood", "flooded")
+            _compare(yards, flooded, "at the quotas")
+            found = yard.team()
+            assert found is not None
+            fill = found["fill"]
+            print(
+                f"  the team: {fill['todo']} of {found['max_todo']} waiting, {fill['claimed']} claims in the last minute of 600"
+            )
         for yard in yards:
             yard.close()
-    for name, found in (("alone", quiet), ("beside the flood", beside)):
-        print(f"  {name:18} p50 {_share(found, 0.5):.2f} ms, p99 {_share(found, 0.99):.2f} ms ({len(found)} tasks)")
+
+
+def _compare(yards: list[taskyard.Yard], flooded: str, name: str) -> None:
+    """Flood one project, and print what that means to the others."""
+    crew = [_start(flooded, role) for role in ("produce", "consume")]
+    time.sleep(1.0)
+    quiet, beside = _in_turns(yards, crew)
+    for process in crew:
+        process.kill()
+        process.wait()
+    for what, found in (("alone", quiet), (name, beside)):
+        print(f"  {what:18} p50 {_share(found, 0.5):.2f} ms, p99 {_share(found, 0.99):.2f} ms ({len(found)} tasks)")
     p50, p99 = (_share(beside, share) / _share(quiet, share) for share in (0.5, 0.99))
-    print(f"  p50 {p50:.2f} times, p99 {p99:.2f} times; the flood: {counts['done']} done and {counts['todo']} waiting")
+    print(f"  {'':18} p50 {p50:.2f} times, p99 {p99:.2f} times")
 
 
 def _in_turns(yards: list[taskyard.Yard], crew: list[subprocess.Popen[bytes]]) -> tuple[list[float], list[float]]:
@@ -87,7 +101,8 @@ def produce(url: str) -> None:
     """Add without a pause."""
     with taskyard.open(url, worker="flood") as yard:
         while True:
-            yard.add_many([{"kind": "build", "data": PAYLOAD}] * 100)
+            with suppress(taskyard.Full):
+                yard.add_many([{"kind": "build", "data": PAYLOAD}] * 100)
 
 
 def consume(url: str) -> None:
