@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import lapse, outlast, taken
-from tests.directory.staging import AtCall, Turns, every_call, yard_on
+from tests.directory.staging import AtCall, Step, Turns, drop, every_call, yard_on
 from tests.directory.stories import check_log, check_places
 
 if TYPE_CHECKING:
@@ -108,6 +108,28 @@ def test_6_a_resume_at_any_call_of_a_claim_keeps_what_it_has(fresh: Callable[[],
         return cue
 
     assert every_call(play) > 10
+
+
+def test_6_a_resume_between_the_look_around_and_the_read_of_a_claims_file_keeps_what_it_has(url: str) -> None:
+    """A task from the drop box is in no index, so its file is read: and by then it may have another name."""
+    drop(url, "one.json", {"kind": "one", "uses": ["x"]})
+    with yard_on(url, worker="other") as other:
+        other.sweep()
+        other.add("two", uses=["x"])
+        held: list[Claim] = []
+        claimed = Step("before", "rename", "/processing/", lambda: held.append(taken(other.claim(kinds="one"))))
+        resumed = Step("before", "read", "/processing/", lambda: held.extend(other.resume()))
+
+        def cue(name: str, paths: str, made: bool) -> None:
+            claimed(name, paths, made)
+            if held and f"/processing/{held[0].id}." in paths:
+                resumed(name, paths, made)
+
+        with yard_on(url, cue) as yard:
+            mine = yard.claim(kinds="two")
+            assert claimed.taken
+            assert resumed.taken
+            assert len(holders([*held, mine])) == 1
 
 
 def test_6_a_claim_at_any_call_of_a_resume_finds_it_in_use(fresh: Callable[[], str]) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _KNOWN_MOST = 100_000
 _NOT_ITS_OWN = "bx"  # the content is an edit, or a file that a person may still change
 _RECENT = 50  # milliseconds for which a claim trusts that nothing conflicts; the look after its move decides
+_LOOKS = 20  # listings in which every task may have moved before its file was read; after that the claim stands back
 _WARY = 100  # claims that look first, after one that met a conflict
 
 
@@ -44,12 +45,23 @@ class Uses:
 
     def of(self, folder: str, name: str) -> tuple[str, ...]:
         """Return the resources of the task with this name; none if it has moved, or is broken and will never run."""
+        try:
+            return self._there(folder, name)
+        except FileNotFoundError:
+            return ()
+
+    def _there(self, folder: str, name: str) -> tuple[str, ...]:
+        """Return the same; raise `FileNotFoundError` if the task has moved."""
         id, _, _, _, part = name.split(".", 5)[:5]
         known = self._known.get((id, part))  # only an edit changes a body, and it changes the name too
         if known is None:
             try:
                 fields = task_file.decode(self._context.edits.read(folder, name))
-            except (FileNotFoundError, Invalid):
+            except FileNotFoundError:
+                if not self._context.disk.exists(f"{folder}/{name}"):
+                    raise
+                return ()  # the edit that replaced its file is gone
+            except Invalid:
                 return ()
             except OSError as error:
                 if error.errno not in NO_FILE:
@@ -134,9 +146,14 @@ class Uses:
         Two listings, because one may miss a claim that its own worker takes over, under another name, at that moment.
         """
         sought = resources.sought(self.of(self._context.processing, name))
-        held = {*self._held(), *self._held()}
-        held.discard(name)
-        clashes = any(not sought.isdisjoint(self._marks(other)) for other in filter(uses_something, held))
+        clashes, held = True, set[str]()
+        for _ in range(_LOOKS):
+            held = {*self._held(), *self._held()} - {name}
+            try:
+                clashes = any(not sought.isdisjoint(self._marks(other)) for other in filter(uses_something, held))
+                break
+            except FileNotFoundError:
+                continue  # one of them has moved since: perhaps to the name that a resume has given it
         own = {other: its for other, its in self._own.items() if other in held}
         self._own = own if clashes else {**own, name: sought}
         if clashes:
@@ -145,9 +162,9 @@ class Uses:
         return clashes
 
     def _marks(self, name: str) -> Collection[str]:
-        """Return the marks of what a running task uses."""
+        """Return the marks of what a running task uses; raise `FileNotFoundError` if it has moved."""
         marks = self._indexed(name)
-        return resources.marks(self.of(self._context.processing, name)) if marks is None else marks
+        return resources.marks(self._there(self._context.processing, name)) if marks is None else marks
 
     def _indexed(self, name: str) -> Collection[str] | None:
         """Return the marks of what a task uses, if the index has them and they still apply."""
