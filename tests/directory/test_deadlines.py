@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from typing import TYPE_CHECKING
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
-from taskyard import State
+from taskyard import State, Unavailable
+from taskyard.yard import janitor
+from tests.directory.staging import Step, yard_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,3 +86,55 @@ def test_an_edited_deadline_counts_and_the_old_entry_goes(yard: Yard) -> None:
     assert yard.sweep().expired == 0
     assert yard.get(id).state is State.TODO
     assert entries(yard) == [f"{id}.4102444800000"]
+
+
+def test_an_entry_stays_if_its_task_moves_while_a_sweep_reads_it(place: str) -> None:
+    with taskyard.open(place, worker="bob") as bob:
+        id = bob.add("build", expires=0.001).id
+
+        def move() -> None:
+            bob.edit(id, priority=3)
+
+        with yard_on(place, Step("before", "read", f"/{id}.", move)) as yard:
+            assert janitor.sweep(yard._store, "ada").expired == 0
+            assert bob.get(id).state is State.TODO
+            assert janitor.sweep(yard._store, "ada").expired == 1
+        assert bob.get(id).state is State.CANCELLED
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE])
+def test_an_entry_stays_if_its_task_cannot_be_read_for_a_moment(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    yard.add("build", expires=0.001)
+
+    def refuse(path: str) -> bytes:
+        raise OSError(number, os.strerror(number), path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(yard._store._context.disk, "read", refuse)  # type: ignore[attr-defined]
+        with pytest.raises(Unavailable):
+            yard.sweep()
+    assert yard.sweep().expired == 1
+
+
+def test_a_task_that_may_be_in_another_users_folder_keeps_nobody_from_sweeping(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = yard.add("build", expires=0.001).id
+    late = yard.add("build", expires=0.001).id
+    yard.edit(late, priority=3)
+    disk = yard._store._context.disk  # type: ignore[attr-defined]
+    whole = disk.listdir
+
+    def refuse(folder: str) -> list[str]:
+        if folder.endswith(f"/5-build/{id[:4]}"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+        found: list[str] = whole(folder)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, "listdir", refuse)
+        assert yard.sweep().expired == 1
+    assert yard.get(late).state is State.CANCELLED
+    assert yard.sweep().expired == 1

@@ -62,6 +62,8 @@ class Deadlines(Buckets):
             if now - (self.moment(name) or 0) > _FORGOTTEN:
                 self._disk.remove(f"{folder}/{name}")
             return False
+        except PermissionError:
+            return False  # it may be in a folder that is not readable
         if found.state is State.PROCESSING and found.token.deadline:
             return False  # a release would bring it back, and the deadline with it
         gone = self.cancel(found, now, by)
@@ -70,23 +72,37 @@ class Deadlines(Buckets):
         return bool(gone)
 
     def cancel(self, found: Found, now: int, by: str) -> bool | None:
-        """Cancel a task if its deadline has passed, and return whether it had; None if the task moved meanwhile."""
-        deadline = self.of(found)
+        """Cancel a task if its deadline has passed, and return whether it had; None if it moved meanwhile, or is not readable."""
+        try:
+            deadline = self._read(found)
+        except (FileNotFoundError, PermissionError):
+            return None
         if deadline is None or deadline > now:
             return False
         standing = found.token.standing(found.state, found.place, self._context.policy)
         return True if self._shifts.shift(standing, moves.expired(standing, deadline), by) else None
 
     def of(self, found: Found) -> int | None:
-        """Return the deadline that applies to this task, from its file; None if there is none."""
+        """Return the deadline that applies to this task, from its file; None if there is none, or the task has moved."""
+        try:
+            return self._read(found)
+        except (FileNotFoundError, PermissionError):
+            return None
+
+    def _read(self, found: Found) -> int | None:
+        """Return the same; raise an error if the file has moved, or may be readable later or for another user."""
         if not found.token.deadline or found.state not in _OPEN:
             return None
-        return self.at(*found.place)
-
-    def at(self, folder: str, name: str) -> int | None:
-        """Return the deadline in the file of the task of this name; None if the file has none, or has moved."""
         try:
-            moment = task_file.decode(self._context.edits.read(folder, name)).get("expires")
-        except (OSError, Invalid):
-            return None  # the worker that claims it meets the same error
+            moment = task_file.decode(self._context.edits.read(*found.place)).get("expires")
+        except FileNotFoundError:
+            if not self._disk.exists(found.path):
+                raise
+            return None  # the edit that replaced its file is gone: the worker that claims it finds that too
+        except Invalid:
+            return None
+        except OSError as error:
+            if isinstance(error, PermissionError) or error.errno not in names.NO_FILE:
+                raise
+            return None
         return None if moment is None else times.moment(moment, "expires")
