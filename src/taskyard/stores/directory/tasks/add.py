@@ -135,7 +135,7 @@ class Adder:
             try:
                 self._disk.unlink(f"{new.folder}/{new.name}")
             except FileNotFoundError:
-                if self._disk.exists(new.written):
+                if self._disk.exists(new.written) or not self._context.locator.knows(new.id):
                     continue  # it was never in its place
                 kept.append(new.id)
                 needed |= new.needs
