@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,13 @@ import pytest
 import taskyard
 from taskyard import opening
 from taskyard.core import ids as task_ids
-from taskyard.stores.directory.recovery import edges
+from taskyard.stores.directory.recovery import batches, crashes, edges
 from tests.conftest import damage, taken, wait_until
+from tests.directory.staging import Step, yard_on
 from tests.directory.stories import check_log, check_nothing_is_stuck
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from taskyard import Yard
 
@@ -200,6 +202,47 @@ def test_a_yard_that_is_used_over_a_network_lets_tasks_of_a_sheet_go_by_its_swee
     assert sheet.read_bytes() == before, "appends of two machines would overwrite one another"
     wait_until(lambda: yard.sweep() and states(yard, ids[2:4]) == ["todo", "todo"])
     assert damage(yard) == []
+
+
+def test_a_batch_whose_adder_stands_still_is_put_in_its_place_before_its_files_are_given_up(
+    fresh: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after Ctrl-Z, or where a machine sleeps, for longer than files in tmp/ are left alone."""
+    url = fresh()
+    monkeypatch.setattr(batches, "_STILL", 0)
+    monkeypatch.setattr(crashes, "PATIENCE", 0)
+    with yard_on(url, worker="bob") as bob:
+
+        def sweep() -> None:
+            time.sleep(0.002)  # a millisecond must have passed
+            bob.sweep()
+
+        stop = Step("after", "rename", "/blocked/", sweep)
+        with yard_on(url, stop) as yard:
+            ids = yard.add_many(GRAPH)
+            assert stop.taken
+            assert states(bob, ids) == ["todo"] * 2 + ["blocked"] * 3
+            end_all(bob)
+            assert bob.counts()["done"] == len(GRAPH)
+            check_log(bob)
+
+
+def test_a_task_whose_needs_were_removed_while_its_adder_stood_still_is_not_let_go(url: str) -> None:
+    """A sweep takes edges for left over if their task has been nowhere for long."""
+    with yard_on(url, worker="bob") as bob:
+        first = bob.add("k").id
+
+        def sweep() -> None:
+            for path in Path(url, "needs").glob("*/*"):
+                bob._store.shifts.edges.withdraw(path.name)  # type: ignore[attr-defined]
+
+        stop = Step("before", "create", "/tmp/", sweep)
+        with yard_on(url, stop) as yard:
+            id = yard.add("k", after=first).id
+            assert stop.taken
+            assert states(bob, [id]) == ["blocked"]
+            done(bob, first)
+            assert states(bob, [id]) == ["todo"]
 
 
 def test_a_sheet_of_a_batch_that_was_never_added_goes_in_time(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from taskyard.stores.directory.tasks.edges import Edges
 
 _PATIENCE = 60_000  # milliseconds; less than files in tmp/ are left for. To help an adder that lives does no harm
+_STILL = 300_000  # milliseconds for an adder that lives: it may be stopped, and files in tmp/ are given up after twice as long
 _TOGETHER = 500  # tasks that are logged with one write
 
 
@@ -30,7 +31,7 @@ class BatchRecovery:
         self._writers = context.writers()
 
     def finish_left(self, listed: list[str], now: int, by: str) -> int:
-        """Finish the batches of dead processes among these names in tmp/; return how many tasks were put in their places."""
+        """Finish the batches of dead or stopped processes among these names in tmp/; return how many tasks were put in their places."""
         return sum(self._finish(name, by) for name in listed if name.endswith(SUFFIX) and self._is_left(name, now))
 
     def finish_of(self, tag: str, by: str) -> int:
@@ -41,9 +42,10 @@ class BatchRecovery:
     def _is_left(self, name: str, now: int) -> bool:
         owner = name.split(".", 1)[0]
         try:
+            age = now - self._disk.changed_at(f"{self._tmp}/{name}")
             if self._writers.is_known(owner):
-                return not self._writers.is_alive(owner, now)
-            return now - self._disk.changed_at(f"{self._tmp}/{name}") > _PATIENCE
+                return age > _STILL or not self._writers.is_alive(owner, now)
+            return age > _PATIENCE
         except FileNotFoundError:
             return False
 

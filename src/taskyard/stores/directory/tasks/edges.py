@@ -292,11 +292,13 @@ class Edges(EdgeFiles):
             folder = f"{self._root}/blocked/{segment}"
             for name in self._named(folder, wanted):
                 token = Token.parse(name)
-                if token is None or self._is_owed((folder, name), token, by):
+                if token is None:
+                    continue
+                cause = free[token.id]
+                if (cause is None or token.body is not None) and self._is_owed((folder, name), token.id, by):
                     continue
                 standing = token.standing(State.BLOCKED, (folder, name), self._context.policy)
                 move = moves.unblocked(standing, later=(token.due or 0) > self._context.clock.now())
-                cause = free[token.id]
                 if self._shifts.shift(standing, move, by, more=None if cause is None else {"freed_by": cause}):
                     freed.add(token.id)
         return freed
@@ -317,16 +319,16 @@ class Edges(EdgeFiles):
             self._blocked[folder] = {name[: ids.LENGTH]: name for name in listed}
         return [name for name in listed if name[: ids.LENGTH] in wanted]
 
-    def _is_owed(self, place: tuple[str, str], token: Token, by: str) -> bool:
-        """Whether an edited task is to wait for more than is noted: two edits at once may remove each other's needs.
+    def _is_owed(self, place: tuple[str, str], id: str, by: str) -> bool:
+        """Whether a task is to wait for more than is noted; what is missing is noted again.
 
-        What is missing is noted again.
+        Two edits at once may remove each other's needs. A sweep removes those of a task whose adder stands still for long.
         """
-        owed = self.owed(place, ()) if token.body is not None else set()
+        owed = self.owed(place, ())
         for other in owed:
-            self.note(token.id, other)
+            self.note(id, other)
         if owed:
-            self.look({token.id: owed}, by)  # one of them may have been done meanwhile
+            self.look({id: owed}, by)  # one of them may have been done meanwhile
         return bool(owed)
 
 
