@@ -16,7 +16,7 @@ from taskyard.stores.directory.recovery import edges, missing, segments
 from taskyard.stores.directory.store import DirectoryStore
 from taskyard.yard import Yard
 from tests.conftest import taken, wait_until
-from tests.directory.staging import yard_on
+from tests.directory.staging import Step, yard_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,6 +102,31 @@ def test_what_an_edited_task_says_outlives_looks_that_miss_it(url: str, monkeypa
         assert report.task.data == {"n": 9}
         assert [note["text"] for note in report.notes] == ["half of it"]
         assert "it broke" in [entry["reason"] for entry in report.history]
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("made", [True, False])
+def test_what_an_edit_says_outlives_a_sweep_that_comes_while_the_editor_stands_still(url: str, made: bool) -> None:
+    with taskyard.open(url, worker="bob") as bob:
+        id = bob.add("build").id
+
+        def sweep() -> None:
+            bob.sweep()
+            assert not list(Path(url, "edits").rglob("*.json"))
+            if not made:
+                bob.cancel(id)
+
+        step = Step("before", "rename", ".c0.b", sweep)
+        with yard_on(url, step) as yard:
+            if made:
+                yard.edit(id, data={"n": 9})
+            else:
+                with pytest.raises(taskyard.Conflict):
+                    yard.edit(id, data={"n": 9})
+            assert step.taken
+        assert bool(list(Path(url, "edits").rglob("*.json"))) == made
+        if made:
+            assert taken(bob.claim(id)).task.data == {"n": 9}
 
 
 @pytest.mark.usefixtures("hasty")

@@ -50,7 +50,16 @@ class Edits:
     def write(self, id: str, content: bytes, sync: bool) -> str:
         """Write a new body, and return the token that selects it."""
         token = ids.base32(ids.chance(40), names.BODY)
+        self._write(self.path(id, token), content, sync)
+        return token
+
+    def keep(self, id: str, token: str, content: bytes, sync: bool) -> None:
+        """Write a body again if it is gone, now that a name selects it: a sweep removes one that none has selected for long."""
         path = self.path(id, token)
+        if not self._disk.exists(path):
+            self._write(path, content, sync)
+
+    def _write(self, path: str, content: bytes, sync: bool) -> None:
         folder = path.rpartition("/")[0]
         self._ensure(folder)
         draft = self._draft()
@@ -58,7 +67,6 @@ class Edits:
         self._put(draft, path)
         if sync:
             self._disk.sync(folder)
-        return token
 
     def _put(self, draft: str, path: str) -> None:
         """Give the body its name, also if a sweep drops its empty folder at this moment."""

@@ -341,6 +341,7 @@ class Shifts:
                 self._go_on(self.edges.tidy, standing.id, by)
             return False
         try:
+            context.edits.keep(standing.id, token, content, context.durable)
             if context.durable:
                 context.sync_move(*target)
         finally:
