@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from taskyard import ClaimLost, Conflict
+from taskyard import ClaimLost, Conflict, Unavailable
 from taskyard.yard import janitor
 from tests.conftest import outlast, taken, wait_until
 from tests.directory.staging import Step, dead, die, yard_on
@@ -165,3 +167,21 @@ def test_a_release_that_came_too_late_is_not_told_in_the_history_whatever_happen
         taken(yard.claim(id)).done()
         outcomes = [entry["outcome"] for entry in yard.report(id).history if entry["claim"] == claim.handle]
         assert outcomes == [first]
+
+
+def test_a_note_that_did_not_fit_is_refused_and_spoils_no_other(url: str) -> None:
+    """A full disk takes a part of a write; a process that is killed in the midst of one leaves the same."""
+    with yard_on(url) as yard:
+        claim = taken(yard.claim(yard.add("build").id))
+        claim.note("first")
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        try:
+            with pytest.raises(Unavailable):
+                claim.note('half of {"claim": "' + "x" * 5000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        claim.note("last")
+        [notes] = Path(url, "attempts").rglob("notes.jsonl")
+        assert notes.read_bytes().count(b"\n") == 2, "the last note stands behind the torn one, in the same line"
+        assert [note["text"] for note in yard.report(claim.id).notes] == ["first", "last"]

@@ -422,10 +422,11 @@ class Disk:
         return status.st_size if stat.S_ISREG(status.st_mode) else sys.maxsize
 
     def append(self, path: str, content: bytes, create: bool = True) -> int:
-        """Append in one write, and return the position where it landed."""
+        """Append in one write, and return the position where it landed; raise an error if a part of it did not fit."""
         descriptor = self.appending(path, create)
         try:
-            os.write(descriptor, content)
+            if os.write(descriptor, content) < len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
             return os.lseek(descriptor, 0, os.SEEK_CUR) - len(content)
         finally:
             os.close(descriptor)

@@ -33,13 +33,13 @@ def pieces(disk: Disk, path: str, size: int, offset: int = 0) -> Iterator[bytes]
         offset += len(piece)
 
 
-def after_torn(line: bytes) -> bytes:
-    """Return the event that stands behind a torn one in the same line; nothing if there is none.
+def after_torn(line: bytes, begin: bytes = BEGIN) -> bytes:
+    """Return the event, or whatever begins so, that stands behind a torn one in the same line; nothing if there is none.
 
     SIGKILL tears an append where it crosses a page of memory (34 of 1,500 kills of a process that did nothing else). The
     next process cannot know that, and its line begins behind the torn one.
     """
-    at = line.rfind(BEGIN)
+    at = line.rfind(begin)
     return line[at:] if at > 0 else b""
 
 

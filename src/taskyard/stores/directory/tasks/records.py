@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _TRIES = 100
 _NOTE_LEAST = len('{"claim":"","text":"","at":""}')  # bytes of a line that can be a note
+_NOTE_BEGIN = b'{"claim":'  # of every note; within one the quotes of a text are escaped
 _BY_HOLDER = ("done", "error", "released")
 _OUTPUT = ("done", "error")
 _BARE = "bare"
@@ -217,7 +218,7 @@ class Records:
         for claim in sorted(self._list(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}", whole), key=_fence):
             content = self._content(f"{self._root}/attempts/{id[: ids.SEGMENT]}/{id}/{claim}/notes.jsonl", whole)
             lines = BytesIO(content or b"")  # one by one: there may be millions of lines that are no notes
-            notes += [note for line in lines if len(line) > _NOTE_LEAST and (note := _parsed(line)) and _is_note(note)]
+            notes += [note for line in lines if len(line) > _NOTE_LEAST and (note := _noted(line)) and _is_note(note)]
         return notes
 
     def progress_of(self, token: Token) -> float | None:
@@ -367,6 +368,16 @@ def _parsed(content: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _noted(line: bytes) -> dict[str, Any] | None:
+    """Return the note in this line, or behind one that a killed process, or a full disk, has torn."""
+    note = _parsed(line)
+    if note is None:
+        from taskyard.stores.directory.log.lines import after_torn
+
+        note = _parsed(after_torn(line, _NOTE_BEGIN))
+    return note
 
 
 def _is_record(value: dict[str, Any]) -> bool:
