@@ -207,8 +207,12 @@ class Claims:
     def flush(self) -> None:
         """Write the number of races that were lost since the last write."""
         lost, self._lost = self._lost, 0
-        if lost:
-            self._disk.append(self._lost_file, b"%d\n" % lost)
+        try:
+            if lost:
+                # It begins on a line of its own, whatever a killed process has torn before it.
+                self._disk.append(self._lost_file, b"\n%d\n" % lost)
+        except OSError:
+            return  # another user's file, or a full disk: a claim that was won must reach its worker all the same
 
     def lost_races(self) -> int:
         """Return how many races were lost in this yard, as far as they were written."""
