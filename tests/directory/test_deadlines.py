@@ -27,6 +27,9 @@ def yard(place: str) -> Iterator[Yard]:
         yield opened
 
 
+PAST = "2001-01-01T00:00:00Z"
+
+
 def entries(yard: Yard) -> list[str]:
     return [name for _, _, names in os.walk(f"{yard.url}/deadlines") for name in names]
 
@@ -45,7 +48,7 @@ def test_a_dropped_file_may_have_a_deadline_and_a_timeout(yard: Yard, expires: o
 
 def test_a_dropped_file_that_is_late_is_cancelled(yard: Yard) -> None:
     with open(f"{yard.url}/todo/a.json", "w", encoding="utf-8") as file:
-        json.dump({"expires": "2001-01-01T00:00:00Z"}, file)
+        json.dump({"expires": PAST}, file)
     swept = yard.sweep()
     assert (swept.taken, swept.expired) == (1, 1)
 
@@ -55,7 +58,7 @@ def test_entries_go_with_their_tasks_and_a_sweep_reads_no_task_that_has_time(
 ) -> None:
     for _ in range(20):
         yard.add("build", expires="90m")
-    yard.add("build", expires="2001-01-01T00:00:00Z")
+    yard.add("build", expires=PAST)
     disk = yard._store._context.disk  # type: ignore[attr-defined]
     read: list[str] = []
     whole = disk.read
@@ -90,13 +93,13 @@ def test_an_edited_deadline_counts_and_the_old_entry_goes(yard: Yard) -> None:
 
 def test_an_entry_stays_if_its_task_moves_while_a_sweep_reads_it(place: str) -> None:
     with taskyard.open(place, worker="bob") as bob:
-        id = bob.add("build", expires=0.001).id
+        id = bob.add("build", expires=PAST).id
 
         def move() -> None:
             bob.edit(id, priority=3)
 
         with yard_on(place, Step("before", "read", f"/{id}.", move)) as yard:
-            assert janitor.sweep(yard._store, "ada").expired == 0
+            assert janitor.sweep(yard._store, "ada").expired == 0, "it has moved"
             assert bob.get(id).state is State.TODO
             assert janitor.sweep(yard._store, "ada").expired == 1
         assert bob.get(id).state is State.CANCELLED
@@ -106,7 +109,7 @@ def test_an_entry_stays_if_its_task_moves_while_a_sweep_reads_it(place: str) -> 
 def test_an_entry_stays_if_its_task_cannot_be_read_for_a_moment(
     yard: Yard, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    yard.add("build", expires=0.001)
+    yard.add("build", expires=PAST)
 
     def refuse(path: str) -> bytes:
         raise OSError(number, os.strerror(number), path)
@@ -121,8 +124,8 @@ def test_an_entry_stays_if_its_task_cannot_be_read_for_a_moment(
 def test_a_task_that_may_be_in_another_users_folder_keeps_nobody_from_sweeping(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    id = yard.add("build", expires=0.001).id
-    late = yard.add("build", expires=0.001).id
+    id = yard.add("build", expires=PAST).id
+    late = yard.add("build", expires=PAST).id
     yard.edit(late, priority=3)
     disk = yard._store._context.disk  # type: ignore[attr-defined]
     whole = disk.listdir
