@@ -48,10 +48,11 @@ class Resender(Adder):
         try:
             return self._once(connection, batch, by)
         except driver.module().errors.UniqueViolation as error:  # of the token, or of an id
-            there = self._reader.tasks(connection, sorted(batch.given.values()))
+            ids = {**batch.given, **batch.known}
+            there = self._reader.tasks(connection, sorted(set(ids.values())))
             if not there and not driver.is_repeated(error):
                 raise
-            return self._replayed_before(batch, there)
+            return self._replayed_before(batch, ids, there)
 
     def _sent_before(self, connection: Connection[Any], batch: Batch, sent: dict[str, Any]) -> list[Task] | None:
         """End the first attempt if the server has not executed it yet; return its tasks if it has."""
@@ -64,9 +65,7 @@ class Resender(Adder):
         self._know_keys(connection, first)
         return self._found(connection, first, sent["since"])
 
-    def _replayed_before(self, batch: Batch, there: dict[str, Task]) -> list[Task]:
+    def _replayed_before(self, batch: Batch, ids: dict[int, str], there: dict[str, Task]) -> list[Task]:
         """Return the tasks of a batch that was replayed before; what was pruned since is returned as it was added."""
         most = self._context.policy.max_attempts
-        return [
-            there.get(id) or batch.drafts[place].task(id, State.TODO, None, most) for place, id in batch.given.items()
-        ]
+        return [there.get(id) or batch.drafts[place].task(id, State.TODO, None, most) for place, id in ids.items()]
