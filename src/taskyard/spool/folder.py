@@ -102,7 +102,7 @@ class Folder:
         draft = f"{self.path}/tmp/{name}.{ids.base32(ids.chance(40), 8)}"
         file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            content = memoryview(json_codec.compact(entry).encode())
+            content = memoryview(_encoded(entry))
             while content:
                 content = content[os.write(file, content) :]
             os.fsync(file)
@@ -205,6 +205,16 @@ class Folder:
             return os.readlink(f"{self.path}/ids/{promised}")
         except OSError:
             return promised
+
+
+def _encoded(entry: Entry) -> bytes:
+    """Return an entry as JSON; a path need not be UTF-8, and comes back from escapes as it was."""
+    try:
+        return json_codec.compact(entry).encode()
+    except UnicodeEncodeError:
+        import json
+
+        return json.dumps(entry).encode()
 
 
 def _sync(folder: str) -> None:

@@ -14,7 +14,7 @@ from taskyard.spool.folder import Folder
 from taskyard.spool.replay import REPLAYED, Replay
 from taskyard.yard import Yard
 from taskyard.yard.arguments import Added
-from taskyard.yard.claim_verbs import handle_of
+from taskyard.yard.claim_verbs import handle_of, legal_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Spooling(_Yard):
         try:
             return super().fail(claim, reason, retry)
         except Away:
-            self._keep_ending(entries.FAIL, claim, reason=reason, retry=retry)
+            self._keep_ending(entries.FAIL, claim, reason=legal_text(reason, "reason"), retry=retry)
             return State.PROCESSING
 
     def _keep(self, drafts: list[Draft], away: Away) -> list[Task]:
@@ -115,6 +115,7 @@ class Spooling(_Yard):
         return [entries.promised(draft) for draft in drafts]
 
     def _keep_done(self, claim: ClaimRef, result: Any, verified: bool) -> None:
+        drafts_module.payload(result, "result")  # a gateway that is away has not checked it
         is_free = isinstance(claim, Standing) and claim.verified is False
         self._keep_ending(
             entries.DONE, claim, result=result, verified=verified or is_free, cwd=None if is_free else entries.here()
