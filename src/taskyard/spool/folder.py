@@ -112,7 +112,10 @@ class Folder:
             try:
                 os.rename(draft, f"{folder}/{name}{_SUFFIX}")
                 break
-            except FileNotFoundError:  # a replay that found nothing more has removed the folder
+            except FileNotFoundError:
+                if not os.path.lexists(draft):
+                    raise  # somebody has cleaned up here
+                # a replay that found nothing more has removed the folder
                 os.makedirs(folder, 0o700, exist_ok=True)
                 _sync(self.path)
         _sync(folder)
@@ -122,16 +125,12 @@ class Folder:
     @contextmanager
     def replaying(self) -> Iterator[bool]:
         """Whether this caller alone may replay now; the lock goes with the process, also if it is killed."""
-        try:
-            self._refuse_others()
-            file = os.open(f"{self.path}/replay.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except (OSError, Invalid):
-            yield False
-            return
+        self._refuse_others()
+        file = os.open(f"{self.path}/replay.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 yield False
                 return
             yield True
@@ -171,13 +170,14 @@ class Folder:
         self._publish({**entry, "error": error}, self._failed, name)
         self.remove(name)
 
-    def give_back(self, name: str) -> None:
-        """Have an entry that was refused replayed again, in its old place."""
-        os.makedirs(self._todo, 0o700, exist_ok=True)
-        try:
+    def give_back(self) -> None:
+        """Have all entries that were refused replayed again, in their old places; only by the one who replays.
+
+        An entry that is being refused has both names for a moment, and to move the one would lose it with the other.
+        """
+        for name in self.names(failed=True):
+            os.makedirs(self._todo, 0o700, exist_ok=True)
             os.rename(f"{self._failed}/{name}{_SUFFIX}", f"{self._todo}/{name}{_SUFFIX}")
-        except FileNotFoundError:
-            return
 
     def tidy(self) -> None:
         """Remove the folder of entries if it is empty, and what killed writers left long ago."""

@@ -6,7 +6,7 @@ import os
 import time
 
 from taskyard.core import needs, times
-from taskyard.core.errors import ClaimLost, Full, Invalid, TaskyardError, Unavailable
+from taskyard.core.errors import ClaimLost, Full, Invalid, NotFound, TaskyardError, Unavailable
 from taskyard.spool import entries
 
 TYPE_CHECKING = False
@@ -24,11 +24,17 @@ REPLAYED, STALE, FAILED, LEFT = "replayed", "stale", "failed", "left"
 class Replay:
     """One pass through a spool; `acting_for` returns the yard as the one who said an entry uses it."""
 
-    def __init__(self, folder: Folder, acting_for: Callable[[str, str], Yard], *, with_checks: bool) -> None:
+    def __init__(
+        self, folder: Folder, acting_for: Callable[[str, str], Yard], *, with_checks: bool, with_failed: bool
+    ) -> None:
         self._folder = folder
         self._acting_for = acting_for
         self._with_checks = with_checks
-        self._is_full = False
+        self._with_failed = with_failed
+        self._full: set[str | None] = set()
+        """The kinds that have no room, None for the whole yard: adds of those wait, and endings make room."""
+        self._has_left = False
+        """Whether an add has to wait: what comes after its tasks waits with it."""
         self.counts = dict.fromkeys((REPLAYED, STALE, FAILED, LEFT), 0)
         self.refused: list[dict[str, Any]] = []
         """What the yard has refused, as `taskyard spool` shows it."""
@@ -38,21 +44,23 @@ class Replay:
     def go(self, most: int | None = None, seconds: float | None = None) -> None:
         """Replay up to `most` entries, for as long as `seconds`; raise `Unavailable` if the yard goes away meanwhile."""
         end = None if seconds is None else time.monotonic() + seconds
-        with self._folder.replaying() as alone:
-            if not alone:
-                self.is_locked = True
-                return
-            try:
+        try:
+            with self._folder.replaying() as alone:
+                if not alone:
+                    self.is_locked = True
+                    return
+                if self._with_failed:
+                    self._folder.give_back()
                 for name in self._folder.names():
                     if self._is_enough(most, end):
                         break
                     self.counts[self._one(name)] += 1
                 self._folder.tidy()
-            except OSError as error:
-                raise Unavailable(
-                    f"the spool in {self._folder.path} cannot be replayed: {error.strerror or error}",
-                    hint="make that place readable and writable for this user",
-                ) from None
+        except OSError as error:
+            raise Unavailable(
+                f"the spool in {self._folder.path} cannot be replayed: {error.strerror or error}",
+                hint="make that place readable and writable for this user",
+            ) from None
 
     def _is_enough(self, most: int | None, end: float | None) -> bool:
         """Whether this share is done; what has to wait does not count, so that it holds up nothing behind it."""
@@ -71,18 +79,25 @@ class Replay:
         except ClaimLost:  # the yard has kept what it brought as a stale result
             self._folder.remove(name)
             return STALE
-        except Full:
-            self._is_full = True  # endings go on: they make room
-            return LEFT
         except Unavailable:
             raise
         except TaskyardError as error:
+            if entry is not None and self._has_to_wait(entry, error):
+                return LEFT
             refusal = {"code": error.code, "message": error.message, "hint": error.hint}
             self._folder.refuse(name, entry, refusal)
             self.refused.append({**entries.shown(name, entry, failed=True), "error": refusal})
             return FAILED
         self._folder.remove(name)
         return REPLAYED
+
+    def _has_to_wait(self, entry: Entry, error: TaskyardError) -> bool:
+        """Whether the yard may take an add later that it refuses now: there is no room for it, or for what it comes after."""
+        if isinstance(error, Full) and error.wanted <= error.most:
+            self._full.add(error.kind)
+            self._has_left = True
+            return True
+        return isinstance(error, NotFound) and self._has_left and entry.get("verb") == entries.ADD
 
     def _tried(self, entry: Entry) -> bool:
         """Say an entry to the yard; whatever is wrong with it must not keep this process from its own work."""
@@ -113,9 +128,10 @@ class Replay:
         return True
 
     def _added(self, entry: Entry, by: str) -> bool:
-        if self._is_full:
-            return False
         drafts = entries.drafts(entry)
+        if not self._full.isdisjoint((None, *(draft.kind for draft in drafts))):
+            self._has_left = True
+            return False
         for draft in drafts:
             self._rename(draft)
         sent = entry.get("sent")

@@ -154,24 +154,31 @@ class Spooling(_Yard):
             return
         self._replay_at = now + _LOOK_EVERY
         if self._folder.has_entries():
-            try:
-                self._replayed(SHARE, SHARE_SECONDS)
-            except Away:
-                raise
-            except Unavailable as error:  # the caller has not asked for this share
-                self._notice(error.message)
+            self._replayed_unasked(SHARE, SHARE_SECONDS)
             self._replay_at = time.monotonic() + (0.0 if self._spooled else _LOOK_EVERY)
 
-    def _replayed(self, most: int | None = None, seconds: float | None = None, *, checks: bool = False) -> Replay:
-        def acting_for(worker: str, by: str) -> Yard:
-            return super(Spooling, self).acting_for(worker or None, by=by or None)
+    def _replayed_unasked(self, most: int | None, seconds: float) -> Replay | None:
+        """Replay a share that the caller did not ask for; what is wrong with the spool is a notice. Raise `Away`."""
+        try:
+            return self._replayed(most, seconds)
+        except Away:
+            raise
+        except (Unavailable, Invalid) as error:
+            self._notice(error.message)
+            return None
 
-        replay = Replay(self._folder, acting_for, with_checks=checks)
-        tends, self.tends = self.tends, False
+    def _replayed(
+        self, most: int | None = None, seconds: float | None = None, *, checks: bool = False, failed: bool = False
+    ) -> Replay:
+        def acting_for(worker: str, by: str) -> Yard:
+            twin = super(Spooling, self).acting_for(worker or None, by=by or None)
+            twin.tends = False  # a share of the upkeep would begin with a share of the spool
+            return twin
+
+        replay = Replay(self._folder, acting_for, with_checks=checks, with_failed=failed)
         try:
             replay.go(most, seconds)
         finally:
-            self.tends = tends
             for refused in replay.refused:
                 why = f"{refused['error']['message']}; 'taskyard spool' shows it"
                 self._notice(f"a spooled {refused['verb'] or 'entry'} was refused: {why}")
@@ -183,7 +190,8 @@ class Spooling(_Yard):
 
     def _replayed_all(self) -> bool:
         """Replay all of the spool, because an add refers to a task that may be in it; return whether anything was replayed."""
-        return self._folder.has_entries() and self._replayed(None, _ALL_SECONDS).counts[REPLAYED] > 0
+        replay = self._replayed_unasked(None, _ALL_SECONDS) if self._folder.has_entries() else None
+        return replay is not None and replay.counts[REPLAYED] > 0
 
     def tend_spool(self) -> None:
         """Replay a share of the spool, if there is something in it and the server is there."""
@@ -211,12 +219,9 @@ class Spooling(_Yard):
 
     def replay_spool(self, *, failed: bool = False) -> dict[str, Any]:
         """Say everything in the spool to the yard, now; with `failed`, also what it has refused before."""
-        if failed:
-            for name in self._folder.names(failed=True):
-                self._folder.give_back(name)
         counts: dict[str, int] = {}
-        if self._folder.has_entries():
-            replay = self._replayed(checks=True)
+        if self._folder.has_entries() or (failed and self._folder.names(failed=True)):
+            replay = self._replayed(checks=True, failed=failed)
             if replay.is_locked:
                 raise Unavailable("another process replays this spool", hint="look again in a moment: taskyard spool")
             counts = replay.counts

@@ -35,11 +35,13 @@ class Tending:
 
     def tend(self) -> None:
         """Do a share of the janitor's work, if it is due."""
+        if not self.tends:
+            return
         if self._speaker is not None:
             self._speaker.tend()  # which knows when it last did: this yard is used for one request
             return
         now = time.monotonic()
-        if now < self._look_at or not self.tends:
+        if now < self._look_at:
             return
         self._look_at = now + _LOOK_EVERY
         try:
