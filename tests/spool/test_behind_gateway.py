@@ -80,6 +80,34 @@ def test_what_is_said_while_the_gateway_is_gone_reaches_the_yard_once(tmp_path: 
     near.close()
 
 
+def test_what_a_token_does_not_allow_waits_for_one_that_does(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with taskyard.init(tmp_path / "yard") as near:
+        near.add("held")
+        worker, reader = (near.new_token(name, scope=name)["token"] for name in ("work", "read"))
+        monkeypatch.setenv("TASKYARD_TOKEN", worker)
+        with serving(near.url) as port:
+            yard = taskyard.open(f"http://127.0.0.1:{port}/default", worker="ada")
+            claim = taken(yard.claim())
+        with yard:
+            first = yard.add("build")
+            yard.add("ship", after=[first.id])
+            claim.done({"good": True})
+        with serving(near.url, port):
+            for token in ("", "ty_nonsense", reader):
+                monkeypatch.setenv("TASKYARD_TOKEN", token)
+                with taskyard.open(yard.url) as other:
+                    told = other.replay_spool()
+                    assert (told["left"], told["failed"]) == (3, 0)
+                    assert any("token" in notice for notice in other.notices)
+            monkeypatch.setenv("TASKYARD_TOKEN", worker)
+            with taskyard.open(yard.url) as other:
+                assert other.spool()["entries"] == []
+        assert near.get(claim.id).state == "done"
+        assert sorted(task.kind for task in near.find(state=("todo", "blocked"))) == ["build", "ship"]
+
+
 def test_a_gateway_whose_database_is_away_spools_nothing_and_its_client_may(
     server: Server, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

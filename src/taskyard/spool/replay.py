@@ -6,7 +6,7 @@ import os
 import time
 
 from taskyard.core import needs, times
-from taskyard.core.errors import ClaimLost, Full, Invalid, NotFound, TaskyardError, Unavailable
+from taskyard.core.errors import ClaimLost, Denied, Full, Invalid, NotFound, TaskyardError, Unavailable
 from taskyard.spool import entries
 
 TYPE_CHECKING = False
@@ -33,6 +33,8 @@ class Replay:
         self._with_failed = with_failed
         self._full: set[str | None] = set()
         """The kinds that have no room, None for the whole yard: adds of those wait, and endings make room."""
+        self.denied: dict[str, str] = {}
+        """The verbs that a gateway does not allow with this token, and why: what says one of these waits for another token."""
         self._has_left = False
         """Whether an add has to wait: what comes after its tasks waits with it."""
         self.counts = dict.fromkeys((REPLAYED, STALE, FAILED, LEFT), 0)
@@ -92,7 +94,11 @@ class Replay:
         return REPLAYED
 
     def _has_to_wait(self, entry: Entry, error: TaskyardError) -> bool:
-        """Whether the yard may take an add later that it refuses now: there is no room for it, or for what it comes after."""
+        """Whether the yard may take later what it refuses now: for want of room, of a right, or of what it comes after."""
+        if isinstance(error, Denied):
+            self.denied[str(entry.get("verb"))] = error.message
+            self._has_left = True
+            return True
         if isinstance(error, Full) and error.wanted <= error.most:
             self._full.add(error.kind)
             self._has_left = True
@@ -111,6 +117,8 @@ class Replay:
     def _said(self, entry: Entry) -> bool:
         """Say an entry to the yard; return False if it has to wait."""
         by = str(entry.get("by") or "")
+        if entry.get("verb") in self.denied:
+            return False
         if entry.get("verb") == entries.ADD:
             return self._added(entry, by)
         handle = entries.claim(entry)

@@ -179,6 +179,8 @@ class Spooling(_Yard):
         try:
             replay.go(most, seconds)
         finally:
+            for why in dict.fromkeys(replay.denied.values()):
+                self._notice(f"what is in the spool has to wait: {why}")
             for refused in replay.refused:
                 why = f"{refused['error']['message']}; 'taskyard spool' shows it"
                 self._notice(f"a spooled {refused['verb'] or 'entry'} was refused: {why}")
