@@ -35,7 +35,10 @@ class MainThreadWakeup:
 
     def wait(self, seconds: float | None, others: Iterable[int] = ()) -> list[int]:
         """Return after a wakeup, when one of `others` can be read, or after `seconds`."""
-        ready = select.select([self._reading, *others], [], [], None if seconds is None else max(0.0, seconds))[0]
+        poll = select.poll()  # not select.select, which takes no descriptor over 1023
+        for descriptor in (self._reading, *others):
+            poll.register(descriptor, select.POLLIN)
+        ready = [descriptor for descriptor, _ in poll.poll(None if seconds is None else max(0.0, seconds) * 1000)]
         if self._reading in ready:
             os.read(self._reading, 4096)
         return [descriptor for descriptor in ready if descriptor != self._reading]

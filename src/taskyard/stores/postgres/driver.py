@@ -184,10 +184,16 @@ def exchange(connection: Connection[Any], message: str, patience: float) -> list
                 values = [result.get_value(result.ntuples - 1, column) for column in range(result.nfields)]
                 found.append([None if value is None else value.decode() for value in values])
             continue
-        sockets = [wire.socket]
-        if not any(select.select(sockets, sockets if unsent else [], [], max(0.0, end - time.monotonic()))[:2]):
+        if not is_ready(wire.socket, end - time.monotonic(), writes=bool(unsent)):
             raise psycopg.OperationalError(f"no answer in {patience:g} s")
         wire.consume_input()
+
+
+def is_ready(descriptor: int, seconds: float, *, writes: bool = False) -> bool:
+    """Wait until this can be read, or also written; return whether it can. `select.select` takes no descriptor over 1023."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN | (select.POLLOUT if writes else 0))
+    return bool(poll.poll(max(0.0, seconds) * 1000))
 
 
 def module() -> Any:

@@ -10,7 +10,6 @@ all listeners of the database. Later each falling asleep asks whether this sessi
 
 from __future__ import annotations
 
-import select
 import time
 
 from taskyard.core import ids
@@ -200,7 +199,7 @@ class Listener:
         end = time.monotonic() + _PATIENCE
         self._send("probe")
         while self._echo not in self._notified and (left := end - time.monotonic()) > 0:
-            select.select([self._connection.fileno()], [], [], left)
+            driver.is_ready(self._connection.fileno(), left)
             self._read_notifications()
         is_back = self._echo in self._notified
         self._notified = [name for name in self._notified if name != self._echo]
