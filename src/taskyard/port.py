@@ -556,7 +556,7 @@ class YardPort(Protocol):
         `by` is the name in the log of who changes something, if not the worker's.
         """
 
-    def granted(self) -> list[Claim]:
+    def granted(self, worker: str | None = None) -> list[Claim]:
         """The claims that this worker was granted under the same request and still holds."""
 
     def close(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+
 from taskyard.core import draft_fields, ids, times, words
 from taskyard.core.errors import Away, Full, Invalid, Unavailable
 from taskyard.core.task import Handle, State
@@ -36,6 +38,28 @@ class Granted:
         self.lease_until = lease_until
 
 
+class Unanswered:
+    """The keys of requests for claims that got no answer, by what they asked for; each of several threads may have lost one."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, list[str]] = {}
+        self._lock = allocate_lock()
+
+    def keep(self, sort: str, key: str) -> None:
+        """Keep the key of such a request."""
+        with self._lock:
+            self._keys.setdefault(sort, []).append(key)
+
+    def take(self, sort: str) -> str | None:
+        """Return a key that was kept, for this caller alone; None if there is none."""
+        with self._lock:
+            keys = self._keys.pop(sort, [])
+            key = keys.pop() if keys else None
+            if keys:
+                self._keys[sort] = keys
+            return key
+
+
 class RemoteYard(RemoteReading, Unspooled):
     """A yard that is reached through a gateway."""
 
@@ -50,7 +74,7 @@ class RemoteYard(RemoteReading, Unspooled):
         self._named = None if worker is None else words.worker(worker)
         self.worker = requests.worker = self._named or own_name(ids.base32(ids.chance(40), 8))
         self._usual: float | None = None
-        self._unanswered: dict[str, str] = {}
+        self._unanswered = Unanswered()
         self._facts: dict[str, Any] | None = None
 
     def _ask(self, verb: str, /, **given: Any) -> dict[str, Any]:
@@ -160,7 +184,7 @@ class RemoteYard(RemoteReading, Unspooled):
     def _granted(self, verb: str, given: dict[str, Any], wait: float = 0.0) -> dict[str, Any]:
         """Ask for claims. If no answer comes, the next such call asks under the same key: it gets the claims that were granted."""
         sort = wire.encoded([verb, {**given, "wait": 0}]).decode()
-        before = self._unanswered.pop(sort, None)
+        before = self._unanswered.take(sort)
         key = before or self._requests.new_key()
         try:
             return self._requests.ask(
@@ -171,7 +195,7 @@ class RemoteYard(RemoteReading, Unspooled):
                 wait=wait,
             )
         except (Unavailable, KeyboardInterrupt):
-            self._unanswered[sort] = key
+            self._unanswered.keep(sort, key)
             raise
 
     def _claim(self, answer: dict[str, Any]) -> Claim:
@@ -478,7 +502,7 @@ class RemoteYard(RemoteReading, Unspooled):
         """Raise `Invalid`: an orchestrator runs beside the gateway."""
         raise _beside_the_gateway()
 
-    def granted(self) -> list[Claim]:
+    def granted(self, worker: str | None = None) -> list[Claim]:
         """Return nothing: each request names itself to the gateway."""
         return []
 

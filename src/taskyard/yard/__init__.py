@@ -105,9 +105,10 @@ class Yard(
         twin._anything = Want(twin.worker, usual=twin._usual, by=twin.by)
         return twin
 
-    def granted(self) -> list[Claim]:
+    def granted(self, worker: str | None = None) -> list[Claim]:
         """Return the claims that this worker was granted under the same request and still holds: their answer may be lost."""
-        own = [one for one in self._store.held(self.worker) if (one.nonce or "").startswith(self._incarnation)]
+        held = self._store.held(self.worker if worker is None else words.worker(worker))
+        own = [one for one in held if (one.nonce or "").startswith(self._incarnation)]
         return [Claim(self, standing) for standing in own]
 
     @property

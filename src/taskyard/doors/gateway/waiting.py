@@ -102,7 +102,7 @@ class Granted:
 
 
 def _first(ask: Ask, given: Given) -> Granted | None:
-    held = ask.yard.granted() if ask.again else []
+    held = ask.yard.granted(given.get("worker")) if ask.again else []
     ask.again = False  # looked for once: later tries of this request are new
     claim = held[0] if held else ask.yard.claim(**given)
     return None if claim is None else Granted(claim)
@@ -112,7 +112,9 @@ async def claim_many(ask: Ask, given: Given) -> Given:
     """Claim several tasks at once."""
 
     def attempt() -> list[Granted]:
-        return [*map(Granted, (ask.yard.granted() if ask.again else []) or ask.yard.claim_many(**given))]
+        return [
+            *map(Granted, (ask.yard.granted(given.get("worker")) if ask.again else []) or ask.yard.claim_many(**given))
+        ]
 
     got = await _once(ask, lambda: ask.hub.run_claim(attempt, ask.share))
     return {"claims": [one.answer for one in got]}
