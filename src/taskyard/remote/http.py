@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _CONNECT = 5.0  # seconds until an address counts as away
 _HEAD_MOST = 65_536
 _SLICE = 65_536
+# If packets are dropped silently, the kernel gives up after a few unanswered keepalives (seconds), or after the same
+# time with unacknowledged data (milliseconds). Its own limits are hours, and an ending would wait for them.
+_KEEPALIVES = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
 DEFAULT_PORT = 8377
 
 
@@ -56,8 +59,17 @@ class Address:
             )
         self.secure = scheme == "https"
         self.project = project.rstrip("/") or "default"
+        self.path = "" if self.project == "default" else f"/{_printable(self.project)}"
+        """How the path of every request begins."""
         self.hosts = [_host(host, 443 if self.secure else DEFAULT_PORT) for host in hosts.split(",")]
         self.url = f"{scheme}://{hosts}/{self.project}"
+
+
+def _printable(text: str) -> str:
+    """Return the text with everything encoded that would end a path, or a line; what is encoded already stays as it is."""
+    return "".join(
+        chr(byte) if 0x20 < byte < 0x7F else f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass")
+    )
 
 
 def _host(text: str, port: int) -> tuple[str, int]:
@@ -99,14 +111,14 @@ class Connections:
             again = turn > 0
             try:
                 line, place, used = self._connection(again)
-            except OSError as error:
+            except (OSError, UnicodeError) as error:  # a name that can be no host's is not even looked up
                 self._first += 1
                 broke = error
                 if turn < len(self._address.hosts) > 1:
                     continue
                 raise self._away(error) from None
             try:
-                line.sendall(head(self._shown(place), again) + body)
+                _send(line, head(self._shown(place), again) + body)
                 answer = _read(line, time.monotonic() + seconds, woken())
             except Woken:
                 line.close()
@@ -126,9 +138,12 @@ class Connections:
 
     def _connection(self, again: bool) -> tuple[socket.socket, int, bool]:
         """Return an idle connection, or a new one to the address that served last."""
-        while self._idle and not again:
-            line, place = self._idle.pop()
-            if not select.select([line], [], [], 0)[0]:  # readable while idle: the gateway has closed it
+        while not again:
+            try:
+                line, place = self._idle.pop()
+            except IndexError:  # also if another thread has just taken the last one
+                break
+            if not _is_readable(line):  # readable while idle: the gateway has closed it
                 return line, place, True
             line.close()
         place = self._first % len(self._address.hosts)
@@ -136,6 +151,9 @@ class Connections:
         line = socket.create_connection((host, port), _CONNECT)
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVES.items():
+            if hasattr(socket, name):  # not on every system
+                line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         if self._address.secure:
             line = self._context().wrap_socket(line, server_hostname=host)
         return line, place, False
@@ -160,11 +178,25 @@ class Connections:
 
     def close(self) -> None:
         """Close all connections that are idle."""
-        while self._idle:
-            self._idle.pop()[0].close()
+        idle, self._idle = self._idle, []
+        for line, _ in idle:
+            line.close()
 
     def __del__(self) -> None:
         self.close()  # a yard need not be closed by its user
+
+
+def _is_readable(line: socket.socket) -> bool:
+    poll = select.poll()  # not select.select, which takes no descriptor over 1023
+    poll.register(line, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _send(line: socket.socket, data: bytes) -> None:
+    """Send all, however long that takes, as long as it goes on: `sendall` would count the whole time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[line.send(rest[:_SLICE]) :]
 
 
 def _read(line: socket.socket, end: float, woken: int | None) -> Answer:
@@ -196,7 +228,13 @@ def _chunks(line: socket.socket, data: bytearray, end: float) -> bytes:
     while True:
         while (cut := data.find(b"\r\n")) < 0:
             data += _more(line, end, None)
-        size = int(bytes(data[:cut]).split(b";")[0], 16)
+        digits = bytes(data[:cut]).split(b";")[0].strip()
+        if not digits.isalnum():
+            raise Broken("its answer is no HTTP")
+        try:
+            size = int(digits, 16)
+        except ValueError:
+            raise Broken("its answer is no HTTP") from None
         while len(data) < cut + 2 + size + 2:
             data += _more(line, end, None)
         body += data[cut + 2 : cut + 2 + size]

@@ -22,6 +22,7 @@ _QUICK = 60.0  # seconds for an answer, beside what the gateway was asked to wai
 _CHECKED = 3600.0  # for verbs that may take long: a `done` may run a check, a `prune` may move a million tasks
 _PATIENCE = 3.0  # seconds in which a request is sent again if the gateway asks for that; then the call raises
 _AWAY = 503  # the gateway answers, and its store does not
+_PROXY = (502, 503, 504)  # a proxy answers, and its gateway does not
 _NAME_MOST = 2000  # characters of a path's part: longer ones are no names, and no server takes them
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
 
@@ -77,7 +78,6 @@ class Requests:
             _named(part[1:-1], arguments.pop(part[1:-1], None)) if part.startswith("{") else part
             for part in route.parts()
         )
-        project = "" if self.address.project == "default" else f"/{self.address.project}"
         body = b""
         if route.method == "GET":
             path += _query(route, arguments)
@@ -87,7 +87,7 @@ class Requests:
 
         def head(host: str, repeated: bool) -> bytes:
             more = f"{wire.AGAIN}: {int(again or repeated)}\r\n" if key is not None else ""
-            return f"{route.method} {project}/{path} HTTP/1.1\r\nhost: {host}\r\n{rest}{more}\r\n".encode()
+            return f"{route.method} {self.address.path}/{path} HTTP/1.1\r\nhost: {host}\r\n{rest}{more}\r\n".encode()
 
         seconds = (_CHECKED if route.slow else _QUICK) + wait
         end = time.monotonic() + _PATIENCE
@@ -172,6 +172,11 @@ def _data(answer: Answer, url: str) -> dict[str, Any]:
         if answer.status == _AWAY and type(error) is Unavailable:
             error = Away(error.message, hint=error.hint)
     except (ValueError, AttributeError, KeyError, TypeError):
+        if answer.status in _PROXY:
+            raise Away(
+                f"the gateway at {url} does not answer: the proxy before it says {answer.status}",
+                hint="check that 'taskyard serve' runs there",
+            ) from None
         raise Unavailable(
             f"what answers at {url} is no gateway of Taskyard (status {answer.status})",
             hint="check the URL, and the proxy before the gateway if there is one",
