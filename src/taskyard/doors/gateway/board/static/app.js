@@ -7,7 +7,7 @@ import { header } from "./header.js";
 import { listen } from "./keyboard.js";
 import { Stream } from "./stream.js";
 import { tickTimes } from "./times.js";
-import { announce, setCount } from "./tab.js";
+import { announce, setCount, watchSight } from "./tab.js";
 import * as add from "./view-add.js";
 import * as agents from "./view-agents.js";
 import * as board from "./view-board.js";
@@ -235,6 +235,7 @@ app.leave = async () => {
 };
 dispatch(document.body);
 listen(app);
+watchSight();
 addEventListener("hashchange", follow);
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return;

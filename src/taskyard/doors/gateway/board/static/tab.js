@@ -1,6 +1,26 @@
 // What is seen of the board when it is out of sight: the count in the tab's title and icon, and notifications if wanted.
 
+import { path } from "./api.js";
+
+const SEEN = `taskyard seen ${path("")}`;
 let shown = null;
+let turnAway = null;
+
+/** Hold a lock while this tab is in sight: the tab that notifies asks whether any does. */
+export function watchSight() {
+  const look = () => {
+    turnAway?.();
+    turnAway = null;
+    if (!document.hidden) navigator.locks?.request(SEEN, { mode: "shared" }, () => new Promise((done) => (turnAway = done)));
+  };
+  document.addEventListener("visibilitychange", look);
+  look();
+}
+
+async function isSeen() {
+  if (!navigator.locks) return !document.hidden;
+  return (await navigator.locks.query()).held.some((lock) => lock.name === SEEN);
+}
 
 /** Say something to those who hear the page. */
 export function announce(text) {
@@ -59,9 +79,9 @@ export async function toggleNotify(app) {
   app.draw();
 }
 
-/** Notify once for all tabs, and only if none of the page is seen. */
-function notify(count, app) {
-  if (!document.hidden || !app.stream?.leads || !wantsNotify()) return;
+/** Notify once for all tabs, and only if none of them is seen. */
+async function notify(count, app) {
+  if (!app.stream?.leads || !wantsNotify() || (await isSeen())) return;
   const one = new Notification(app.session?.project ?? "Taskyard", { body: `${count} ${count === 1 ? "thing needs" : "things need"} you`, tag: "taskyard", icon: "static/icon.svg" });
   one.onclick = () => {
     window.focus();

@@ -13,6 +13,7 @@ export const load = async (app, options) => (await get("v1/overview", {}, option
 
 const SORTS = [
   ["reviews", "To review", "Somebody says it is done, and another one has to agree."],
+  ["file_conflicts", "Edited in a file and here", "Both sides have changed the same words. Edit either one, or take the remark out of the file: the next sync settles it."],
   ["conflicts", "Brought too late", "A worker that had lost its claim brought a result. The task's page keeps it for you to read."],
   ["failed", "Failed for good", "No attempt is left. Retry it, or leave it as it is."],
   ["stuck", "Stuck behind these", "Others wait for a task that failed or was cancelled. They go on if it is retried and done."],
@@ -52,13 +53,15 @@ function section(sort, title, about, part, app) {
   );
 }
 
-const row = (entry, details, actions) =>
+const row = (entry, details, actions, key = entry.id) =>
   h(
     "li",
-    { key: entry.id, class: "row", "data-task": entry.id },
+    { key, class: "row", "data-task": entry.id },
     h("div", { class: "row-main" }, h("a", { href: taskLink(entry.id), "data-item": true, class: "row-title" }, nameOf(entry)), h("div", { class: "meta" }, h("span", { class: "mono" }, entry.short), h("span", {}, entry.kind), details)),
     h("div", { class: "row-actions" }, actions),
   );
+
+const said = (words) => (typeof words === "string" ? words : JSON.stringify(words ?? null));
 
 const button = (title, about, act) => h("button", { class: "button small", type: "button", "aria-label": `${title}: ${about}`, on: { click: act } }, title);
 
@@ -70,6 +73,17 @@ const ENTRIES = {
       app.may("work") && button("Accept", nameOf(entry), () => app.act(() => post(taskPath(entry.id, "accept")), `${entry.short} is accepted`)),
       h("a", { class: "button small", href: taskLink(entry.id), "aria-label": `Read: ${nameOf(entry)}` }, "Read"),
     ]),
+  file_conflicts: (entry) =>
+    row(
+      entry,
+      [
+        h("span", { class: "mono" }, entry.line ? `${entry.file}:${entry.line}` : entry.file),
+        h("span", { class: "sides" }, h("span", {}, `${entry.field} in the file: `, h("q", {}, said(entry.in_file))), h("span", {}, "here: ", h("q", {}, said(entry.in_yard)))),
+        ago(entry.at, "", " ago"),
+      ],
+      h("a", { class: "button small", href: taskLink(entry.id), "aria-label": `Open: ${nameOf(entry)}` }, "Open"),
+      `${entry.file} ${entry.id} ${entry.field}`,
+    ),
   conflicts: (entry) => row(entry, [chip(entry.state), entry.by && h("span", {}, `by ${entry.by}`), ago(entry.at, "", " ago")], [h("a", { class: "button small", href: taskLink(entry.id), "aria-label": `Read: ${nameOf(entry)}` }, "Read")]),
   failed: (entry, app) => row(entry, [ago(entry.at, "", " ago"), entry.error && h("span", { class: "error-text" }, entry.error)], retry(entry, app)),
   stuck: (entry, app) => row(entry, [chip(entry.state), h("span", {}, `${plural(entry.blocked, "task waits", "tasks wait")} behind it`)], retry(entry, app)),
