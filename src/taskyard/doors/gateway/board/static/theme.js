@@ -1,9 +1,15 @@
-// Runs before the page is painted, so that a chosen theme does not flash.
+// Names the theme before the page is painted: the one that was chosen here, else the system's, also when that changes.
 (() => {
-  try {
-    const chosen = localStorage.getItem("taskyard-theme");
-    if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
-  } catch {
-    // Storage is forbidden: the system's choice counts.
-  }
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const name = () => {
+    let chosen = null;
+    try {
+      chosen = localStorage.getItem("taskyard-theme");
+    } catch {
+      // Storage is forbidden: the system's choice counts.
+    }
+    document.documentElement.dataset.theme = ["light", "dark"].includes(chosen) ? chosen : system.matches ? "dark" : "light";
+  };
+  name();
+  system.addEventListener("change", name);
 })();
