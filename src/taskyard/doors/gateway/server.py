@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -18,7 +20,6 @@ from taskyard.doors.gateway.buckets import TooMany
 from taskyard.remote import wire
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Mapping
 
     from taskyard.doors.gateway.access import Rules
@@ -36,6 +37,7 @@ HEAD_MOST = 64 << 10  # bytes of a request's head
 HEAD_SECONDS = 20.0  # for the head of a request: a client that trickles is cut off, and holds up no other
 
 
+HANDSHAKE_SECONDS = 10.0  # for the handshake of TLS
 UNREAD_SECONDS = 60.0  # for a client to read on in an answer
 _CROWDED = (
     b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: application/json\r\n"
@@ -140,6 +142,13 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, gateway: Gateway) -> None:
         super().__init__(config)
         self._gateway = gateway
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; a client that does not finish its TLS handshake in time is cut off."""
+        loop: Any = asyncio.get_running_loop()
+        if self.config.is_ssl:  # uvicorn has no setting for it, and its own loop would wait for a minute
+            loop.create_server = partial(loop.create_server, ssl_handshake_timeout=HANDSHAKE_SECONDS)
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End what waits, then all connections."""
