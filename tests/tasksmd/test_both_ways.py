@@ -29,6 +29,8 @@ TASKS_MD = """## P0
 
 - [ ] Ship it
   - **Blocked by**: build
+- [ ] Tell them
+  - **Blocked by**: build
 """
 BOARD = "## Todo\n\n### Build it\nwith care\n\n### Ship it\n\n## In Progress\n\n## Done\n"
 
@@ -253,7 +255,11 @@ def test_in_tasks_md_completed_tasks_are_deleted_both_ways(plan: Plan) -> None:
     plan.write(TASKS_MD)
     plan.sync()
     tasks = plan.tasks()
-    assert [(task.priority, str(task.state)) for task in tasks.values()] == [(0, "todo"), (2, "blocked")]
+    assert [(task.priority, str(task.state)) for task in tasks.values()] == [
+        (0, "todo"),
+        (2, "blocked"),
+        (2, "blocked"),
+    ]
     assert tasks["Build it"].data == {"details": "with care"}
     claim = taken(plan.yard.claim(worker="bob"))
     plan.sync()
@@ -263,10 +269,10 @@ def test_in_tasks_md_completed_tasks_are_deleted_both_ways(plan: Plan) -> None:
     assert "Build it" not in plan.text
     assert "with care" not in plan.text
     text = plan.text
-    plan.write(text[: text.index("- [ ] Ship it")])
+    plan.write(text[: text.index("- [ ] Ship it")] + text[text.index("- [ ] Tell them") :])
     report = plan.sync()
     assert "which means completed" in report.notices[0]["message"]
-    assert plan.states() == {"Build it": "done", "Ship it": "done"}
+    assert plan.states() == {"Build it": "done", "Ship it": "done", "Tell them": "todo"}
 
 
 def test_a_priority_is_a_section(plan: Plan) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taskyard.core.errors import Conflict, Invalid
+from taskyard.doors.tasksmd.sync import Run
 from tests.conftest import taken
 from tests.tasksmd.conftest import Plan, codes
 
@@ -176,14 +177,89 @@ def test_an_edit_of_an_older_buffer_that_meets_a_newer_one_is_a_conflict(plan: P
     assert set(plan.states()) == {"One, by the yard", "Two, by the yard", "Three, here"}
 
 
-def test_a_line_from_the_yard_can_be_deleted_at_once(plan: Plan) -> None:
+def test_a_file_that_is_just_what_it_was_before_a_line_came_loses_no_task(plan: Plan) -> None:
     plan.write(LIST)
     plan.sync()
+    old = plan.text
     plan.yard.add("task", title="From the yard")
     plan.sync()
-    plan.delete("From the yard")
+    newest = plan.text
+    for _ in range(3):  # as an editor does that saves its buffer by itself
+        plan.write(old)
+        report = plan.sync()
+        assert codes(report) == ["kept"]
+        assert "taskyard cancel" in report.notices[0]["message"]
+        assert (plan.text, set(plan.states().values())) == (newest, {"todo"})
+
+
+def test_a_line_that_came_last_is_deleted_if_a_person_says_so_or_a_later_one_is_there(plan: Plan) -> None:
+    plan.write(LIST)
+    plan.sync()
+    plan.yard.add("task", title="Fourth")
+    plan.sync()
+    plan.delete("Fourth")
+    assert codes(plan.sync(removals=True)) == ["removed"]
+    assert plan.states()["Fourth"] == "cancelled"
+    for title in ("Fifth", "Sixth"):
+        plan.yard.add("task", title=title)
+        plan.sync()
+    plan.delete("Fifth")
     assert codes(plan.sync()) == ["removed"]
-    assert plan.states()["From the yard"] == "cancelled"
+    assert plan.states()["Fifth"] == "cancelled"
+    assert plan.states()["Sixth"] == "todo"
+
+
+def test_an_older_buffer_ends_nothing_that_was_retried_since(plan: Plan) -> None:
+    plan.write(TABLE)
+    plan.sync()
+    id = plan.tasks()["One"].id
+    plan.yard.cancel(id)
+    plan.sync()
+    old = plan.text
+    assert "| A | cancelled |" in old
+    plan.yard.retry(id)
+    plan.sync()
+    plan.write(old)
+    assert codes(plan.sync()) == ["older"]
+    assert plan.states()["One"] == "todo"
+    assert "| A | not-started |" in plan.text
+
+
+def test_an_older_buffer_is_recognised_after_a_killed_sync(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan.write(LIST)
+    plan.sync()
+    old = plan.text
+    plan.yard.add_many([{"kind": "task", "title": f"New {number}"} for number in range(2)])
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "_publish", _killed)  # the file is written, and nothing is noted after it
+        with pytest.raises(KeyboardInterrupt):
+            plan.sync()
+    newest = plan.text
+    assert "New 1" in newest
+    plan.sync()
+    plan.write(old.replace("Three", "Three, edited"))
+    plan.sync()
+    assert set(plan.states().values()) == {"todo"}
+    assert plan.text == newest.replace("Three", "Three, edited")
+
+
+def test_a_line_typed_in_the_place_of_one_without_an_id_is_a_task_of_its_own(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan.write(LIST)
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "_keep", _killed)  # the tasks are added, and their ids not written
+        with pytest.raises(KeyboardInterrupt):
+            plan.sync()
+    plan.replace("- [ ] Two", "- [ ] Water the plants")
+    plan.sync()
+    assert set(plan.states()) == {"One", "Two", "Three", "Water the plants"}
+    assert all(title in plan.text for title in plan.states())
+    assert not plan.sync().changed
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_file_cut_off_in_the_middle_changes_nothing(plan: Plan) -> None:

@@ -22,16 +22,25 @@ VERSION = 1
 NEVER = "\0"  # what no file says
 _PATIENCE = 30.0  # seconds for another sync of the same file
 _PAUSE = 0.02
-_KEPT = ("yard", "mission", "dialect", "text", "pending", "incoming", "steps", "unseen", "judged", "published")
+_KEPT = ("yard", "mission", "dialect", "text", "pending", "steps", "unseen", "published", "version", "former")
 
 
 class Entry:
     """One row: its id in the file, where its task stood, and the pairs of values that were agreed on, the last one last."""
 
-    __slots__ = ("conflicts", "fence", "pairs", "row", "state")
+    __slots__ = ("absent", "conflicts", "endings", "fence", "first", "held", "pairs", "row", "state")
 
     def __init__(
-        self, row: str, state: str, fence: int, pairs: list[list[dict[str, Any]]], conflicts: list[str]
+        self,
+        row: str,
+        state: str,
+        fence: int,
+        pairs: list[list[dict[str, Any]]],
+        conflicts: list[str],
+        first: int = 0,
+        absent: int = 0,
+        endings: dict[str, int] | None = None,
+        held: dict[str, str] | None = None,
     ) -> None:
         self.row = row
         self.state = state
@@ -39,10 +48,19 @@ class Entry:
         self.pairs = pairs
         """The fields of the file and those of the yard; more than one pair only between an intention and its end."""
         self.conflicts = conflicts
+        self.first = first
+        """A version that had the row with its id; no earlier one had it."""
+        self.absent = absent
+        """The last version that had no such row."""
+        self.endings = {} if endings is None else endings
+        """The last version that showed the task as ended, for each such status."""
+        self.held = {} if held is None else held
+        """Edits of the file that the yard has refused, and that are to be tried again."""
 
     def agreed(self, name: str) -> list[tuple[str, str | None]]:
-        """Return what was agreed on about one field."""
-        return [(file.get(name, ""), yard.get(name, "")) for file, yard in self.pairs]
+        """Return what was agreed on about one field; the file's value is none that the yard has refused."""
+        pairs = [(file.get(name, ""), yard.get(name, "")) for file, yard in self.pairs]
+        return [(NEVER if self.held.get(name) == said else said, known) for said, known in pairs]
 
     def known(self, state: str, fence: int) -> dict[str, str] | None:
         """Return the fields of the yard, if the task stands where it stood when they were read; None if it may have others."""
@@ -61,16 +79,39 @@ class Entry:
         return self.pairs[-1][1]
 
     def intention(self, before: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-        """Return the pair to note before the file is written: a conflict is none until its remark is in the file."""
+        """Return the pair to note before the file is written.
+
+        A conflict is none until its remark is in the file, and what the yard has refused is not agreed on.
+        """
         said, known = (dict(fields) for fields in self.pairs[-1])
-        for name in self.conflicts:
+        for name in (*self.conflicts, *self.held):
             said[name] = before[-1][0].get(name, "") if before else NEVER
             known[name] = before[-1][1].get(name, "") if before else None
         return [said, known]
 
+    def date_back(self, name: str, said: str, now: str | None) -> None:
+        """Have the entry know that the file comes from a version which said this; what the yard said then may not be known.
+
+        If the file says something else `now`, a person has edited those words, and has not seen what was agreed on since.
+        """
+        if said == self.file.get(name, ""):
+            return
+        older = [
+            [{**file, name: said}, {**yard, name: said if yard.get(name) == said else None}]
+            for file, yard in self.pairs
+        ]
+        self.pairs = [older[-1], *self.pairs] if now in (None, said) else older
+
+    def announced(self, pairs: list[list[dict[str, Any]]]) -> Entry:
+        """Return the row as it is noted before it is in the file, with these pairs, and without remarks about conflicts."""
+        return Entry(self.row, self.state, self.fence, pairs, [], self.first, self.absent, dict(self.endings))
+
     def packed(self) -> list[Any]:
         """Return the entry as JSON has it."""
-        return [self.row, self.state, self.fence, self.pairs, self.conflicts]
+        return [
+            self.row, self.state, self.fence, self.pairs, self.conflicts, self.first, self.absent, self.endings,
+            self.held,
+        ]  # fmt: skip
 
 
 class Base:
@@ -87,14 +128,16 @@ class Base:
         """By task id."""
         self.pending: dict[str, dict[str, Any]] = {}
         """By the key under which a new row is about to become a task: the `pairs` of its entry, and the rows `beside` it."""
-        self.incoming: dict[str, list[list[dict[str, Any]]]] = {}
-        """The pairs of rows that are about to be in the file with an id, by task id: no entries, until they are."""
+        self.incoming: dict[str, Entry] = {}
+        """Rows that are about to be in the file with an id, by task id: no entries, until they are."""
+        self.version = 0
+        """The number of the newest version of the file: each text that was read or written has one."""
         self.steps: list[dict[str, Any]] = []
         """What the last syncs changed in the file, the newest last (`versions`)."""
         self.unseen: list[str] | None = None
         """Tasks that an older version of the file did not have, while a sync of that version is under way."""
-        self.judged: list[str] = []
-        """Digests of texts that were taken for older versions of the file."""
+        self.former: dict[str, int] = {}
+        """Ids of rows that were in the file once, each with the version that had it first (`lineage`)."""
         self.published: list[list[str]] | None = None
         """The conflicts that the yard was given to list (`sync.published`); None if that is not known."""
         self._read()
@@ -117,6 +160,7 @@ class Base:
         for name in _KEPT:
             setattr(self, name, kept.get(name, getattr(self, name)))
         self.entries = {id: Entry(*fields) for id, fields in kept["entries"].items()}
+        self.incoming = {id: Entry(*fields) for id, fields in kept["incoming"].items()}
 
     def save(self) -> None:
         """Write everything down, safely: a killed sync leaves the base as it was, or as it is now."""
@@ -124,6 +168,7 @@ class Base:
             "v": VERSION,
             **{name: getattr(self, name) for name in _KEPT},
             "entries": {id: entry.packed() for id, entry in self.entries.items()},
+            "incoming": {id: entry.packed() for id, entry in self.incoming.items()},
         }
         beside = f"{self.path}.new"
         try:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 
+from taskyard.doors.tasksmd import lineage, versions
 from taskyard.doors.tasksmd.base import NEVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from taskyard.doors.tasksmd.base import Base
+    from taskyard.doors.tasksmd.base import Base, Entry
     from taskyard.doors.tasksmd.report import Report
     from taskyard.doors.tasksmd.rows import Document, Row
-    from taskyard.doors.tasksmd.yard_side import Tasks
+    from taskyard.doors.tasksmd.yard_side import Seen, Tasks
 
-_ALIKE = 0.5  # how much of two titles must be the same, if one is to be an edit of the other
+_ALIKE, _ALIKE_IN_PLACE = 0.6, 0.3  # how many words two titles must share, if one is to be an edit of the other
 _KEY_MOST = 150  # characters of a row's id in a key
 
 
@@ -30,10 +31,12 @@ class Matched:
         """The keys of tasks that a sync has added, which was killed before it could write their ids."""
         self.copies: set[int] = set()
         """Lines of rows that carry the id of another row, and get one of their own."""
+        self.since = 1
+        """The oldest version that the file can come from (`lineage.since`)."""
 
 
-def matched(document: Document, base: Base, tasks: Tasks, report: Report, older: bool = False) -> Matched:
-    """Return which row is which task."""
+def matched(document: Document, base: Base, tasks: Tasks, report: Report, certain: bool = False) -> Matched:
+    """Return which row is which task; `certain` if the file counts as it is, however old it may look."""
     found = Matched()
     found.made = {id: key for key, id in tasks.keyed(base.pending).items()}
     with_id, without = _split(document, base, found, report)
@@ -49,7 +52,8 @@ def matched(document: Document, base: Base, tasks: Tasks, report: Report, older:
         elif id is None:
             found.new.append((row, keys[row.id]))
         # Else its task ended long ago and was pruned: the row stays as it is.
-    left = _adopt(without, found, base, tasks, older)
+    found.since = lineage.CERTAIN if certain else lineage.since(found.known, base)
+    left = _adopt(without, found, base, tasks)
     left = _edited_meanwhile(document, left, found, base)
     _place_new(left, found, base, tasks)
     return found
@@ -90,7 +94,8 @@ def _edited_meanwhile(document: Document, without: list[Row], found: Matched, ba
     made = {key: id for id, key in found.made.items()}
     taken = {id for _, id in found.known}
     open_keys = [key for key in made if made[key] not in taken]
-    titles = {key: base.pending[key]["pairs"][0][0].get("title", "") for key in open_keys}
+    noted = {one["pairs"][0][0].get("title", "") for one in base.pending.values()}  # words that were read before
+    titles = {key: base.pending[key]["pairs"][-1][0].get("title", "") for key in open_keys}
     by_title: dict[str, list[Row]] = {}
     for row in without:
         by_title.setdefault(row.title, []).append(row)
@@ -100,60 +105,75 @@ def _edited_meanwhile(document: Document, without: list[Row], found: Matched, ba
             given[by_title[titles[key]].pop(0).line] = key
     left = [row for row in without if row.line not in given]
     numbers = {row.line: number for number, row in enumerate(document.rows)}
-    for likeness in (_same_place, _same_words):
-        for key in [key for key in open_keys if key not in given.values()] if left else ():
+    for is_edit in (_same_place, _same_words):
+        for key in [key for key in open_keys if key not in given.values()]:
             beside = base.pending[key]["beside"]
-            ranked = [
-                (likeness(row, titles[key], _neighbours(document, numbers[row.line]) == beside), row) for row in left
-            ]
-            best, likeliest = max(ranked, key=lambda one: one[0], default=(0.0, None))
-            if likeliest is not None and best >= _ALIKE:
-                given[likeliest.line] = key
-                left.remove(likeliest)
+            for row in left:
+                if is_edit(row.title, titles[key], _neighbours(document, numbers[row.line]) == beside):
+                    if row.title in noted:
+                        base.pending[key]["pairs"].insert(0, [{"title": row.title}, {"title": None}])
+                    given[row.line] = key
+                    left.remove(row)
+                    break
     found.known += [(row, made[given[row.line]]) for row in without if row.line in given]
     return left
 
 
-def _same_title(row: Row, title: str, in_place: bool) -> float:
+def _same_place(title: str, other: str, in_place: bool) -> bool:
+    """Whether a row is where another one was, and has some of its words: else it is a new line in the place of that."""
+    return in_place and _likeness(title, other) >= _ALIKE_IN_PLACE
+
+
+def _same_words(title: str, other: str, in_place: bool = False) -> bool:
     del in_place
-    return float(row.title == title)
+    return _likeness(title, other) >= _ALIKE
 
 
-def _same_place(row: Row, title: str, in_place: bool) -> float:
-    del row, title
-    return float(in_place)
-
-
-def _same_words(row: Row, title: str, in_place: bool) -> float:
-    """Return how much of the longer title both begin with; all of it, if one goes on where the other ends."""
-    del in_place
-    shorter, longer = sorted((row.title, title), key=len)
+def _likeness(title: str, other: str) -> float:
+    """Return how many of the words of the longer title are in both; 1 if one goes on where the other ends."""
+    shorter, longer = sorted((title, other), key=len)
     if shorter and longer.startswith(shorter) and not longer[len(shorter) :][:1].isalnum():
         return 1.0
-    common = next(
-        (at for at, (one, other) in enumerate(zip(shorter, longer, strict=False)) if one != other), len(shorter)
-    )
-    return common / max(1, len(longer))
+    one, two = shorter.lower().split(), longer.lower().split()
+    return sum(word in two for word in one) / max(1, len(one), len(two))
 
 
-def _adopt(without: list[Row], found: Matched, base: Base, tasks: Tasks, older: bool) -> list[Row]:
+def _adopt(without: list[Row], found: Matched, base: Base, tasks: Tasks) -> list[Row]:
     """Give rows that have lost their ids back to their tasks, by the title; return the others.
 
-    In an older version of the file the title may have been edited as well.
+    A file that may be an older version of itself can have rows from before they got their ids, under titles of that time.
     """
     here = {id for _, id in found.known}
-    lost = [
-        (id, entry.file.get("title", "")) for id, entry in base.entries.items() if id not in here and id in tasks.all
-    ]
+    lost = [id for id in base.entries if id not in here and id in tasks.all]
     left = [row for row in without if row.line not in found.copies]
-    for likeness in (_same_title, _same_words) if older else (_same_title,):
-        for id, title in list(lost):
-            row = next((row for row in left if likeness(row, title, False) == 1.0), None)
-            if row is not None and (likeness is _same_title or not tasks.all[id].state.ended):
-                found.known.append((row, id))
-                left.remove(row)
-                lost.remove((id, title))
+    if not lost or not left:
+        return without
+    former = versions.titles(base)
+    for id in lost:
+        entry = base.entries[id]
+        title = entry.file.get("title", "")
+        row = next((row for row in left if row.title == title), None)
+        if row is None and (id in (base.unseen or ()) or not lineage.is_gone(entry, found.since)):
+            row = _former(entry, left, former.get(id, []), tasks.all[id])
+        if row is not None:
+            found.known.append((row, id))
+            left.remove(row)
     return [row for row in without if row in left or row.line in found.copies]
+
+
+def _former(entry: Entry, rows: list[Row], known: list[str], task: Seen) -> Row | None:
+    """Return the row that had this task's title in an older version, or has most words of one; `known` has all, the newest last."""
+    agreed = {said.get("title", "") for said, _ in entry.pairs}
+    titles = ({*known} - {*known[-1:]}) | agreed - {NEVER}
+    row = next((row for row in rows if row.title in titles), None)
+    if row is not None:
+        entry.date_back("title", row.title, row.title)
+    elif not task.state.ended:
+        titles.add(task.fields["title"])
+        row = next((row for row in rows if any(_same_words(row.title, title) for title in titles)), None)
+        if row is not None:
+            entry.date_back("title", NEVER, row.title)  # whether these words are older or newer is not known
+    return row
 
 
 def _split(document: Document, base: Base, found: Matched, report: Report) -> tuple[list[Row], list[Row]]:
@@ -180,7 +200,9 @@ def _place_new(rows: list[Row], found: Matched, base: Base, tasks: Tasks) -> Non
     The key follows from the words, so that the same line in two clones becomes one task. A key whose task is in the file, or
     has ended, belongs to an earlier line of the same words, and the next one is taken.
     """
-    taken = {id for _, id in found.known} | set(base.entries)
+    taken = {id for _, id in found.known} | {
+        id for id, entry in base.entries.items() if lineage.is_gone(entry, found.since)
+    }
     left, new = [(row, 1) for row in rows], set()
     while left:
         keys = [_words_key(base.mission, row, number) for row, number in left]
@@ -190,6 +212,8 @@ def _place_new(rows: list[Row], found: Matched, base: Base, tasks: Tasks) -> Non
             id = known.get(key)
             used = id in taken or key in new
             if not used and id is not None and (key in base.pending or not tasks.all[id].state.ended):
+                if id in base.entries:
+                    base.entries[id].date_back("title", row.title, row.title)
                 found.known.append((row, id))
                 taken.add(id)
             elif used or id is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from taskyard.core import words
 from taskyard.core.errors import Conflict, Invalid
 from taskyard.core.task import State
-from taskyard.doors.tasksmd import merge, rows
-from taskyard.doors.tasksmd.base import Entry
+from taskyard.doors.tasksmd import lineage, merge, rows, versions
+from taskyard.doors.tasksmd.base import NEVER, Entry
 from taskyard.doors.tasksmd.rows import listed
 from taskyard.doors.tasksmd.text import harmless
 
@@ -71,6 +71,7 @@ class Planner:
         self._tasks = tasks
         self._report = report
         self._made = found.made
+        self._since = found.since
         self.ids = {entry.row: id for id, entry in base.entries.items()} | {
             row.id: id for row, id in found.known if row.id
         }
@@ -80,9 +81,9 @@ class Planner:
         """Return what is to be done about one row."""
         task, entry = self._tasks.all[id], self._base.entries.get(id)
         if entry is None:
-            entry = self._intended(id)
+            entry = self._intended(id) or self._removed(task)
         plan = RowPlan(row, id, entry)
-        for name in row.fields:
+        for name in row.fields if entry is None or entry.row else ("title",):
             if name not in ("id", "status"):
                 self._compare(plan, task, name)
         if plan.pushes:
@@ -92,16 +93,28 @@ class Planner:
 
     def _intended(self, id: str) -> Entry | None:
         """Return what a sync that did not come to its end was about to agree on."""
-        pairs = self._base.incoming.get(id)
-        if pairs is None and id in self._made:
-            pairs = self._base.pending[self._made[id]]["pairs"]
-        return None if pairs is None else Entry("", "", 0, pairs, [])
+        incoming = self._base.incoming.get(id)
+        if incoming is not None:
+            return incoming
+        if id not in self._made:
+            return None
+        return Entry("?", "", 0, self._base.pending[self._made[id]]["pairs"], [])
+
+    def _removed(self, task: Seen) -> Entry | None:
+        """Return the titles of a row that was taken out because its task had ended: an older buffer brings it back."""
+        if not task.state.ended:
+            return None
+        titles = versions.titles(self._base).get(task.id)
+        if titles is None:
+            return None
+        pairs: list[list[dict[str, Any]]] = [[{"title": title}, {"title": None}] for title in titles]
+        return Entry("", "", 0, [*pairs, [{"title": NEVER}, task.fields]], [])
 
     def _compare(self, plan: RowPlan, task: Seen, name: str) -> None:
         said, known = plan.row.fields[name], task.fields.get(name, "")
         agreed = [] if plan.entry is None else plan.entry.agreed(name)
         was_conflict = plan.entry is not None and name in plan.entry.conflicts
-        settled = was_conflict and plan.row.remark is None
+        settled = was_conflict and plan.row.remark is None and self._base.unseen is None
         decision = merge.decided(said, known, agreed, self._same(task, name, said, known), settled)
         if decision == merge.PUSH:
             plan.pushes[name] = said
@@ -179,31 +192,47 @@ class Planner:
         said, entry = plan.row.fields["status"], plan.entry
         if said == self._document.shown(task.status):
             return
-        if entry is None:
-            plan.status = said if said == rows.DONE else None
-        elif all(said != file.get("status") for file, _ in entry.pairs):
+        if entry is None or (entry.row == "" and task.state.ended):
+            plan.status = said if said == rows.DONE and not task.state.ended else None
+        elif any(said == file.get("status") for file, _ in entry.pairs):
+            if said in lineage.ENDED:
+                entry.endings[said] = self._base.version
+        elif said not in lineage.ENDED or lineage.is_ended(entry, said, self._since):
             plan.status = said
+        else:
+            self._report.notice(
+                "older",
+                plan.row.id,
+                f"line {plan.row.line} is {said}, as in an older version of the file, and shows what the yard says: "
+                f"'taskyard list' has the task; or sync once with --removals",
+                plan.row.line,
+            )
 
 
 class Removals:
     """The tasks whose rows are gone from the file."""
 
-    def __init__(self, document: Document, base: Base, tasks: Tasks, found: Matched, unseen: set[str]) -> None:
+    def __init__(self, document: Document, base: Base, tasks: Tasks, found: Matched) -> None:
         here = {id for _, id in found.known}
         self.ending: list[str] = []
         """A person has deleted the row, and nothing has happened to the task since."""
         self.back: list[str] = []
         """Something has happened, or a worker holds the task: the row is put back."""
         self.unseen: list[str] = []
-        """The version that the file comes from never had the row: it gets it again."""
+        """The version that the file comes from never had the row, or may not have had it: it gets it again."""
+        self.doubtful: list[str] = []
+        """Those of them that a person may just as well have deleted."""
         self.hidden: list[str] = []
         """The line is still there, but no longer as a row: in a code fence, or in a table whose head is broken."""
         for id, entry in base.entries.items():
             task = tasks.all.get(id)
             if id in here or task is None or task.state.ended:
                 continue
-            if id in unseen:
+            seen = id not in (base.unseen or ())
+            if not seen or not lineage.is_gone(entry, found.since):
+                entry.absent = base.version
                 self.unseen.append(id)
+                self.doubtful += [id] if seen else []
                 continue
             unchanged = (entry.state, entry.fence) == (str(task.state), task.fence)
             if _still_there(document, entry):

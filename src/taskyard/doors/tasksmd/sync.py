@@ -7,7 +7,7 @@ import os
 from taskyard.core.errors import Conflict, TaskyardError, Unavailable
 from taskyard.core.task import State
 from taskyard.doors.tasksmd import base as bases
-from taskyard.doors.tasksmd import dialects, file, matching, rows, versions
+from taskyard.doors.tasksmd import dialects, file, lineage, matching, rows, versions
 from taskyard.doors.tasksmd.planning import Planner, Removals, RowPlan
 from taskyard.doors.tasksmd.pushing import Pusher
 from taskyard.doors.tasksmd.report import Report
@@ -88,18 +88,19 @@ class Run:
         """Read both sides, push what the file says, and write down what the yard says."""
         base, report = self._base, self._report
         self._compare()
-        known = {id: {**entry.file, "id": entry.row} for id, entry in base.entries.items() if id not in self._unseen}
         document, tasks, found, plans = self._document, self._tasks, self._found, self._plans
         pusher = Pusher(tasks, self._planner, report, self._options.kind, base.mission)
         drafts = pusher.drafted(found.new)
-        self._intend(plans, matching.pending(document, drafts))
+        theirs = versions.changes(self._last, {id: row.fields for row, id in found.known})
+        self._intend(plans, matching.pending(document, drafts), theirs)
         added = self._push(pusher, drafts)
         tasks.refresh(pusher.touched)
         writer = Writer(document, tasks, base, report, found.copies)
         writer.later = pusher.later
         text = writer.written(plans, added, self._gone)
         seen = {id: row.fields for row, id in (*found.known, *added)}
-        self._keep(writer, text, versions.changes(known, seen), versions.changes(seen, writer.rows()))
+        theirs += [[id, versions.ROW, None, row.fields] for row, id in added]
+        self._keep(writer, text, versions.noted(base, theirs, versions.changes(seen, writer.rows())))
         return report
 
     def look(self) -> Report:
@@ -125,11 +126,16 @@ class Run:
         self._tasks = tasks = Tasks(self._yard, base.mission, self._options.person)
         tasks.load(base.entries)
         self._refuse_other_yard(tasks)
-        self._rewind(document)
-        self._unseen = set(base.unseen or ())
-        self._found = found = matching.matched(document, base, tasks, report, base.unseen is not None)
+        self._last = {
+            id: {**entry.file, "id": entry.row} for id, entry in (*base.entries.items(), *base.incoming.items())
+        }
+        versions.settle(base, document, self._last)
+        base.version += self._before != base.text
+        if not self._options.removals:
+            self._rewind(document)
+        self._found = found = matching.matched(document, base, tasks, report, self._options.removals)
         self._read_new_columns(found.known, tasks)
-        self._gone = Removals(document, base, tasks, found, self._unseen)
+        self._gone = Removals(document, base, tasks, found)
         if not self._options.removals:
             self._gone.refuse_too_many(base)
         self._planner = Planner(document, base, tasks, found, report)
@@ -142,7 +148,7 @@ class Run:
                 "older",
                 "",
                 "the file is an older version of itself, saved by an editor or a checkout: what was changed since is put in again. "
-                "Saved once more as it was, it counts as it is",
+                "If it is to count as it is, sync once with --removals",
             )
 
     def _read(self) -> str | None:
@@ -195,7 +201,7 @@ class Run:
             and any(name not in entries[id].yard for name in row.fields if name != "id")
         )
 
-    def _intend(self, plans: list[RowPlan], new: dict[str, dict[str, Any]]) -> None:
+    def _intend(self, plans: list[RowPlan], new: dict[str, dict[str, Any]], theirs: list[Change]) -> None:
         """Note what is about to be pushed, so that a sync that is killed does not take its own words for the yard's edits."""
         pushed = [plan for plan in plans if plan.changes and plan.entry is not None]
         if not pushed and not new:
@@ -206,6 +212,7 @@ class Run:
             yard = {**known, **{name: plan.pushed(name) for name in plan.pushes}}
             plan.entry.pairs.append([{**said, **plan.pushes}, yard])
         self._base.pending |= new
+        self._base.steps = versions.noted(self._base, theirs, [])
         self._base.save()
         self._noted = True
 
@@ -225,7 +232,7 @@ class Run:
         pusher.remove(gone.ending, names, self._document.deleted)
         return added
 
-    def _keep(self, writer: Writer, text: str, theirs: list[Change], ours: list[Change]) -> None:
+    def _keep(self, writer: Writer, text: str, steps: list[dict[str, Any]]) -> None:
         """Put the new text in place, and note what is agreed on now; before it, what is about to be agreed on."""
         base, report, before = self._base, self._report, self._before
         entries = writer.entries()
@@ -234,10 +241,15 @@ class Run:
                 # A row that the file is to get is no entry yet: it would look deleted, if this were the end.
                 if base.entries.get(id) is entry:
                     continue
-                pairs = base.entries[id].pairs if id in base.entries else list(writer.intended(id))
+                if id in base.entries:
+                    pairs = base.entries[id].pairs
+                    base.entries[id].endings |= entry.endings
+                else:
+                    pairs = list(writer.intended(id))
+                    base.incoming[id] = entry.announced(pairs)
                 pairs.append(entry.intention(pairs))
-                if id not in base.entries:
-                    base.incoming[id] = pairs
+            base.steps = steps  # also if the text is never written: it does no harm among those that were
+            base.version += 1
             base.save()
             file.replace(self._path, before, text)
             report.written = True
@@ -246,8 +258,9 @@ class Run:
             id: entry.packed() for id, entry in base.entries.items()
         }
         if self._noted or published or not same or base.text != text or base.pending or base.incoming:
+            lineage.forget(base, entries)
             base.entries, base.pending, base.incoming, base.unseen, base.text = entries, {}, {}, None, text
-            versions.note(base, before or "", theirs, ours)
+            base.steps = [{**step, "written": True} for step in steps]
             base.save()
 
     def _publish(self) -> bool:

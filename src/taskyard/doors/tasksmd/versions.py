@@ -1,16 +1,15 @@
-"""Is the file an older version of itself? An editor that saves an old buffer, or a checkout, must not undo what the yard said.
+"""Which version of itself a file comes from. An editor that saves an old buffer, or a checkout, must not undo what came since.
 
-Each sync notes what it read and what it wrote. A file from which everything is missing that the last syncs have written is what it
-was before them, perhaps with new edits: it is compared with that. A person who takes back one thing by hand does not look so.
+Each sync notes how the version that it read differs from the one before, and how the one that it is about to write differs from
+that: before it writes, so that a sync that is killed has left its note. A file comes from the version that it differs from in the
+fewest places, and from the newest of those. If that is an older one, the file is compared with what was agreed on then.
 """
 
 from __future__ import annotations
 
-import hashlib
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from taskyard.doors.tasksmd.base import Base
@@ -18,16 +17,12 @@ if TYPE_CHECKING:
 
     Change = list[Any]
     """A task's id, a field (or an empty text for the whole row), and its value before and after; None for no row."""
+    Values = dict[tuple[str, str], Any]
+    """What stands in each place: a task's id and a field."""
 
-_STEPS = 50
+_STEPS = 100  # versions, of which each sync makes one or two
 _CHANGES = 20_000  # of all steps together
-_JUDGED = 20
 ROW = ""
-
-
-def digest(text: str) -> str:
-    """Return a name for a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def changes(before: Mapping[str, Mapping[str, str]], after: Mapping[str, Mapping[str, str]]) -> list[Change]:
@@ -47,13 +42,54 @@ def changes(before: Mapping[str, Mapping[str, str]], after: Mapping[str, Mapping
     return found
 
 
-def note(base: Base, read: str, theirs: list[Change], ours: list[Change]) -> None:
-    """Add what people have changed since the last sync, and what this sync has changed, to the steps that are kept."""
-    if not theirs and not ours:
+def noted(base: Base, theirs: list[Change], ours: list[Change]) -> list[dict[str, Any]]:
+    """Return the steps with what people have changed since the last one, and what this sync is about to change."""
+    steps, first = base.steps, base.text is None
+    known = {(id, field): new for step in steps for id, field, _, new in step["changes"]}
+    # A sync that was killed may have noted some of it already.
+    fresh = [one for one in theirs if known.get((one[0], one[1]), NotImplemented) != one[3]]
+    new = [
+        {"ours": own, "written": not own, "first": first and not own, "changes": some}
+        for own, some in ((False, fresh), (True, ours))
+        if some
+    ]
+    kept = [*steps, *new][-_STEPS:]
+    while len(kept) > 1 and sum(len(step["changes"]) for step in kept) > _CHANGES:
+        kept = kept[1:]
+    return kept
+
+
+def titles(base: Base) -> dict[str, list[str]]:
+    """Return the titles that rows had in the versions that are known, by task id, the newest last."""
+    found: dict[str, list[str]] = {}
+    for step in base.steps:
+        for id, field, old, new in step["changes"]:
+            some = [row.get("title", "") for row in (old, new) if row] if field == ROW else [old, new]
+            if field in (ROW, "title"):
+                found.setdefault(id, []).extend(some)
+    return found
+
+
+def settle(base: Base, document: Document, last: dict[str, dict[str, str]]) -> None:
+    """Find out whether the last sync came to write its text, if it did not come to its end; `last` becomes what the file was.
+
+    A text that was not written stays among those that are known: an editor may have seen it before another one came.
+    """
+    if not base.steps or base.steps[-1]["written"]:
         return
-    base.steps = [*base.steps, {"read": digest(read), "theirs": theirs, "ours": ours}][-_STEPS:]
-    while len(base.steps) > 1 and sum(len(step["ours"]) + len(step["theirs"]) for step in base.steps) > _CHANGES:
-        base.steps = base.steps[1:]
+    step, rows = base.steps[-1], Rows(base, document)
+    written = sum(rows.gain(change) for change in step["changes"]) >= 0
+    back = [[id, field, new, old] for id, field, old, new in reversed(step["changes"])]
+    base.steps = [*base.steps[:-1], {**step, "written": True}]
+    if not written:
+        base.steps.append({"ours": False, "written": True, "first": False, "changes": back})
+    for id, field, _, value in step["changes"] if written else back:
+        if field != ROW:
+            last.setdefault(id, {})[field] = value
+        elif value is not None:
+            last[id] = dict(value)
+        else:
+            last.pop(id, None)
 
 
 def rewind(base: Base, document: Document) -> bool:
@@ -61,82 +97,103 @@ def rewind(base: Base, document: Document) -> bool:
 
     `base.unseen` has the tasks whose rows that version did not have, until the sync has come to its end.
     """
-    name = digest(document.text)
-    number = 0 if document.text == base.text or name in base.judged else _older(base, document, name)
-    if not number:
-        return False  # a text that comes once more is meant
-    base.judged = [*base.judged, name][-_JUDGED:]
-    steps, base.steps = base.steps[-number:], base.steps[:-number]
-    unseen, rows = set(base.unseen or ()), {row.id: row.fields for row in document.rows}
-    for step in reversed(steps):
-        for change in (*reversed(step["ours"]), *reversed(step["theirs"])):
-            _undo(base, change, unseen, rows)
+    if document.text == base.text:
+        return False
+    rows = Rows(base, document)
+    undone = base.steps[len(base.steps) - _behind(base, rows) :]
+    if not undone:
+        return False
+    unseen = set(base.unseen or ())
+    then: Values = {}  # of each place the oldest value, which comes last
+    for step in reversed(undone):
+        for id, field, old, _ in step["changes"]:
+            then |= _places(id, field, old)
+    unseen.update(id for (id, field), row in then.items() if field == ROW and row is None)
+    unseen.difference_update(id for (id, field), row in then.items() if field == ROW and row is not None)
     base.unseen = sorted(unseen)
+    former = _former(base)
+    for id, entry in base.entries.items():
+        for field, now in (rows.row(id) or {}).items():
+            place = id, field
+            # Versions that a killed sync was about to write are among those that are known: any former value is no edit.
+            if now in former.get(place, ()):
+                entry.date_back(field, now, now)
+            elif place in then:
+                entry.date_back(field, then[place], now)
     return True
 
 
-def _undo(base: Base, change: Change, unseen: set[str], rows: Mapping[str, Mapping[str, str]]) -> None:
-    id, field, old, _ = change
-    entry = base.entries.get(id)
-    if field == ROW and old is None:
-        unseen.add(id)
-    elif field == ROW:
-        unseen.discard(id)
-    elif entry is not None and field != "id" and rows.get(entry.row, {}).get(field, old) == old:
-        # What the yard said then is not known any more, only that it has said something else since.
-        entry.pairs = [[{**file, field: old}, {**yard, field: None}] for file, yard in entry.pairs]
+def _places(id: str, field: str, value: Any) -> Values:
+    """Return the value of a field; of a whole row all its fields as well."""
+    row = value if field == ROW and value is not None else {}
+    return {(id, field): value, **{(id, name): one for name, one in row.items()}}
 
 
-def _older(base: Base, document: Document, name: str) -> int:
-    """Return how many steps the file is behind."""
-    rows = {row.id: row.fields for row in document.rows if row.id}
-    behind, exactly = 0, False
-    evidence: list[tuple[str, str]] = []
-    first: dict[tuple[str, str], Any] = {}
+def _former(base: Base) -> dict[tuple[str, str], set[str]]:
+    """Return the values that each field had in the versions that are known, without the last one."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for step in base.steps:
+        for id, field, *values in step["changes"]:
+            for one in values:
+                for place, value in _places(id, field, one).items():
+                    if place[1] not in (ROW, "id"):
+                        found.setdefault(place, []).append(value)
+    return {place: {*values} - {values[-1]} for place, values in found.items()}
+
+
+def _behind(base: Base, rows: Rows) -> int:
+    """Return how many steps lie between the version that the file comes from and the newest one."""
+    distance, best, behind = 0, 0, 0
     for number, step in enumerate(reversed(base.steps), 1):
-        first |= {(id, field): old for id, field, old, _ in step["ours"]}
-        wrote = [key for key, old in first.items() if _written(base, key) != (_present(old) if key[1] == ROW else old)]
-        if exactly or not all(_undone(rows, base, key, first[key]) for key in wrote):
-            break
-        exactly = bool(wrote) and step["read"] == name
-        if exactly or len(wrote) > len(evidence) or (evidence and _is_before(rows, base, step)):
-            behind, evidence = number, wrote
-    return 0 if _by_hand(evidence, exactly) else behind
+        if step["first"]:
+            break  # there is no version before it
+        distance += sum(rows.gain(change) for change in step["changes"])
+        if distance < best:
+            best, behind = distance, number
+    if best == -1 and _by_hand(rows, base.steps[len(base.steps) - behind :]):
+        return 0
+    return behind
 
 
-def _is_before(rows: Mapping[str, Mapping[str, str]], base: Base, step: dict[str, Any]) -> bool:
-    """Whether the file has nothing of what people had changed in a step in which the sync itself wrote nothing."""
-    changed = [(id, field, old) for id, field, old, _ in step["theirs"]]
-    return not step["ours"] and all(_undone(rows, base, (id, field), old) for id, field, old in changed)
+def _by_hand(rows: Rows, steps: Iterable[dict[str, Any]]) -> bool:
+    """Whether a person may just as well have taken back the one place in which the file is nearer to the older version.
+
+    A row counts as deleted only if that is certain (`lineage`), so that nothing is lost if it was meant. A status may be set back,
+    and people change their own plans back. But no words are undone by typing the former ones.
+    """
+    undone = [(step["ours"], change[1]) for step in steps for change in step["changes"] if rows.gain(change) < 0]
+    return all(field in (ROW, "status") if ours else field != "title" for ours, field in undone)
 
 
-def _by_hand(wrote: list[tuple[str, str]], exactly: bool) -> bool:
-    """Whether a person may just as well have taken this back: one status, or one row if nothing else was changed."""
-    return len(wrote) == 1 and all(field == "status" or (exactly and field == ROW) for _, field in wrote)
+def _distance(row: Mapping[str, str] | None, other: Mapping[str, str] | None) -> int:
+    """Return in how many places a row differs from what it was; a line is sooner deleted than typed."""
+    if row is None:
+        return int(other is not None)
+    if other is None:
+        return 1 + len(row)
+    return sum(row.get(name, "") != value for name, value in other.items() if name != "id")
 
 
-def _present(row: object) -> bool:
-    return row is not None
+class Rows:
+    """The rows of a file, as they are compared with those of older versions."""
 
+    def __init__(self, base: Base, document: Document) -> None:
+        self._names = {id: entry.row for id, entry in base.entries.items()}
+        self._titles = titles(base)
+        self._by_id = {row.id: row.fields for row in document.rows if row.id}
+        self._by_title = {row.title: row.fields for row in document.rows if not row.id}
 
-def _written(base: Base, key: tuple[str, str]) -> Any:
-    """Return what the last sync has left there: a field's value, or whether there is a row."""
-    id, field = key
-    entry = base.entries.get(id)
-    if field == ROW:
-        return _present(entry)
-    if entry is None:
-        return None
-    return entry.row if field == "id" else entry.file.get(field, "")
+    def gain(self, change: Change) -> int:
+        """Return by how much the file differs more from the version before this change than from the one after it."""
+        id, field, old, new = change
+        row = self.row(id, (old or new).get("id", "") if field == ROW else "")
+        if field == ROW:
+            return _distance(row, old) - _distance(row, new)
+        return 0 if row is None else (row.get(field, "") != old) - (row.get(field, "") != new)
 
-
-def _undone(rows: Mapping[str, Mapping[str, str]], base: Base, key: tuple[str, str], old: Any) -> bool:
-    """Whether the file has what was there before a sync wrote."""
-    id, field = key
-    entry = base.entries.get(id)
-    row = None if entry is None else rows.get(entry.row)
-    if field == ROW:
-        return (row is None) if old is None else old.get("id", "") in rows
-    if field == "id" or row is None:  # without its id a row cannot be found: the id was written too, or the row is gone
-        return row is None
-    return bool(row.get(field, "") == old)
+    def row(self, id: str, name: str = "") -> Mapping[str, str] | None:
+        """Return the row of a task: by its id, else by a title that it had, because older versions have rows without ids."""
+        row = self._by_id.get(self._names.get(id, name))
+        if row is None:
+            row = next((self._by_title[one] for one in self._titles.get(id, ()) if one in self._by_title), None)
+        return row

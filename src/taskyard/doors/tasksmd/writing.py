@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from taskyard.core.task import State
-from taskyard.doors.tasksmd import dialects, rows
-from taskyard.doors.tasksmd.base import NEVER, Entry
+from taskyard.doors.tasksmd import dialects, lineage, rows
+from taskyard.doors.tasksmd.base import Entry
 from taskyard.doors.tasksmd.rows import listed
 from taskyard.doors.tasksmd.text import patched
 from taskyard.doors.tasksmd.yard_side import STEERING
@@ -39,6 +39,8 @@ class Writer:
         self._plans: dict[str, RowPlan] = {}
         self._names: dict[str, str] = {}
         """The id in the file of each task that has a row there after the sync."""
+        self._with_id: set[str] = set()
+        """Tasks whose rows had their ids in the file that was read."""
         self._new = document
         self.later: set[str] = set()
         """Tasks whose status in the file stays, to be given by a later sync."""
@@ -69,6 +71,7 @@ class Writer:
         for row, id in rows_of:
             if row.id and row.line not in self._copies:
                 self._names[id] = row.id
+        self._with_id = set(self._names)
         for id in (*gone.back, *gone.unseen, *gone.hidden):
             self._names[id] = self._base.entries[id].row
         known = self._names.keys() | {id for _, id in rows_of} | set(gone.ending)
@@ -189,6 +192,14 @@ class Writer:
                 name,
                 f"{name} was deleted in the file, and is put back: it is {task.status} in the yard, and has changed since",
             )
+        for id in gone.doubtful:
+            name, task = self._names[id], self._tasks.all[id]
+            self._report.notice(
+                "kept",
+                name,
+                f"{name} is not in the file, as in an older version of it, so its line is put back; "
+                f"if it is to go: 'taskyard cancel {task.short}', or sync once with --removals",
+            )
         for id in gone.hidden:
             name = self._names[id]
             self._report.notice(
@@ -216,8 +227,10 @@ class Writer:
 
     def intended(self, id: str) -> list[list[dict[str, Any]]]:
         """Return what an earlier sync, which did not come to its end, was about to agree on."""
-        plan = self._plans.get(id)
-        return [] if plan is None or plan.entry is None else plan.entry.pairs
+        plan, noted = self._plans.get(id), self._base.incoming.get(id)
+        if plan is not None and plan.entry is not None:
+            return plan.entry.pairs
+        return [] if noted is None else noted.pairs
 
     def entries(self) -> dict[str, Entry]:
         """Return what is agreed on now, by task id."""
@@ -233,10 +246,14 @@ class Writer:
     def _entry(self, row: Row, task: Seen, plan: RowPlan | None) -> Entry:
         file = {name: value for name, value in row.fields.items() if name != "id"}
         yard = {name: task.fields.get(name, "") for name in {*file, *STEERING} if name != "id"}
-        for name in plan.held if plan is not None else ():
-            # The next sync is to see the same edit again: the file had another value, and the yard has what it has.
-            agreed = [] if plan is None or plan.entry is None else plan.entry.agreed(name)
-            file[name] = next((said for said, _ in agreed if said != file.get(name)), NEVER)
-        return Entry(
-            row.id, str(task.state), task.fence, [[file, yard]], sorted(plan.conflicts) if plan is not None else []
-        )
+        known = self._base.entries.get(task.id)
+        if known is None:
+            first, absent = lineage.begun(self._base, task.id, row.id, task.id in self._with_id)
+        else:
+            first, absent = known.first, known.absent
+        endings = {} if plan is None or plan.entry is None else dict(plan.entry.endings)
+        if file["status"] in lineage.ENDED:
+            endings[file["status"]] = self._base.version + 1
+        conflicts = sorted(plan.conflicts) if plan is not None else []
+        held = {name: file[name] for name in plan.held} if plan is not None else {}
+        return Entry(row.id, str(task.state), task.fence, [[file, yard]], conflicts, first, absent, endings, held)
