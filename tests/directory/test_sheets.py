@@ -255,3 +255,23 @@ def test_a_sheet_of_a_batch_that_was_never_added_goes_in_time(yard: Yard, monkey
     assert sheet.exists(), "its adder may be at work on it"
     monkeypatch.setattr(edges, "PATIENCE", 0)
     wait_until(lambda: yard.sweep() is not None and not sheet.exists())
+
+
+def test_what_a_sweep_reads_of_sheets_grows_with_the_tasks_that_wait_and_not_with_their_square(
+    fresh: Callable[[], str],
+) -> None:
+    def reads(graphs: int) -> int:
+        url, found = fresh(), 0
+
+        def cue(name: str, paths: str, made: bool) -> None:
+            nonlocal found
+            found += name == "read_at" and "/sheets/" in paths and made
+
+        with yard_on(url, worker="bob") as bob:
+            for _ in range(graphs):
+                bob.add_many(GRAPH)
+        with yard_on(url, cue) as yard:
+            yard.sweep()
+        return found
+
+    assert reads(40) < 3 * reads(20)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _WHOLE = " ."  # ends the line of a task: without the rest of its line it would be let go too early
 _SCANS = 64  # questions that are answered from the text of a sheet: to sort its edges takes about as long
 _CHUNK = 1 << 20  # bytes that are read at once
-_KEPT_MOST = 64  # sheets whose content is remembered
+_KEPT_MOST = 1 << 25  # characters of sheets that are remembered
 _SEGMENTS_MOST = 64  # that the tasks of one sheet are in
 
 
@@ -70,7 +70,7 @@ class Sheet:
     def read(self) -> None:
         """Read what was appended since the last time; a line that is cut off or broken says nothing."""
         content = self._disk.read_at(self.path, self._offset, _CHUNK)
-        while len(content) % _CHUNK == 0 and (
+        while content and len(content) % _CHUNK == 0 and (
             more := self._disk.read_at(self.path, self._offset + len(content), _CHUNK)
         ):
             content += more
@@ -86,6 +86,11 @@ class Sheet:
                 self.met.add(line)
             elif line.startswith("-"):
                 self._left.add(line[1:])
+
+    @property
+    def length(self) -> int:
+        """How long the lines of its tasks are."""
+        return len(self._text)
 
     def needs(self, task: str) -> list[str]:
         """Return what this task waited for when it was added; nothing if it is not in the sheet."""
@@ -191,6 +196,7 @@ class SheetReader:
         self._names = locator.names
         self._root = f"{root}/sheets"
         self._known: dict[str, Sheet] = {}
+        self._kept = 0
 
     def of(self, segment: str, *, fresh: bool = True) -> list[Sheet]:
         """Return the sheets about tasks of this segment; not `fresh`: one that was read before as it was then."""
@@ -202,23 +208,39 @@ class SheetReader:
     def _sheet(self, path: str, name: str, fresh: bool) -> Sheet:
         sheet = self._known.get(name)
         if sheet is None:
-            if len(self._known) >= _KEPT_MOST:
-                self._known.clear()
-            sheet = self._known[name] = Sheet(self._disk, path)
-            fresh = True
+            sheet = Sheet(self._disk, path)
+            sheet.read()
+            if self._kept + sheet.length > _KEPT_MOST:
+                self._known, self._kept = {}, 0
+            if sheet.length:  # else it is just being removed
+                self._known[name] = sheet
+                self._kept += sheet.length
+            return sheet
         sheet.path = path
         if fresh:
             sheet.read()
         return sheet
 
+    def _with(self, task: str) -> list[Sheet]:
+        """Return the sheets that this task was added with, read anew: the lines of tasks are there before a sheet has a name."""
+        found = [sheet for sheet in self.of(task[: ids.SEGMENT], fresh=False) if sheet.needs(task)]
+        for sheet in found:
+            sheet.read()
+        return found
+
     def needs(self, id: str) -> list[str]:
         """Return what this task waits for."""
-        return [other for sheet in self.of(id[: ids.SEGMENT]) for other in sheet.unmet(id)]
+        return [other for sheet in self._with(id) for other in sheet.unmet(id)]
 
     def followers(self, id: str) -> list[str]:
         """Return the tasks that wait for this one."""
-        sheets = (sheet for sheet in self.of(id[: ids.SEGMENT]) if id not in sheet.met)
-        return [task for sheet in sheets for task in sheet.followers(id) if sheet.is_waiting(task)]
+        found = []
+        for sheet in self.of(id[: ids.SEGMENT], fresh=False):
+            some = sheet.followers(id)
+            if some:
+                sheet.read()
+                found += [task for task in some if id not in sheet.met and sheet.is_waiting(task)]
+        return found
 
     def followed(self, segment: str) -> set[str]:
         """Return the tasks of this segment that others wait for."""
@@ -280,7 +302,7 @@ class Sheets(SheetReader):
 
     def leave(self, id: str) -> None:
         """Note that this task is not in a sheet any more."""
-        for sheet in self.of(id[: ids.SEGMENT]):
+        for sheet in self._with(id):
             if sheet.is_waiting(id) and self._context.local:
                 sheet.append(f"-{id}")
                 sheet.read()
@@ -294,4 +316,5 @@ class Sheets(SheetReader):
         for segment in sheet.segments() | {name[: ids.SEGMENT]}:
             self._context.links.remove(f"{self._root}/{segment}/{name}")
             self._context.mover.drop(f"{self._root}/{segment}")
-        self._known.pop(name, None)
+        gone = self._known.pop(name, None)
+        self._kept -= 0 if gone is None else gone.length
