@@ -1,4 +1,4 @@
-"""A clock that was hours ahead and is set right: whoever follows the log goes on to get what happens."""
+"""A clock that was hours ahead and is set right: followers of the log go on to get what happens, and sweeps go on."""
 
 from __future__ import annotations
 
@@ -82,3 +82,22 @@ def test_a_page_that_no_clock_has_made_holds_nobody(url: str, name: str) -> None
     assert [page[:13] for page in os.listdir(f"{url}/events") if page != name] == [
         time.strftime("%Y-%m-%dT%H", time.gmtime())
     ]
+
+
+def test_sweeps_go_on_at_once(url: str, shift: Callable[[int], None]) -> None:
+    with taskyard.open(url) as yard:
+        upkeep = yard._store.upkeep
+        assert not upkeep.turn(1000.0)
+        shift(-1)
+        assert upkeep.turn(1000.0), "the last turn was taken an hour ahead of now"
+        shift(0)
+        assert not upkeep.turn(1000.0)
+
+
+def test_a_leader_that_died_before_it_is_followed(url: str, shift: Callable[[int], None]) -> None:
+    with taskyard.open(url) as yard:
+        leadership = yard._store.leadership
+        assert leadership.lead("ada", "b979d98y", 1000.0).leads
+        assert not leadership.lead("bob", "c979d98y", 1000.0).leads
+        shift(-1)
+        assert leadership.lead("bob", "c979d98y", 1000.0).leads

@@ -79,7 +79,8 @@ class DirectoryUpkeep:
             context.disk.append(f"{folder}/0", b"")  # the file was deleted: make the first one again
             return False
         try:
-            if context.clock.exact() - context.disk.stamp(f"{folder}/{last}") < every * 1000:
+            # A turn that was taken in the future, by a clock that was set right since, must not keep sweeps away until then.
+            if abs(context.clock.exact() - context.disk.stamp(f"{folder}/{last}")) < every * 1000:
                 return False
         except FileNotFoundError:
             return False
