@@ -15,7 +15,7 @@ from taskyard import opening
 from taskyard.core import ids as task_ids
 from taskyard.stores.directory.recovery import batches, crashes, edges
 from tests.conftest import damage, taken, wait_until
-from tests.directory.staging import Step, yard_on
+from tests.directory.staging import Step, dead, die, yard_on
 from tests.directory.stories import check_log, check_nothing_is_stuck
 
 if TYPE_CHECKING:
@@ -275,3 +275,27 @@ def test_what_a_sweep_reads_of_sheets_grows_with_the_tasks_that_wait_and_not_wit
         return found
 
     assert reads(40) < 3 * reads(20)
+
+
+@pytest.mark.parametrize("names", range(1, len(GRAPH) + 1))
+def test_a_sheet_whose_adder_was_killed_before_it_had_all_its_names_goes_in_time(
+    fresh: Callable[[], str], monkeypatch: pytest.MonkeyPatch, names: int
+) -> None:
+    url, left = fresh(), names
+
+    def cue(name: str, paths: str, made: bool) -> None:
+        nonlocal left
+        left -= name == "link" and "/sheets/" in paths and made
+        if not left:
+            die()
+
+    def add() -> None:
+        with yard_on(url, cue) as adder:
+            adder.add_many({**task, "kind": f"kind{number}"} for number, task in enumerate(GRAPH))
+
+    dead(add)
+    with yard_on(url) as yard:
+        assert len(sheets(yard)) == names
+        monkeypatch.setattr(edges, "PATIENCE", 0)
+        monkeypatch.setattr(edges, "_PER_ROUND", 1)
+        wait_until(lambda: yard.sweep() is not None and not sheets(yard))

@@ -160,6 +160,8 @@ class EdgeRecovery:
         for id in self._edges.done(self._edges.sheets.followed(segment)):
             self._edges.settle(id, by)
         for sheet in self._edges.sheets.of(segment):
+            if self._is_left(sheet.path, now):
+                self._edges.sheets.complete(sheet)
             self._edges.sheets.drop(sheet)
         listed = set(filter(ids.is_id, self._names(f"{self._root}/followers/{segment}")))
         done = self._edges.done(listed)

@@ -47,6 +47,7 @@ class Sheet:
         "_needs",
         "_offset",
         "_text",
+        "has_all_names",
         "met",
         "path",
     )
@@ -56,6 +57,8 @@ class Sheet:
         self.path = path
         self.met: set[str] = set()
         """The tasks that are noted as done."""
+        self.has_all_names = False
+        """Whether it was seen to have a name in the segment of each task that it is about."""
         self._left: set[str] = set()
         self._text = ""
         self._offset = 0
@@ -175,7 +178,7 @@ class Sheet:
 
     def segments(self) -> set[str]:
         """Return the segments that the sheet has names in."""
-        return {id[: ids.SEGMENT] for id in self._text.split() if len(id) == ids.LENGTH}
+        return set(filter(ids.is_segment, {id[: ids.SEGMENT] for id in self._text.split() if len(id) == ids.LENGTH}))
 
 
 def _row(text: str, begin: int) -> tuple[str, list[str]]:
@@ -307,6 +310,19 @@ class Sheets(SheetReader):
                 sheet.append(f"-{id}")
                 sheet.read()
                 self.drop(sheet)
+
+    def complete(self, sheet: Sheet) -> None:
+        """Give a sheet the names that a killed adder did not: tasks that never came are looked for in their own segments."""
+        name = sheet.path.rpartition("/")[2]
+        for segment in () if sheet.has_all_names or sheet.is_over() else sorted(sheet.segments()):
+            folder = f"{self._root}/{segment}"
+            if not self._disk.exists(f"{folder}/{name}"):
+                try:
+                    self._context.mover.ensure(folder, sync=False)
+                    self._disk.link(sheet.path, f"{folder}/{name}")
+                except OSError:
+                    return  # the sheet, or the empty folder, was removed just now; or another user's process has to do it
+        sheet.has_all_names = True
 
     def drop(self, sheet: Sheet) -> None:
         """Remove a sheet of which no task waits."""
