@@ -68,7 +68,8 @@ class DirectoryLeadership:
             age = self._context.clock.exact() - self._context.disk.stamp(f"{self._folder}/{name}")
         except FileNotFoundError:
             return False
-        return abs(age) > seconds * 1000  # a leader that lives has touched it since a clock that was ahead was set right
+        # After a clock that was ahead is set right, a leader that lives has touched it since.
+        return abs(age) > seconds * 1000
 
 
 def is_leader(name: str) -> bool:

@@ -73,8 +73,10 @@ class Sheet:
     def read(self) -> None:
         """Read what was appended since the last time; a line that is cut off or broken says nothing."""
         content = self._disk.read_at(self.path, self._offset, _CHUNK)
-        while content and len(content) % _CHUNK == 0 and (
-            more := self._disk.read_at(self.path, self._offset + len(content), _CHUNK)
+        while (
+            content
+            and len(content) % _CHUNK == 0
+            and (more := self._disk.read_at(self.path, self._offset + len(content), _CHUNK))
         ):
             content += more
         whole = content.rfind(b"\n") + 1
