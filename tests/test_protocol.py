@@ -312,12 +312,14 @@ def test_a_key_is_a_second_name_of_its_tasks_file(tmp_path: Path) -> None:
 
 def test_a_writers_file_has_the_event_of_the_move_that_it_is_about_to_make(tmp_path: Path) -> None:
     with taskyard.init(tmp_path / "yard") as yard:
-        id = yard.add("build").id
+        yard.add("build")
         [file] = (tmp_path / "yard" / "writers").iterdir()
         assert re.fullmatch(r"\d+-[0-9a-z]{8}", file.name)
         assert file.stat().st_size == 16_384
+        assert json.loads(file.read_bytes().split(b"\n")[0]) == events(tmp_path / "yard")[-1]
+        ids = yard.add_many([{"kind": "build"}, {"kind": "build"}])
         assert json.loads(file.read_bytes().split(b"\n")[0]) == {
-            "event": "added", "task": id, "tasks": [id], "by": yard.worker
+            "event": "added", "task": ids[0], "tasks": ids, "by": yard.worker
         }  # fmt: skip
         taken(yard.claim())
         assert json.loads(file.read_bytes().split(b"\n")[0]) == events(tmp_path / "yard")[-1]

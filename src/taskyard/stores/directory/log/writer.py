@@ -153,7 +153,10 @@ class LogWriter:
         self.append(compact({**ordered, **rest}).encode() + b"\n")
 
     def lines_added(self, tasks: list[tuple[str, str]], by: str, blocked: dict[str, set[str]] | None = None) -> bytes:
-        """Return the events of new tasks, each an id and a kind; the note has their ids alone, so that it fits."""
+        """Return the events of new tasks, each an id and a kind; the note of several has their ids alone, so that it fits."""
+        if len(tasks) == 1 and not blocked:
+            [(task, kind)] = tasks
+            return self.line(created(task), "added", task, kind, 0, None, by)
         lines: list[str] = []
         first_at = created(tasks[0][0]) if tasks else 0
         for task, kind in tasks:
