@@ -213,3 +213,16 @@ def test_a_forked_child_holds_the_page_that_it_writes_to(url: str) -> None:
 def test_a_name_tells_its_log_and_page(name: str, page: Any) -> None:
     assert writer.page_number(name) == page
     assert writer.page_name(*page) == name
+
+
+def test_a_cursor_of_another_yard_is_refused(tmp_path: Path) -> None:
+    with taskyard.init(tmp_path / "one") as one, taskyard.init(tmp_path / "other") as other:
+        one.add("build")
+        other.add("build")
+        for cursor in (other.events().cursor, other.log_end()):
+            with pytest.raises(taskyard.Invalid, match="another yard"):
+                one.events(cursor=cursor)
+            assert list(other.events(cursor=cursor)) == []
+    os.rename(tmp_path / "other", tmp_path / "moved")
+    with taskyard.open(tmp_path / "moved") as moved:
+        assert list(moved.events(cursor=cursor)) == []

@@ -39,7 +39,7 @@ class LogReader:
 
     def read(self, trail: Trail) -> tuple[list[dict[str, Any]], str]:
         """Return the events that match, in order, and the cursor to continue from."""
-        offsets = _offsets(trail.cursor)
+        offsets = self._offsets(trail.cursor)
         events: list[dict[str, Any]] = []
         there = sorted((name for name in self._disk.listdir(self._folder) if name.endswith(SUFFIX)), key=page_number)
         newest = max(offsets, key=page_number, default="")
@@ -52,11 +52,11 @@ class LogReader:
                     offsets[name] = end
                     continue
                 if len(events) == trail.limit:
-                    return in_order(events), _cursor(offsets, hour)
+                    return in_order(events), self._cursor(offsets, hour)
                 offsets[name] = end
                 if _matches(trail, event):
                     events.append(event)
-        return in_order(events), _cursor(offsets, max((name[:_HOUR] for name in offsets), default=""))
+        return in_order(events), self._cursor(offsets, max((name[:_HOUR] for name in offsets), default=""))
 
     def all(self) -> Iterator[dict[str, Any]]:
         """Read every event, merged by time."""
@@ -79,7 +79,25 @@ class LogReader:
                     offsets[name] = self._disk.size(f"{self._folder}/{name}")
                 except FileNotFoundError:
                     continue
-        return _cursor(offsets, hours[-1] if hours else "")
+        return self._cursor(offsets, hours[-1] if hours else "")
+
+    def _name(self) -> str:
+        """Return what tells this log from those of other yards: the folder's inode, which every client of a server sees."""
+        return format(self._disk.which(self._folder)[1], "x")
+
+    def _cursor(self, offsets: dict[str, int], hour: str) -> str:
+        return f"{self._name()}.{_encoded(offsets, hour)}"
+
+    def _offsets(self, cursor: str | None) -> dict[str, int]:
+        if not cursor:
+            return {}
+        name, dot, text = cursor.partition(".")
+        offsets = _decoded(text if dot else cursor)
+        if dot and name != self._name():
+            raise Invalid(
+                "a cursor of another yard's log", hint="begin without a cursor, and go on with the one you get"
+            )
+        return offsets
 
     def _lines(self, name: str, offset: int, task: str | None = None) -> Iterator[Line]:
         """Read whole lines from `offset` on, each with its end; lines that are no events are skipped.
@@ -136,7 +154,7 @@ def _matches(trail: Trail, event: dict[str, Any]) -> bool:
     return trail.since is None or str(event["at"]) >= rfc3339(trail.since)
 
 
-def _cursor(offsets: dict[str, int], hour: str) -> str:
+def _encoded(offsets: dict[str, int], hour: str) -> str:
     """Encode where reading stopped: for each log of the last two hours, how far each of its pages was read."""
     from base64 import urlsafe_b64encode
 
@@ -149,9 +167,7 @@ def _cursor(offsets: dict[str, int], hour: str) -> str:
     return urlsafe_b64encode(json.dumps(logs, separators=(",", ":")).encode()).decode()
 
 
-def _offsets(cursor: str | None) -> dict[str, int]:
-    if not cursor:
-        return {}
+def _decoded(cursor: str) -> dict[str, int]:
     from base64 import urlsafe_b64decode
 
     try:
