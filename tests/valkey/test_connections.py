@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 PEM = Path(__file__).parents[1] / "gateway" / "localhost.pem"
 
 
-def free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        port: int = door.getsockname()[1]
-        return port
-
-
 @contextlib.contextmanager
 def encrypted(path: str) -> Iterator[int]:
     """A port on which this server is reached by TLS: the wheel's own is built without."""
@@ -79,16 +72,24 @@ def test_a_server_is_reached_by_tls(plain: str, server: valkey.Server) -> None:
         serves(f"{plain}&valkey={quote(f'rediss://localhost:{port}/0?ssl_ca_certs={PEM}', safe='')}")
 
 
+def port_of_a_node() -> int:
+    """A free port whose bus port is free too: before Redis 7 that is always ten thousand above."""
+    while True:
+        with socket.socket() as line, socket.socket() as bus:
+            line.bind(("127.0.0.1", 0))
+            port = int(line.getsockname()[1])
+            with contextlib.suppress(OSError, OverflowError):
+                bus.bind(("127.0.0.1", port + 10_000))
+                return port
+
+
 def test_in_a_cluster_the_node_that_has_the_project_is_found(plain: str) -> None:
-    ports = [free_port(), free_port()]
-    settings = [
-        ("--port", str(port), "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", str(free_port()))
-        for port in ports
-    ]
+    ports = [port_of_a_node(), port_of_a_node()]
+    settings = [("--port", str(port), "--bind", "127.0.0.1", "--cluster-enabled", "yes") for port in ports]
     with valkey.Server(*settings[0]) as first, valkey.Server(*settings[1]) as second:
         with first.client() as client, second.client() as other:
-            other.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-            client.execute_command("CLUSTER", "MEET", "127.0.0.1", ports[1], settings[1][-1])
+            other.execute_command("CLUSTER", "ADDSLOTS", *range(16384))
+            client.execute_command("CLUSTER", "MEET", "127.0.0.1", ports[1])
             wait_until(lambda: "cluster_state:ok" in str(client.execute_command("CLUSTER", "INFO")))
         serves(f"{plain}&valkey={quote(f'valkey://127.0.0.1:{ports[0]}', safe='')}")
         with second.client() as client:
