@@ -15,11 +15,11 @@ _serial = itertools.count(1)
 
 
 class Crew:
-    """A new team in the run's database. `site` and `shop` are its own, `other` is nobody's."""
+    """A new team. `site` and `shop` are its own, `other` is nobody's."""
 
-    def __init__(self, through_gateway: bool = False) -> None:
+    def __init__(self, through_gateway: bool = False, database: str = postgres.DATABASE) -> None:
         self.name = f"team-{os.getpid()}-{next(_serial)}"
-        self.urls = {name: postgres.url() for name in ("site", "shop", "other")}
+        self.urls = {name: postgres.url_in(database) for name in ("site", "shop", "other")}
         self.near = {name: taskyard.init(url, worker=name) for name, url in self.urls.items()}
         self.running = Running(dict(self.near)) if through_gateway else None
         if self.running is not None:

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+import taskyard
 from tests.conftest import taken, wait_until
 from tests.postgres.teams import Crew
+from tests.servers import postgres, valkey
+from tests.valkey.waiting import Claimer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -162,3 +165,35 @@ def test_many_processes_never_claim_more_in_a_minute_than_the_rate(crew: Crew, s
 def after(seconds: float) -> Callable[[], bool]:
     end = time.monotonic() + seconds
     return lambda: time.monotonic() >= end
+
+
+def test_hints_of_valkey_keep_no_one_waiting_who_has_room_in_the_team(crew: Crew) -> None:
+    crew.set(max_running=1)
+    crew.site.add("build")
+    crew.shop.add("build")
+    held = taken(crew.site.claim())
+    with taskyard.open(valkey.beside(crew.urls["shop"]), worker="bob") as bob:
+        waiting = Claimer(bob).asleep()
+        began = time.monotonic()
+        held.done()
+        waiting.got().done()
+    assert time.monotonic() - began < 15
+
+
+def test_projects_come_and_go_while_others_add_and_claim_there_without_a_deadlock() -> None:
+    crew = Crew(database=postgres.database())
+    crew.set(max_todo=50, max_running=3, rate=10**6)
+    programs = [(ADD, crew.urls[name], name, "1") for name in ("site", "shop")]
+    programs += [(WORK, crew.urls[name], name, "0") for name in ("site", "shop")]
+    with running(*programs) as processes:
+        wait_until(lambda: crew.shop.counts()["done"] > 20)
+        for _ in range(10):
+            crew.site.take_team(crew.name, crew.project("shop"))
+            crew.site.give_team(crew.name, crew.project("shop"))
+        before = ended(crew)
+        wait_until(lambda: ended(crew) > before + 20)
+        assert [process.poll() for process in processes] == [None] * 4
+    with psycopg.connect(crew.urls["site"].partition("&project=")[0]) as sql:
+        found = sql.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").fetchone()
+    crew.close()
+    assert found == (0,)

@@ -27,7 +27,7 @@ UPDATE taskyard.team SET max_todo = %(max_todo)s, max_running = %(max_running)s,
 
 -- name: lock_project
 SELECT project.id, team.name FROM taskyard.project LEFT JOIN taskyard.team ON team.id = project.team
-WHERE project.name = %(named)s FOR UPDATE OF project
+WHERE project.name = %(named)s FOR NO KEY UPDATE OF project
 
 -- name: move
 -- The next add of the team counts anew: until then no other adds.
