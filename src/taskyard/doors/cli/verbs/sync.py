@@ -170,7 +170,11 @@ COMMANDS = {
             Option("--mission", "NAME", "the mission whose tasks the file has; needed once, then it is known"),
             Option("--kind", "KIND", "the kind of tasks that new lines become; without it: task"),
             Option("--dialect", "NAME", "for a file without any task: mosaic (a table), tasks.md, checklist or board"),
-            Option("--removals", None, "end the tasks of deleted lines, however many those are"),
+            Option(
+                "--removals",
+                None,
+                "take the file as it is: end the tasks of deleted lines, however many, also if it looks like an older version",
+            ),
         ),
     ),
 }
