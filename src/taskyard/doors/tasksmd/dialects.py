@@ -24,12 +24,14 @@ def parsed(text: str, usual: str | None = None) -> Document:
     if usual is not None and usual not in DIALECTS:
         raise Invalid(f"there is no dialect {ascii(usual)[:40]}", hint=f"dialects are {', '.join(DIALECTS)}")
     lines = markdown.lines(text)
-    return DIALECTS[_detected(text, lines) or usual or USUAL](text, lines)
+    tables = Mosaic(text, lines)
+    if tables.tables:
+        return tables
+    return DIALECTS[_detected(lines) or usual or USUAL](text, lines)
 
 
-def _detected(text: str, lines: list[Line]) -> str | None:
-    if Mosaic(text, lines).tables:
-        return Mosaic.dialect
+def _detected(lines: list[Line]) -> str | None:
+    """Return the dialect of a file without tables of tasks."""
     headings = [heading for line in lines if (heading := line.heading()) is not None]
     items = any(ITEM.match(line.text) for line in lines if line.visible)
     if any(PRIORITY.match(words) for _, words in headings) or (items and any(_has_id_line(line) for line in lines)):
