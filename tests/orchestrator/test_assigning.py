@@ -66,6 +66,45 @@ def test_the_next_leader_gives_back_what_the_one_before_had_assigned(yard: Yard,
     assert yard.get(task.id).assignee is None
 
 
+def test_a_leader_that_ends_in_order_leaves_nothing_assigned_that_was_not_accepted(yard: Yard, ada: Yard) -> None:
+    first, second = yard.add("build"), yard.add("build")
+    told: list[dict[str, object]] = []
+    Orchestrator(yard, assign=True).run(0.0, lambda _: taken(ada.claim()) is not None, told.append, pytest.fail)
+    assert len(told[0]["assigned"]) == 2  # type: ignore[arg-type]
+    assert yard.get(first.id).state == "processing"
+    assert yard.get(second.id).assignee is None
+
+
+def test_a_task_with_many_notes_is_known_to_be_assigned_by_an_orchestrator(yard: Yard, ada: Yard) -> None:
+    task = yard.add("build")
+    held = taken(ada.claim())
+    for number in range(1001):
+        held.note(f"step {number}")
+    held.release()
+    orchestrator = Orchestrator(yard, assign=True, accept=0.05)
+    assert orchestrator.round()["assigned"]
+    assert wait_until(lambda: orchestrator.round()["returned"]) == [{"task": task.id, "agent": ada.worker}]
+
+
+def test_a_task_that_moves_under_a_round_does_not_end_the_orchestrator(
+    yard: Yard, ada: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = yard.add("build")
+    orchestrator, find = Orchestrator(yard, assign=True), yard.find
+    warned: list[str] = []
+
+    def pruned(*given: object, **named: object) -> object:
+        if warned:
+            return find(*given, **named)  # type: ignore[arg-type]
+        raise taskyard.NotFound
+
+    monkeypatch.setattr(yard, "find", pruned)
+    told: list[dict[str, object]] = []
+    orchestrator.run(0.0, lambda _: bool(told), told.append, warned.append)
+    assert len(warned) == 1
+    assert told[0]["assigned"] == [{"task": task.id, "agent": "ada"}]
+
+
 def test_a_persons_assignee_is_never_touched(yard: Yard, ada: Yard) -> None:
     theirs = yard.add("build", assignee="ada")
     ours = yard.add("build")

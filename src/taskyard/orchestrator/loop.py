@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from taskyard.core.errors import TaskyardError, Unavailable
+from taskyard.core.errors import Conflict, NotFound, TaskyardError, Unavailable
 from taskyard.orchestrator import choice
 from taskyard.orchestrator.agents import Agents
 from taskyard.orchestrator.reservations import Reservations
@@ -59,7 +59,9 @@ class Orchestrator:
         if not agents:
             return []
         ready = self._yard.ready(limit=_READY)
-        behind = choice.lengths([self._yard.get(task.id) for task in self._yard.find(state="blocked", limit=_BLOCKED)])
+        behind = choice.lengths(
+            self._yard.get_many(task.id for task in self._yard.find(state="blocked", limit=_BLOCKED))
+        )
         pairs = choice.chosen(ready, agents, behind, reserved, self._load)
         return [{"task": task.id, "agent": name} for task, name in pairs if self._reservations.assign(task, name)]
 
@@ -79,7 +81,8 @@ class Orchestrator:
             began = time.monotonic()
             try:
                 report = self.round()
-            except Unavailable as error:  # the server may come back, and an orchestrator runs unattended
+            except (Unavailable, Conflict, NotFound) as error:
+                # The server may come back, and a task that has moved is in the next round's look: an orchestrator runs unattended.
                 warn(f"{error.message}; trying again")
             else:
                 if did(report) or (report["leads"], report["leader"]) != (before.get("leads"), before.get("leader")):
@@ -87,7 +90,16 @@ class Orchestrator:
                 before = report
             if stopped(max(0.0, every - (time.monotonic() - began))):
                 break
+        if before.get("leads"):
+            self._hand_back()
         self.resign()
+
+    def _hand_back(self) -> None:
+        """Give back to the pool what no agent has accepted: perhaps no other orchestrator comes after this one."""
+        try:
+            self._reservations.take_back(())
+        except TaskyardError:
+            return  # the next leader finds them
 
     def resign(self) -> None:
         """Let another one lead at once."""

@@ -56,14 +56,18 @@ class Reservations:
 
     def assign(self, task: Task, agent: str) -> bool:
         """Whether this task, which has no assignee, is the agent's now; not if anything has happened to it meanwhile."""
-        try:
-            changed = self._yard.reassign(task.id, agent, task.fence)
-        except (Conflict, NotFound):
-            return False
+        changed = self._reassigned(task, agent)
         if changed is None:
             return False
         self._since[task.id] = (changed, time.monotonic())
         return True
+
+    def _reassigned(self, task: Task, agent: str | None) -> int | None:
+        """Change the assignee of a task that nothing has happened to since; return its new fence, else None."""
+        try:
+            return self._yard.reassign(task.id, agent, task.fence)
+        except (Conflict, NotFound):
+            return None
 
     def take_back(self, live: Collection[str]) -> tuple[list[tuple[str, str]], dict[str, int]]:
         """Give back to the pool what was not accepted in time, or is assigned to an agent that is gone.
@@ -89,14 +93,14 @@ class Reservations:
                 reserved[task.assignee] = reserved.get(task.assignee, 0) + 1
             elif not self._is_ours(task):
                 del self._since[id]
-            elif self._yard.reassign(id, None, task.fence) is not None:
+            elif self._reassigned(task, None) is not None:
                 del self._since[id]
                 returned.append((id, task.assignee))
         return returned, reserved
 
     def _is_ours(self, task: Task) -> bool:
         """Whether the last edit of this task was an orchestrator's: the log must account for every fence since."""
-        events = [event for event in self._yard.events(task=task.id) if event["fence"] is not None]
+        events = [event for event in self._yard.events(task=task.id, newest=True) if event["fence"] is not None]
         edits = [place for place, event in enumerate(events) if event["event"] == "edited"]
         if not edits or events[edits[-1]]["by"] != BY:
             return False
