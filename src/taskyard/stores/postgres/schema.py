@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 _OLDEST_CLIENT = "-- min_client: "
-CLIENT = 24
+CLIENT = 25
 """The schema number that this version was written for."""
 _LOCK_PATIENCE = "300ms"  # for one lock: every other client of the table queues behind the attempt
 _PATIENCE = 60.0  # seconds until the migration gives up

@@ -22,7 +22,7 @@ WITH moved AS (
 ),
 freed AS (
     DELETE FROM taskyard.used USING moved
-    WHERE used.project = %(project)s AND used.age = moved.age AND used.resource = ANY (moved.uses)
+    WHERE used.project = %(project)s AND used.age = moved.age AND used.path = ANY (taskyard.paths_of(moved.uses))
 ),
 lifted AS (
     DELETE FROM taskyard.deadline USING moved WHERE deadline.project = %(project)s AND deadline.age = moved.age AND %(lifts)s
@@ -71,7 +71,7 @@ kept AS (
 ),
 freed AS (
     DELETE FROM taskyard.used USING gone
-    WHERE used.project = %(project)s AND used.age = gone.age AND used.resource = ANY (gone.uses)
+    WHERE used.project = %(project)s AND used.age = gone.age AND used.path = ANY (taskyard.paths_of(gone.uses))
 ),
 recorded AS (
     INSERT INTO taskyard.record (project, age, sort, fence, nonce, worker, outcome, content)
