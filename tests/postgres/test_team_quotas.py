@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import psycopg
 import pytest
 
 import taskyard
+from taskyard import Full
 from tests.conftest import taken, wait_until
 from tests.postgres.teams import Crew
 from tests.servers import postgres, valkey
@@ -142,6 +144,27 @@ def test_many_processes_never_add_more_than_the_team_may_and_fill_it(
 
 def waiting(crew: Crew) -> int:
     return sum(yard.counts()["todo"] for yard in (crew.site, crew.shop))
+
+
+def test_an_add_that_waited_for_its_turn_heeds_what_the_quota_is_then(crew: Crew, sql: Connection[Any]) -> None:
+    crew.set(max_todo=5)
+    crew.site.add_many([{"kind": "build"}] * 2)
+    refused: list[Full] = []
+
+    def add() -> None:
+        with pytest.raises(Full) as full:
+            crew.shop.add("build")
+        refused.append(full.value)
+
+    adding = threading.Thread(target=add)
+    with sql.transaction():
+        sql.execute("SELECT pg_advisory_xact_lock(747164, id) FROM taskyard.team WHERE name = %s", (crew.name,))
+        adding.start()
+        waits = "SELECT FROM pg_locks, taskyard.team WHERE classid = 747164 AND objid = team.id AND name = %s AND NOT granted"
+        wait_until(lambda: sql.execute(waits.encode(), (crew.name,)).rowcount)
+        crew.site.set_team(crew.name, {"max_todo": 2})
+    adding.join()
+    assert [(full.count, full.most) for full in refused] == [(2, 2)]
 
 
 def test_many_processes_never_claim_more_in_a_minute_than_the_rate(crew: Crew, sql: Connection[Any]) -> None:

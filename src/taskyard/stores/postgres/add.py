@@ -46,7 +46,7 @@ class Raced(Exception):
 
 
 class Crowded(Raced):
-    """The team is nearly full: the add has to come alone, so that it sees what others add."""
+    """The team is nearly full, or has changed: the add has to come again, and alone, so that it sees what others add."""
 
 
 class Adder:
@@ -72,6 +72,8 @@ class Adder:
         """The same within a transaction that is open on this connection; raise `Conflict` if others take a key meanwhile."""
         try:
             return self._once(connection, Batch(drafts, alone=True), by)
+        except Crowded:
+            raise Conflict("the quotas of the team change at this moment", hint="try again") from None
         except Raced:
             raise Conflict("another task is being added under the same key", hint="try again") from None
 

@@ -192,6 +192,10 @@ BEGIN
     ELSIF brief THEN
         PERFORM pg_advisory_xact_lock(747164, own.id);
     END IF;
+    IF brief AND own IS DISTINCT FROM taskyard.team_of(yard) THEN  -- changed while this waited for the lock
+        RETURN QUERY SELECT own.name, 0::bigint, own.max_todo, true;
+        RETURN;
+    END IF;
     SELECT * INTO last FROM taskyard.team_count WHERE team_count.team = own.id;
     SELECT coalesce(sum(added), 0) INTO total FROM taskyard.team_backlog WHERE team_backlog.team = own.id;
     began := taskyard.now();
