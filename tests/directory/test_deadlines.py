@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -141,3 +142,29 @@ def test_a_task_that_may_be_in_another_users_folder_keeps_nobody_from_sweeping(
         assert yard.sweep().expired == 1
     assert yard.get(late).state is State.CANCELLED
     assert yard.sweep().expired == 1
+
+
+def test_a_sweep_looks_for_no_task_that_is_worked_on(tmp_path: Path) -> None:
+    def listings(number: int) -> int:
+        url, count = str(tmp_path / f"yard-{number}"), 0
+        taskyard.init(url, durability="fast").close()
+
+        def cue(name: str, _: str, made: bool) -> None:
+            nonlocal count
+            count += name == "listdir" and made
+
+        with yard_on(url, worker="bob") as bob:
+            bob.add_many({"kind": "build", "expires": "1h"} for _ in range(number))
+            assert len(bob.claim_many(number)) == number
+        for entry in Path(url, "deadlines").glob("*/*/*"):  # as if the hour were over
+            past = Path(
+                url, "deadlines", "2001-01-01", entry.parent.name, f"{entry.name.partition('.')[0]}.978307200000"
+            )
+            past.parent.mkdir(parents=True, exist_ok=True)
+            entry.rename(past)
+        with yard_on(url, cue) as yard:
+            assert janitor.sweep(yard._store, "ada").expired == 0
+            assert len(entries(yard)) == number, "a release would bring the tasks back"
+        return count
+
+    assert listings(20) == listings(2)

@@ -46,11 +46,14 @@ class Deadlines(Buckets):
     def expire(self, by: str, limit: int) -> int:
         """Cancel at most `limit` tasks that no worker has started by their deadline; return how many."""
         now = self._context.clock.exact()
-        number = 0
+        number, held = 0, None
         for folder, name in self.names(now):
             if number >= limit:
                 break
-            number += self._settle(folder, name, now, by)
+            if held is None:  # one listing for all: most whose deadline has passed are worked on
+                held = {other[: ids.LENGTH] for other in self._disk.listdir(self._context.processing)}
+            if name[: ids.LENGTH] not in held:
+                number += self._settle(folder, name, now, by)
         return number
 
     def _settle(self, folder: str, name: str, now: int, by: str) -> bool:
