@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
 import shutil
 import subprocess
@@ -29,7 +30,8 @@ INSTALL = (
 
 def _found() -> str | None:
     named = os.environ.get("TASKYARD_TEST_BROWSER")
-    return named or next((path for name in NAMES if (path := shutil.which(name))), None)
+    own = glob.glob(os.path.expanduser("~/.cache/ms-playwright/chromium-*/chrome-linux*/chrome"))
+    return named or next((path for name in NAMES if (path := shutil.which(name))), None) or next(iter(own), None)
 
 
 def executable() -> str:
@@ -41,7 +43,10 @@ def executable() -> str:
                 subprocess.run(["sh", "-c", INSTALL], check=False, capture_output=True, timeout=280)
     found = _found()
     if found is None:
-        why = f"no browser: none of {', '.join(NAMES)} is here; install one, or name it in TASKYARD_TEST_BROWSER"
+        why = (
+            f"no browser: none of {', '.join(NAMES)} is here, and only root may install one; "
+            "say 'apt-get install chromium' or 'playwright install chromium', or name one in TASKYARD_TEST_BROWSER"
+        )
         if os.environ.get("CI", "").lower() not in ("", "0", "false"):
             pytest.fail(why)
         pytest.skip(why)
