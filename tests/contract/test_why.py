@@ -472,3 +472,12 @@ def test_a_full_yard_is_named(yard: Yard) -> None:
     assert "kind build is full (1 of 1): an add is refused, or waits for room" in facts["message"]
     yard.add("test", delay=1000)
     assert "the yard is full (2 of 2), kind build is full (1 of 1)" in yard.why()["message"]
+
+
+def test_why_a_task_failed_names_the_error_at_the_end_of_a_traceback(yard: Yard) -> None:
+    task = yard.add("build")
+    trace = (
+        'Traceback (most recent call last):\n  File "importer.py", line 214, in read\nValueError: no number: "n/a"\n'
+    )
+    taken(yard.claim(task.id)).fail(trace, retry=False)
+    assert 'ValueError: no number: "n/a"' in yard.why(task.id)["message"]

@@ -257,4 +257,9 @@ _WAYS = {
 
 def _line(text: str) -> str:
     """Return the first line of a reason, which may be the end of a program's output."""
-    return text.strip().partition("\n")[0]
+    return gist(text).strip().partition("\n")[0]
+
+
+def gist(text: str) -> str:
+    """Return the part of a reason that says most: all of it, or the last line of a Python traceback."""
+    return text.strip().rpartition("\n")[2] if text.startswith("Traceback (most recent call last)") else text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard.core import ids, times
+from taskyard.core import ids, task_reasons, times
 from taskyard.core.store_records import Query, Trail
 from taskyard.core.task import State
 from taskyard.yard import chains
@@ -36,8 +36,8 @@ def line(task: Task) -> dict[str, Any]:
 
 
 def error(task: Task) -> str | None:
-    """Return the beginning of the task's last error."""
-    text = task.error
+    """Return the beginning of the task's last error; the end of a Python traceback."""
+    text = None if task.error is None else task_reasons.gist(task.error)
     return text if text is None or len(text) <= _ERROR_MOST else f"{text[:_ERROR_MOST]}..."
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect
 
 from taskyard.doors.tasksmd import sync
-from tests.conftest import wait_until
+from tests.conftest import taken, wait_until
 from tests.gateway.board.test_browser import board
 
 if TYPE_CHECKING:
@@ -99,3 +99,22 @@ def test_a_failure_that_nobody_sees_is_notified_once_and_only_if_that_was_wanted
     tabs[0].evaluate("localStorage.setItem('taskyard-notify', 'off')")
     fail()
     assert len(notified()) == 1
+
+
+def test_an_error_is_shown_by_what_it_says_and_workers_with_a_task_come_first(
+    near: Yard, gateway: Running, seat: Sit
+) -> None:
+    trace = (
+        "Traceback (most recent call last):\n"
+        + '  File "importer.py", line 214, in read\n' * 20
+        + "ValueError: no number"
+    )
+    near.add_many([{"kind": "build"}] * 2)
+    taken(near.claim(worker="amy")).fail(trace, retry=False)
+    taken(near.claim(worker="zoe"))
+    page = seat().open(board(gateway))
+    expect(page.locator('[data-sort="failed"] .error-text')).to_have_text("ValueError: no number")
+    page.goto(board(gateway, "board"))
+    expect(page.locator(".card-error")).to_have_text("ValueError: no number")
+    page.goto(board(gateway, "agents"))
+    expect(page.locator("[data-agent] h2")).to_have_text(["zoe", "amy"])

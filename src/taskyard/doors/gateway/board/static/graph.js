@@ -47,7 +47,7 @@ function box(node, wide, high, current) {
     h("title", {}, `${title}: ${words}`),
     h("rect", { x, y, width: wide, height: high, rx: 8 }),
     h("text", { x: x + 12, y: y + 22, class: "node-title" }, cut(title, 22)),
-    h("text", { x: x + 12, y: y + 41, class: "node-words" }, cut(words, 28)),
+    h("text", { x: x + 12, y: y + 41, class: "node-words" }, cut(words, 25)),
   );
   if (node.states) return content;
   const link = document.createElementNS("http://www.w3.org/2000/svg", "a");

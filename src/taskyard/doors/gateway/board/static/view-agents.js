@@ -19,7 +19,7 @@ export const load = async (app, options) => {
 
 export function render(data) {
   const busy = data.agents.filter((agent) => agent.tasks.length);
-  const agents = [...data.agents].sort((one, other) => other.tasks.length > 0 - (one.tasks.length > 0) || one.worker.localeCompare(other.worker));
+  const agents = [...data.agents].sort((one, other) => (other.tasks.length > 0) - (one.tasks.length > 0) || one.worker.localeCompare(other.worker));
   return [
     h("div", { class: "headline" }, h("h1", {}, "Agents"), h("p", { class: "quiet" }, `${plural(busy.length, "worker")} at work, ${number(data.agents.length - busy.length)} without a task`)),
     data.agents.length === 0 ? empty("No worker has done anything in the last hour.") : [h("ul", { class: "agents" }, agents.map(agentRow)), timeline(data, agents)],
