@@ -200,7 +200,7 @@ def test_any_text_is_parsed_or_refused_and_its_lines_make_it_up(pieces: list[tup
         document = dialects.parsed(text)
     except Conflict:
         return
-    assert "".join(text[line.start : line.next] for line in lines(text)) == text
+    assert "".join(text[line.start : line.next] for line in lines(text)) == text.removeprefix("\ufeff")
     assert patched(text, []) == text
     ends = 0
     for row in document.rows:

@@ -350,3 +350,33 @@ def test_a_file_that_belongs_to_another_yard_is_refused(plan: Plan, tmp_path_fac
             Plan(other, plan.path).sync()
         assert plan.text == text
         assert list(other.find()) == []
+
+
+def test_a_byte_order_mark_stays_and_hides_no_task(plan: Plan) -> None:
+    plan.write("\ufeff- [ ] One\r\n- [ ] Two")
+    plan.sync()
+    assert set(plan.states()) == {"One", "Two"}
+    assert plan.text.startswith("\ufeff- [ ] One <!-- id: ")
+    assert not plan.sync().changed
+
+
+def test_boxes_in_front_matter_and_in_indented_code_are_no_tasks(plan: Plan) -> None:
+    text = "---\ntasks:\n- [ ] Matter\n---\n\nSo:\n\n    - [ ] Code\n    - [ ] More code\n\n    - [ ] Still code\n\n- [ ] One\n\n    - [ ] Part\n\n\t- [ ] Tab\n"
+    plan.write(text)
+    plan.sync()
+    assert set(plan.states()) == {"One", "Part", "Tab"}
+    assert plan.text.startswith(text[: text.index("- [ ] One")])
+    assert not plan.sync().changed
+
+
+def test_a_rule_at_the_beginning_is_no_front_matter(plan: Plan) -> None:
+    plan.write("---\n\n- [ ] One\n")
+    plan.sync()
+    assert set(plan.states()) == {"One"}
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~", "   ```", "> ```"])
+def test_boxes_in_any_fence_are_no_tasks(plan: Plan, fence: str) -> None:
+    plan.write(f"- [ ] One\n\n{fence} md\n- [ ] No\n~~~\n{fence}\n")
+    plan.sync()
+    assert set(plan.states()) == {"One"}

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _MARKER = re.compile(r"(<{7}|>{7}|\|{7})( |$)")
+_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+_BOM = "\ufeff"
+_INDENT = 4  # columns of a line of code
 _CODE = re.compile(r"(`+)(?:(?!`).)+?\1(?!`)")
 
 
@@ -52,7 +55,7 @@ class Line:
 def lines(text: str) -> list[Line]:
     """Return the lines of a Markdown text; raise `Conflict` if it has conflict markers, or a code fence that never ends."""
     found: list[Line] = []
-    at = 0
+    at = len(_BOM) if text.startswith(_BOM) else 0
     while at < len(text):
         newline = text.find("\n", at)
         following = len(text) if newline < 0 else newline + 1
@@ -76,9 +79,12 @@ def _refuse_markers(found: list[Line]) -> None:
 
 
 def _hide(text: str, found: list[Line]) -> None:
-    """Mark what is inside a code fence or a comment of several lines: nothing there is a task."""
+    """Mark what is front matter, code, or a comment of several lines: nothing there is a task."""
     fence, opened, comment_end = "", 0, -1
-    for line in found:
+    matter = _front_matter(found)
+    for line in found[:matter]:
+        line.visible = False
+    for line in found[matter:]:
         if line.start < comment_end:
             line.visible = False
             continue
@@ -93,11 +99,36 @@ def _hide(text: str, found: list[Line]) -> None:
             fence, opened, line.visible = mark[1], line.number, False
             continue
         comment_end = _comment(text, line)
+    _hide_indented(found)
     if fence:
         raise Conflict(
             f"the code fence that line {opened} opens is never closed",
             hint="close it, then sync again; nothing was changed, because all lines after it would no longer be tasks",
         )
+
+
+def _front_matter(found: list[Line]) -> int:
+    """Return how many lines the front matter has that a file may begin with: from `---` to `---`."""
+    if not found or found[0].text.rstrip() != "---":
+        return 0
+    return next((line.number for line in found[1:] if line.text.rstrip() in ("---", "...")), 0)
+
+
+def _hide_indented(found: list[Line]) -> None:
+    """Mark lines of code that are indented: after a blank line, and not below an item of a list."""
+    in_list, after_blank = False, True
+    for line in found:
+        if line.blank:
+            after_blank = True
+            continue
+        if line.visible and after_blank and not in_list and line.indent >= _INDENT:
+            line.visible = False  # and the next one, if that is indented too
+            continue
+        if not line.visible or line.indent == 0:
+            in_list = line.visible and (bool(_ITEM.match(line.text)) or (in_list and not after_blank))
+        else:
+            in_list = in_list or bool(_ITEM.match(line.text))
+        after_blank = False
 
 
 def _comment(text: str, line: Line) -> int:
