@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -252,3 +252,20 @@ def test_a_migration_of_a_directory_that_is_no_yard_is_no_success(tmp_path: Path
         opening.migrate(tmp_path / "nowhere", check=True)
     taskyard.init(tmp_path / "yard").close()
     assert opening.migrate(tmp_path / "yard") == {"version": 1, "known": 1, "applied": []}
+
+
+def test_the_first_turn_of_a_process_asks_for_no_time_before(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command makes one turn: each statement more is a round trip of every command."""
+    asked: list[tuple[str, str]] = []
+    with taskyard.open(url) as yard:
+        store: Any = yard._store
+        run = store._context.run
+
+        def noted(file: str, name: str, *given: Any, **named: Any) -> Any:
+            asked.append((file, name))
+            return run(file, name, *given, **named)
+
+        monkeypatch.setattr(store._context, "run", noted)
+        assert store.upkeep.turn(3600.0), "nobody has swept yet"
+        assert not store.upkeep.turn(3600.0)
+    assert asked == [("upkeep", "turn")] * 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from copy import copy
 
 from taskyard.core import backlog, ids, settings, task_names
@@ -31,6 +32,8 @@ class Context:
         self.pool: Pool | Bound = pool
         try:
             found: schema.ProjectRow = pool.attempt(lambda connection: schema.read_project(connection, address))
+            self.server_ahead = found.now - milliseconds()
+            """Milliseconds by which the server's time was ahead of this process's monotonic clock at the opening, or less."""
             settings.refuse_unfinished(json.loads(found.settings).get("copy_of"), address.label)
         except BaseException:
             pool.close()
@@ -131,6 +134,11 @@ class Context:
 
     def _planned(self, file: str, name: str, values: dict[str, Any]) -> Rows:
         return self.pool.run(queries.load(file)[name], {"project": self.project, **values}, prepare=False)
+
+
+def milliseconds() -> int:
+    """Return the time of this process's monotonic clock, in milliseconds."""
+    return time.monotonic_ns() // 1_000_000
 
 
 def place(id: str) -> dict[str, Any]:

@@ -167,7 +167,7 @@ class Shifts:
         }
 
     def _end_followed(self, standing: Standing, move: Move, by: str) -> bool:
-        """End a task that uses something and that others may wait for; unblock those in the same transaction."""
+        """End a task that is locked, or that no claim holds; unblock those that wait for it in the same transaction."""
         values = self._values(standing, move, by)
 
         def once(connection: Connection[Any]) -> bool:

@@ -9,6 +9,7 @@ from taskyard.core import ids
 from taskyard.core.errors import Unavailable
 from taskyard.core.task import State
 from taskyard.stores.postgres import driver, rows
+from taskyard.stores.postgres.context import milliseconds
 from taskyard.stores.postgres.pool import OUTAGE
 
 TYPE_CHECKING = False
@@ -36,8 +37,8 @@ class Upkeep:
         """Called before each turn: a moment that comes now and then, for what else is to be done so."""
         self._alarm: float | None = None
         self._mend_at = 0.0
-        self._server_ahead: int | None = None
-        """Milliseconds by which the server's time is ahead of this process's monotonic clock, or less; None if not known yet."""
+        self._server_ahead = context.server_ahead
+        """Milliseconds by which the server's time is ahead of this process's monotonic clock, or less."""
 
     def overdue(self, limit: int) -> list[Standing]:
         """Return claims whose lease is over and waiting tasks that are due."""
@@ -75,14 +76,11 @@ class Upkeep:
         self.before_turn()
         if self._context.pool.is_full:
             return False
-        ahead = self._server_ahead
-        if ahead is None:
-            ahead = self._context.run("outages", "now")[0][0] - _milliseconds()
-        until = ahead + _milliseconds() + round(1000 * OUTAGE)
+        until = self._server_ahead + milliseconds() + round(1000 * OUTAGE)
         [(granted, now, written, team)] = self._context.run(
             "upkeep", "turn", {"every": round(every * 1000), "until": until}
         )
-        self._server_ahead = now - _milliseconds()  # the answer grew older on its way, so this is never too much
+        self._server_ahead = now - milliseconds()  # the answer grew older on its way, so this is never too much
         if written is not None and written != self._context.settings_text:
             with contextlib.suppress(Unavailable):  # broken ones are for the next opening to refuse
                 self._context.heed_settings(written)
@@ -177,7 +175,3 @@ class Upkeep:
 
         summary: dict[str, Any] = context.pool.attempt(once)
         return summary
-
-
-def _milliseconds() -> int:
-    return time.monotonic_ns() // 1_000_000
