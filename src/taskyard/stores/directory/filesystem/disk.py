@@ -412,9 +412,11 @@ class Disk:
         except KeyError:
             return f"user {number}"
 
-    def adopt(self, path: str) -> bool:  # noqa: ARG002  a shared yard needs it
-        """Whether all users of the yard can use a dropped file as it is."""
-        return True
+    def adopt(self, path: str) -> bool:
+        """Whether a dropped file can be used as it is: a heartbeat touches it, and only its owner or a writer may do that."""
+        if self._status(path).st_uid == os.geteuid():
+            return True
+        return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
     def length(self, descriptor: int) -> int:
         """Return the size of an open file; sys.maxsize if it is not a regular file."""

@@ -317,8 +317,8 @@ class Claims:
         """Set the file's mtime, which a rename keeps: another program's janitor would judge the new claim by the old time."""
         try:
             self._disk.touch(path)
-        except FileNotFoundError:
-            return
+        except (FileNotFoundError, PermissionError):
+            return  # the claim is made, and has to reach its worker
 
     def _grant(self, standing: Standing, counters: names.Counters, path: str, until: int) -> Grant | None:
         """Return the claim with its task; None if the task has no usable content."""
