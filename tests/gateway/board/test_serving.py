@@ -8,6 +8,7 @@ import json
 import re
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ import pytest
 import taskyard
 from taskyard.core import abandonment
 from taskyard.doors.gateway import board
+from taskyard.doors.gateway.board import bulk
 from taskyard.doors.gateway.board.shared import Shared
-from taskyard.doors.gateway.threads import Threads
+from taskyard.doors.gateway.threads import SIZE, Threads
 from tests.conftest import taken, wait_until
 from tests.gateway.test_pages import Stream
 
@@ -52,6 +54,36 @@ def signed_in(gateway: Running, token: str) -> dict[str, str]:
     answer = ask(gateway, "POST", "session", {"token": token})
     assert answer.status == 200
     return {"Cookie": answer.headers["set-cookie"].split(";")[0]}
+
+
+def test_names_that_are_no_files_are_not_remembered(gateway: Running) -> None:
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(50):
+            assert Answer(gateway, "GET", f"/default/board/static/{number}{'x' * 40_000}").status == 404
+        assert tracemalloc.get_traced_memory()[0] - before < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_one_who_starts_many_bulk_actions_leaves_threads_for_others(near: Yard, gateway: Running) -> None:
+    near.add_many({"kind": "a"} for _ in range(3))
+    cookies = [signed_in(gateway, near.new_token(name, scope="manage")["token"]) for name in ("hasty", "calm")]
+    go_on = threading.Event()
+    wait, verbs = bulk.run, {"verb": "cancel", "state": ["todo"], "apply": True}
+
+    def waiting(*given: Any) -> None:
+        go_on.wait(50)
+        wait(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bulk, "run", waiting)
+        for _ in range(SIZE + 4):
+            ask(gateway, "POST", "bulk", verbs, **cookies[0])
+        assert ask(gateway, "GET", "v1/overview", **cookies[1]).status == 200
+        go_on.set()
+    wait_until(lambda: near.counts()["cancelled"] == 3)
 
 
 def test_the_plain_address_leads_to_the_board(gateway: Running) -> None:

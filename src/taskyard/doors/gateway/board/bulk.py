@@ -9,7 +9,6 @@ from taskyard.core.errors import Invalid, NotFound, TaskyardError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from concurrent.futures import Executor
 
     from taskyard.port import YardPort
 
@@ -41,17 +40,15 @@ class Job:
 class Jobs:
     """The bulk actions of one yard's boards."""
 
-    def __init__(self, pool: Executor) -> None:
-        self._pool = pool
+    def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
 
-    def start(self, yard: YardPort, given: dict[str, Any]) -> Job:
-        """Begin an action in a thread of its own."""
+    def new(self) -> Job:
+        """Return an action that is about to begin; the oldest is forgotten if there are too many."""
         job = Job()
         self._jobs[job.id] = job
         if len(self._jobs) > _KEPT:
             del self._jobs[next(iter(self._jobs))]
-        self._pool.submit(_run, job, yard, given)
         return job
 
     def get(self, id: str) -> Job:
@@ -96,7 +93,9 @@ def count(yard: YardPort, given: dict[str, Any]) -> dict[str, Any]:
     return {"count": found["count"], "tasks": found["tasks"]}
 
 
-def _run(job: Job, yard: YardPort, given: dict[str, Any]) -> None:
+def run(job: Job, yard: YardPort, given: dict[str, Any]) -> None:
+    """Carry an action out, and keep how far it is in the job."""
+
     def progress(done: int, total: int) -> None:
         job.done, job.total = done, total
 

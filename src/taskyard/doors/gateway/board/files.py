@@ -34,21 +34,19 @@ SAFE = {
 
 
 @cache
-def _content(name: str) -> tuple[bytes, str] | None:
-    """Return a file and its digest; None if there is no such file."""
-    if name not in {path.name for path in _FOLDER.iterdir()}:
-        return None
-    content = (_FOLDER / name).read_bytes()
-    return content, f'"{sha256(content).hexdigest()[:20]}"'
+def _contents() -> dict[str, tuple[bytes, str]]:
+    """Return each file with its digest, by name. Names that are asked for and are no files must not be remembered."""
+    read = {path.name: path.read_bytes() for path in _FOLDER.iterdir() if path.suffix in _TYPES}
+    return {name: (content, f'"{sha256(content).hexdigest()[:20]}"') for name, content in read.items()}
 
 
 def response(name: str, request: Request) -> Response:
     """Return one file; to a browser that has it already, only the status 304."""
-    found = _content(name)
+    found = _contents().get(name)
     if found is None:
         raise NoRoute
     content, digest = found
     headers = {**SAFE, "etag": digest, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == digest:
         return Response(status_code=304, headers=headers)
-    return Response(content, headers=headers, media_type=_TYPES.get(Path(name).suffix, "application/octet-stream"))
+    return Response(content, headers=headers, media_type=_TYPES[Path(name).suffix])

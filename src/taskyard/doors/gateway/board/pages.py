@@ -34,7 +34,7 @@ from taskyard.remote import wire
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from taskyard.doors.gateway.access import Access
+    from taskyard.doors.gateway.access import Access, Asker
     from taskyard.doors.gateway.hub import Hub
     from taskyard.doors.gateway.threads import Threads
     from taskyard.port import YardPort
@@ -69,10 +69,11 @@ class Board:
         self._hub = hub
         self._access = access
         self._proxied = proxied
+        self._threads = threads
         self._share = threads.of(f"boards of {name}")
         self.shared = Shared(self._share)
         self.feed = Feed(yard, hub, self.shared)
-        self._jobs = bulk.Jobs(threads.pools[SLOW])
+        self._jobs = bulk.Jobs()
 
     async def answer(self, request: Request, path: list[str], called: Called) -> Response | None:
         """Answer a request to this path below `/NAME/board/`; `called` answers a verb of the API."""
@@ -113,29 +114,31 @@ class Board:
         forwarded = request.headers.get("x-forwarded-proto", "") if self._proxied else ""
         return request.url.scheme == "https" or forwarded == "https"
 
-    async def _admitted(self, request: Request, scope: str) -> tuple[YardPort, str | None]:
-        """Return the yard as who sits there uses it, and the name of the token; raise `Denied` if that may not do this."""
+    async def _admitted(self, request: Request, scope: str) -> tuple[YardPort, Asker]:
+        """Return the yard as who sits there uses it, and who that is; raise `Denied` if that one may not do this."""
         role = await session.role(self._access, request)
         bearer = Request(session.as_bearer(request, [], role["name"]))
-        by = (await self._access.admitted(bearer, scope)).by
-        return self._yard.acting_for(by or "board", None, None, by), by
+        asker = await self._access.admitted(bearer, scope)
+        return self._yard.acting_for(asker.by or "board", None, None, asker.by), asker
 
     async def _stream(self, request: Request) -> Response:
         """Return the live stream. An `EventSource` sends no header of ours, and no other site can read what it gets."""
         _only(request, "GET")
-        _, by = await self._admitted(request, tokens.READ)
-        return await self.feed.response(lambda: self._access.still(by))
+        _, asker = await self._admitted(request, tokens.READ)
+        return await self.feed.response(lambda: self._access.still(asker.by))
 
     async def _bulk(self, request: Request) -> Response:
         session.refuse_foreign(request)
         _only(request, "GET", "POST")
-        yard, _ = await self._admitted(request, tokens.MANAGE)
+        yard, asker = await self._admitted(request, tokens.MANAGE)
         if request.method == "GET":
             return _json(self._jobs.get(request.query_params.get("job", "")).as_dict())
-        given = await _body(request)
+        given, share = await _body(request), self._threads.of(asker.key)
         if given.get("apply") is True:
-            return _json(self._jobs.start(yard, given).as_dict())
-        return _json(await self._share.read(partial(bulk.count, yard, given), SLOW))
+            job = self._jobs.new()
+            self._hub.start(share.run(partial(bulk.run, job, yard, given), SLOW))  # beside this request, which ends now
+            return _json(job.as_dict())
+        return _json(await share.read(partial(bulk.count, yard, given), SLOW))
 
     async def _drawing(self, request: Request) -> Response:
         from taskyard.doors.gateway.board import drawing
