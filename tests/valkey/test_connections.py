@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import pytest
+
 import taskyard
+from taskyard.stores.postgres.valkey.server import Server, Trouble
 from tests.conftest import wait_until
 from tests.servers import valkey
 from tests.valkey.waiting import Claimer
@@ -81,6 +84,18 @@ def port_of_a_node() -> int:
             with contextlib.suppress(OSError, OverflowError):
                 bus.bind(("127.0.0.1", port + 10_000))
                 return port
+
+
+def test_a_node_that_was_named_and_is_gone_is_forgotten() -> None:
+    port, gone = port_of_a_node(), port_of_a_node()
+    with valkey.Server("--port", str(port), "--bind", "127.0.0.1"):
+        server = Server(f"valkey://127.0.0.1:{port}", warns=False)
+        assert server._follow_move([Exception(f"MOVED 1 127.0.0.1:{gone}")])
+        with pytest.raises(Trouble):
+            server.ask(("PING",))
+        wait_until(lambda: not server.rests())
+        assert server.ask(("PING",)) == [b"PONG"]
+        server.close()
 
 
 def test_in_a_cluster_the_node_that_has_the_project_is_found(plain: str) -> None:

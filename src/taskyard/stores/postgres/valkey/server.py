@@ -123,6 +123,7 @@ class Server:
         """Leave the server alone for a while; return the trouble to raise, or the error if it is none of the server's."""
         if not isinstance(error, Exception):
             return error  # the process is being ended
+        self._moved_to = None  # that node may be gone: the one of the URL knows the next
         first = (str(error).strip().splitlines() or [""])[0]
         self.trouble = first or type(error).__name__
         # At random: all clients met the trouble at the same moment, and must not return at the same one.
