@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from starlette.requests import Request
 
 import taskyard
 from taskyard.core import tokens
@@ -238,6 +239,13 @@ def test_who_asks_too_often_is_refused_until_the_bucket_fills(tmp_path: Path) ->
         running.stop()
     good, refused, many = (200, None, None), (401, "denied", None), (429, "unavailable", "1")
     assert statuses == [good, many, good, refused, many, refused]
+
+
+def test_a_client_cannot_hide_behind_a_line_of_its_own_before_that_of_the_proxy() -> None:
+    lines = [(b"x-forwarded-for", b"10.9.9.9"), (b"x-forwarded-for", b"192.0.2.1, 192.0.2.7")]
+    request = Request({"type": "http", "headers": lines, "client": ("127.0.0.1", 1)})
+    assert Rules(proxied=True).peer(request) == "192.0.2.7"
+    assert Rules().peer(request) == "127.0.0.1"
 
 
 def test_a_bucket_fills_at_its_rate_and_many_askers_fill_no_memory() -> None:

@@ -164,6 +164,47 @@ def test_what_waits_is_answered_when_the_gateway_is_about_to_end(near: Yard, gat
     assert near.counts()["processing"] == 0
 
 
+def test_a_claim_that_is_being_tried_when_the_gateway_ends_is_answered(
+    near: Yard, gateway: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = gateway.gateway.projects["default"].hub
+    inside, leave, claim = threading.Event(), threading.Event(), taskyard.Yard.claim
+
+    def held(self: Yard, *given: Any, **named: Any) -> Any:
+        if waits.in_line():
+            inside.set()
+            assert leave.wait(50)
+        return claim(self, *given, **named)
+
+    monkeypatch.setattr(taskyard.Yard, "claim", held)
+    answers: list[tuple[int, Any]] = []
+    asks = threading.Thread(target=lambda: answers.append(asked(gateway, "/v1/claims", "POST", b'{"wait": 25}')))
+    asks.start()
+    assert inside.wait(50)
+    stops = threading.Thread(target=gateway.stop)
+    stops.start()
+    wait_until(waits.is_draining)
+    leave.set()
+    asks.join()
+    stops.join()
+    assert answers == [(200, {"v": 1, "ok": True, "data": {"claim": None}})]
+
+
+def test_a_wait_ends_in_time_though_the_yard_can_not_be_listened_to(
+    near: Yard, gateway: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise taskyard.Away
+
+    monkeypatch.setattr(near, "waiter", away)
+    assert asked(gateway, "/v1/claims", "POST", b'{"wait": 0.3}') == (
+        200,
+        {"v": 1, "ok": True, "data": {"claim": None}},
+    )
+    near.add("build")
+    assert asked(gateway, "/v1/watch?timeout=0.3")[0] == 408
+
+
 def test_a_gateway_that_is_deaf_is_not_well(near: Yard, gateway: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "DEAF", 0.2)
     silent = threading.Event()

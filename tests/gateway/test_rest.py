@@ -117,3 +117,10 @@ def test_a_far_claim_goes_on_after_a_nameless_resume(near: Yard, gateway: Runnin
     claim = taken(far.claim())
     assert asked(gateway, "POST", "/v1/claims/resume")[0] == 400
     claim.done()
+
+
+@pytest.mark.parametrize("name", ["yard", "self", "conn", "nonsense"])
+def test_an_argument_that_no_edit_has_is_refused(near: Yard, gateway: Running, name: str) -> None:
+    id = near.add("build").id
+    status, told, _ = asked(gateway, "PATCH", f"/v1/tasks/{id}", json.dumps({name: 1}).encode())
+    assert (status, told["code"]) == (400, "invalid")

@@ -66,7 +66,8 @@ class Rules:
     def peer(self, request: Request) -> str:
         """Return the address that asks: as the nearest proxy saw it, if there is one."""
         if self.proxied:
-            *_, last = request.headers.get("x-forwarded-for", "").split(",")
+            # A proxy may add a line of its own behind one that the client has made up.
+            *_, last = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
             if last.strip():
                 return last.strip()
         return "" if request.client is None else request.client.host

@@ -191,17 +191,23 @@ class Hub:
 
     def _listen(self, loop: asyncio.AbstractEventLoop, begun: asyncio.Future[None]) -> None:
         me = threading.current_thread()
-        waiter = None
+        waiter, failed = None, False
         while self._thread is me and not self._closed:
             try:
-                waiter = waiter or self._yard.waiter(None, lambda: self._thread is not me)
+                if waiter is None:
+                    waiter = self._yard.waiter(None, lambda: self._thread is not me)
+                    if failed:
+                        _call(loop, self._changed)  # of what came since the last look it knows nothing
                 _call(loop, _resolve, begun)
                 waiter.nap(_NAP)
                 self._yard.tend()
                 self._beat_at = time.monotonic()
             except Exception:
-                waiter = None
-                time.sleep(_PAUSE)  # a yard that is away: those that wait look themselves, and raise what is wrong
+                waiter, failed = None, True
+                _call(
+                    loop, _resolve, begun
+                )  # a yard that is away: those that wait look themselves, and raise what is wrong
+                time.sleep(_PAUSE)
             _call(loop, self._changed)
         _call(loop, _resolve, begun)
 
@@ -307,6 +313,8 @@ class Hub:
             place.busy = False
         if claim is None:
             self._set_alarm()
+            if self._draining and not place.answer.done():
+                place.answer.set_result(None)  # `drain` leaves those alone that are being tried
             return False
         if place.answer.done():
             await self.run(lambda: give_back(claim))  # the client is gone

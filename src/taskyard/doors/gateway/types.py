@@ -74,7 +74,7 @@ _SNAKE = {
 
 _YARD_CHECKS = frozenset(("add", "add_many", "edit"))
 """Verbs whose arguments the yard checks as strictly itself, with better words."""
-_RESERVED = frozenset(("self", "conn"))  # arguments of Python's verbs that are none of a request's
+_RESERVED = frozenset(("self", "yard", "conn"))  # arguments of Python's verbs that are none of a request's
 
 
 def read(body: bytes) -> dict[str, Any]:
