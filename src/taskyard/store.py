@@ -311,7 +311,7 @@ class Upkeep(Protocol):
     def turn(self, every: float) -> bool:
         """Whether it is the caller's turn to sweep: one caller in `every` seconds, over the whole yard.
 
-        Settings that somebody has changed count from then on.
+        Settings that another process has changed count from then on.
         """
 
     def mend(self, by: str) -> int:

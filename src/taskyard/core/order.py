@@ -1,7 +1,7 @@
 """The order of claims: the most urgent first, and among equals the oldest. Pure, and the only place with this rule.
 
-With ageing, a level of priority is worth `ageing` seconds of age: a waiting task draws level with a new one that is one level more
-urgent after `ageing` seconds, with one two levels more urgent after twice that, and so on. Whichever of two tasks is first stays
+With ageing, a level of priority is worth `ageing` seconds of age. After `ageing` seconds a waiting task draws level with a new one that
+is one level more urgent; after twice that, with one that is two levels more urgent. Whichever of two tasks is first stays
 first, however long both wait. Age counts from the creation of the task, which its id tells.
 """
 

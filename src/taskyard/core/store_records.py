@@ -217,9 +217,9 @@ class Report:
         self.draft = draft
         """Return the draft of the task as it was added or last edited; None if the task has moved since."""
         self.followers = followers
-        """Return the ids of tasks that wait for this one, at most so many."""
+        """Return the ids of tasks that wait for this one, at most `most`."""
         self.children = children
-        """Return the ids of tasks that were added as parts of this one, at most so many."""
+        """Return the ids of tasks that were added as parts of this one, at most `most`."""
 
 
 class Counts:

@@ -1,4 +1,4 @@
-"""Which agents are at work, as far as the log and the held tasks tell: the kinds that each takes, and how much it holds."""
+"""Which agents are at work, by the log and the held tasks: the kinds that each takes, and how many tasks it holds."""
 
 from __future__ import annotations
 

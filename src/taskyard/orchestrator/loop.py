@@ -1,7 +1,6 @@
 """The loop: lead, sweep, hand on what was spooled, watch agents, and assign, a round at a time.
 
-Any number of orchestrators may run on a yard; the one that has the yard's leadership does the work, and the others wait for it to stop
-renewing that. Every step is a move that any process may make at any time, so a leader that was stopped and goes on does no harm.
+Any number of orchestrators may run on a yard. The one that leads does the work; the others wait until it no longer renews its lead. Every step is a move that any process may make at any time, so a leader that was stopped and goes on does no harm.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Orchestrator:
         tell: Callable[[dict[str, Any]], None],
         warn: Callable[[str], None],
     ) -> None:
-        """Do a round every so many seconds until `stopped`, which waits, returns True; then let another one lead.
+        """Do a round every `every` seconds until `stopped`, which waits, returns True; then resign.
 
         `tell` is called for each round that did something, and where the leader changed; `warn` when the yard is away.
         """

@@ -1,7 +1,7 @@
 """Tasks that an orchestrator has assigned to agents: each is kept for its agent for a while, and then goes back to the pool.
 
-An assignment is an edit of the task's assignee, made in the name `orchestrator`. Which assignees are its own, the log tells: those whose
-last edit was in that name. So a new leader finds the assignments of the one before, and no assignee that a person has set is ever touched.
+An assignment is an edit of the task's assignee, made in the name `orchestrator`. The log shows which assignees are its own: those whose
+last edit has that name. So a new leader finds the assignments of the one before, and never touches an assignee that a person has set.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The spool: adds and endings that were said while a yard's server was away, kept in a folder until they are replayed."""
+"""The spool: adds and endings of a time when the yard's server was away, kept in a folder until they are replayed."""

@@ -114,7 +114,7 @@ class Folder:
                 break
             except FileNotFoundError:
                 if not os.path.lexists(draft):
-                    raise  # somebody has cleaned up here
+                    raise  # another process has cleaned up here
                 # a replay that found nothing more has removed the folder
                 os.makedirs(folder, 0o700, exist_ok=True)
                 _sync(self.path)

@@ -1,4 +1,4 @@
-"""A yard behind a gateway with a spool on the machine of the one who asks: only where $TASKYARD_SPOOL names a place."""
+"""A yard behind a gateway, with a spool on the client's machine: only where $TASKYARD_SPOOL names a place."""
 
 from __future__ import annotations
 

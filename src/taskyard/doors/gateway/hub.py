@@ -1,8 +1,8 @@
 """Waiting in the gateway: any number of requests wait for changes of one yard, and one thread listens for all of them.
 
 A claim that waits stands in line with those that want the same. When something changes, the first of each line try; the
-others try only if that one got a task. Tasks may be meant for one worker alone, so everybody in line also gets a try of its
-own from time to time, for a small share of a core.
+others try only if that one got a task. A task may be meant for one worker alone: so each claim in line also gets a try of its
+own from time to time. That costs a small share of a core.
 """
 
 from __future__ import annotations

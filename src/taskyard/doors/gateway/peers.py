@@ -21,7 +21,7 @@ class Held:
         self._held: dict[str, int] = {}
 
     def take(self, asker: str, number: int = 1) -> bool:
-        """Take so many more; return False, and take nothing, if that would be too many."""
+        """Take `number` more; return False, and take nothing, if that would be too many."""
         now = self._held.get(asker, 0) + number
         if now > self.most:
             return False

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 OPEN = "open"
 STARTED = "started"
-"""Somebody worked on it in the other tool: to be done here, with a note of who that was."""
+"""A worker had it in the other tool: it is to be done here, with a note of who that was."""
 REVIEW = "review"
 """To be looked at before it counts as done."""
 HELD_BACK = "held back"

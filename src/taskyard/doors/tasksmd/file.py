@@ -12,7 +12,7 @@ _HERE = -100  # AT_FDCWD
 
 
 class Changed(Exception):
-    """The file was saved by somebody else during the sync."""
+    """Another program saved the file during the sync."""
 
 
 def read(path: str) -> str | None:
@@ -60,7 +60,7 @@ def replace(path: str, before: str | None, text: str) -> None:
         elif not _exchanged(beside, path):
             os.replace(beside, path)
         elif read(beside) != before:
-            # Somebody saved between the last look and the exchange: theirs goes back, and ours was never there.
+            # Another program saved between the last look and the exchange: its text goes back, and ours was never there.
             _exchanged(beside, path)
             if read(beside) != text:  # and once more meanwhile: the last save stays
                 _exchanged(beside, path)

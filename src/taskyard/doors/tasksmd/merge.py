@@ -16,8 +16,8 @@ def decided(file: str, yard: str, agreed: Sequence[Agreed], same: bool, settled:
     """Return what is to be done: keep both, push the file's value to the yard, pull the yard's, or call it a conflict.
 
     Several entries of `agreed`, oldest first, mean that a sync was killed on the way to the last one: a side that has any of
-    these values was not edited. `same` is whether both values mean the same, `settled` whether a person has just taken the
-    remark about a conflict out of the file, and so stands by the file's value.
+    these values was not edited. `same` is whether both values mean the same. `settled` is whether a person has just removed the
+    remark about a conflict from the file: then the file's value counts.
     """
     if same:
         return KEEP

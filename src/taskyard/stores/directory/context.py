@@ -115,7 +115,7 @@ class Context:
         self.log.renew()
 
     def heed_settings(self) -> bool:
-        """Work by the settings that somebody has changed since they were read; return whether they have changed.
+        """Work by the settings that another process has changed since they were read; return whether they have changed.
 
         The durability stays, and so does what other parts know of the place. Broken settings are for the next opening to refuse.
         """

@@ -29,7 +29,7 @@ _AHEAD = 20  # ticks that a slow browser may be behind; then its stream is cut, 
 
 
 class Feed:
-    """Follows the log of one yard while somebody looks."""
+    """Follows the log of one yard while a board is open."""
 
     def __init__(self, yard: YardPort, hub: Hub, shared: Shared) -> None:
         self._yard = yard

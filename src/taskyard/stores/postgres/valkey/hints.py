@@ -1,6 +1,6 @@
-"""What a store tells Valkey after each commit: who holds what, what is ready, and what has changed.
+"""What a store sends to Valkey after each commit: who holds what, what is ready, and what has changed.
 
-No trouble with Valkey is the caller's: the move is made. Others then learn of it from the log, a moment later.
+Trouble with Valkey raises nothing: the move is made. Other processes then read it in the log, a moment later.
 """
 
 from __future__ import annotations

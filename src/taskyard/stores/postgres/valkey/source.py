@@ -1,7 +1,7 @@
 """The source of changes of a store with Valkey: messages and popped hints, and the database's own notifications without it.
 
-A process that waits for any change subscribes to all messages. One that waits for a task to claim is woken by a popped
-hint, of which each wakes one process, and by messages that concern everybody who claims.
+A process that waits for any change subscribes to all messages. One that waits for a task to claim pops hints: each hint wakes
+one process. It also subscribes to the messages that concern every claim.
 
 Every process proves at each beat that it is still served: a message and a hint of its own must come back. One process
 leads, and looks in the log every second for changes that were not sent: of clients without Valkey, of callers' own
