@@ -62,6 +62,7 @@ def test_the_verbs_are_those_of_the_design() -> None:
         "mcp",
         "prime",
         "token",
+        "team",
         "torture",
         "schedule",
         "copy",

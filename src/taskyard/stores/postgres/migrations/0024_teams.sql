@@ -119,7 +119,7 @@ $$ SELECT EXISTS (SELECT FROM taskyard.team_reached(yard)) $$;
 -- How many of `wanted` tasks the team's quotas let a project claim. The lock is held until the commit: so of two claims the later one
 -- counts the earlier. It is taken before all locks of kinds.
 CREATE FUNCTION taskyard.team_room(yard int, wanted int) RETURNS int
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     own taskyard.team := taskyard.team_of(yard);
 BEGIN
@@ -154,7 +154,7 @@ END $$;
 
 -- Wake those who wait for room in the other projects of the team.
 CREATE FUNCTION taskyard.ring_team(yard int) RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     own taskyard.team := taskyard.team_of(yard);
 BEGIN
