@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-VERSION = 1
+VERSION = 2
 NEVER = "\0"  # what no file says
 _PATIENCE = 30.0  # seconds for another sync of the same file
 _PAUSE = 0.02

@@ -203,8 +203,8 @@ class Planner:
             self._report.notice(
                 "older",
                 plan.row.id,
-                f"line {plan.row.line} is {said}, as in an older version of the file, and shows what the yard says: "
-                f"'taskyard list' has the task; or sync once with --removals",
+                f"line {plan.row.line} is {said}, as in an older version of the file, so it shows what the yard says; "
+                "if that is meant, sync once with --removals",
                 plan.row.line,
             )
 

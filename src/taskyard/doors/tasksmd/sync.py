@@ -131,7 +131,9 @@ class Run:
         }
         versions.settle(base, document, self._last)
         base.version += self._before != base.text
-        if not self._options.removals:
+        if self._options.removals:
+            base.unseen = None  # as the person says, whatever a sync that was killed took it for
+        else:
             self._rewind(document)
         self._found = found = matching.matched(document, base, tasks, report, self._options.removals)
         self._read_new_columns(found.known, tasks)
