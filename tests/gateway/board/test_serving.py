@@ -254,6 +254,24 @@ def test_a_look_is_given_up_when_all_who_waited_for_it_are_gone() -> None:
     threads.close()
 
 
+def test_one_with_many_questions_leaves_threads_for_others() -> None:
+    threads, go_on = Threads(), threading.Event()
+
+    async def ask_much() -> None:
+        shared = Shared(threads.of("boards"))
+        hasty, calm = threads.of("hasty"), threads.of("calm")
+        asked = [
+            asyncio.ensure_future(shared.answer("lanes", {"text": str(n)}, lambda: go_on.wait(50), share=hasty))
+            for n in range(SIZE + 4)
+        ]
+        assert (await asyncio.wait_for(shared.answer("agents", {}, lambda: "found", share=calm), 40)).data == "found"
+        go_on.set()
+        await asyncio.gather(*asked)
+
+    asyncio.run(ask_much())
+    threads.close()
+
+
 def test_bulk_counts_first_and_reports_its_progress(near: Yard, gateway: Running) -> None:
     near.add_many({"kind": f"kind{n % 2}", "title": f"Part {n}"} for n in range(250))
     wanted = {"verb": "cancel", "state": ["todo"], "kind": "kind1"}

@@ -182,7 +182,7 @@ class Gateway:
         reads = route.reads(arguments)
         if route.verb in shared.VERBS and session.HEADER in request.headers:
             anew = request.headers[session.HEADER] == "anew"
-            answer = await project.board.shared.answer(route.verb, arguments, call, anew=anew)
+            answer = await project.board.shared.answer(route.verb, arguments, call, share=ask.share, anew=anew)
             return Response(answer.body, media_type="application/json")
         return _json(wire.good(await (ask.share.read(call, sort) if reads else ask.share.run(call, sort))))
 

@@ -145,12 +145,12 @@ class Board:
 
         session.refuse_foreign(request)
         _only(request, "GET")
-        await self._admitted(request, tokens.READ)
+        _, asker = await self._admitted(request, tokens.READ)
         given = {name: value for name, value in request.query_params.items() if name in ("mission", "task") and value}
         if len(given) != 1:
             raise Invalid("a drawing is of one mission, or around one task", hint="give ?mission=NAME or ?task=ID")
         call = partial(drawing.drawn, self._yard, **given)
-        return _answer((await self.shared.answer("drawing", given, call)).body)
+        return _answer((await self.shared.answer("drawing", given, call, share=self._threads.of(asker.key))).body)
 
     def close(self) -> None:
         """End the streams."""

@@ -56,8 +56,19 @@ class Shared:
         self._answers: dict[str, tuple[float, Answer]] = {}
         self._looks: dict[str, Look] = {}
 
-    async def answer(self, verb: str, given: dict[str, Any], call: Callable[[], Any], *, anew: bool = False) -> Answer:
-        """Return the answer to this question: a recent one, or what `call` returns; `anew` only takes one that begins now."""
+    async def answer(
+        self,
+        verb: str,
+        given: dict[str, Any],
+        call: Callable[[], Any],
+        *,
+        share: Share | None = None,
+        anew: bool = False,
+    ) -> Answer:
+        """Return the answer to this question: a recent one, or what `call` returns; `anew` only takes one that begins now.
+
+        A look takes a thread of the asker's `share`, so that one with many questions leaves some for others.
+        """
         question = json.dumps([verb, given], sort_keys=True)
         known = self._answers.get(question)
         if known is not None and not anew and time.monotonic() < known[0]:
@@ -67,17 +78,19 @@ class Shared:
             await asyncio.wait([look.task])  # it may have looked before what the asker has just done
             look = self._looks.get(question)
         if look is None:
-            look = self._looks[question] = Look(asyncio.ensure_future(self._looked(question, call)))
+            look = self._looks[question] = Look(
+                asyncio.ensure_future(self._looked(question, call, share or self._share))
+            )
         return await look.found()
 
-    async def _looked(self, question: str, call: Callable[[], Any]) -> Answer:
+    async def _looked(self, question: str, call: Callable[[], Any], share: Share) -> Answer:
         def look() -> Answer:
             data = call()
             return Answer(data, json.dumps(wire.good(data)).encode())
 
         began = time.monotonic()
         try:
-            found = await self._share.read(look, SLOW)
+            found = await share.read(look, SLOW)
             took = time.monotonic() - began
             fresh = min(max(_FRESH_LEAST, took * _SHARE), _FRESH_MOST)
             self._answers.pop(question, None)
