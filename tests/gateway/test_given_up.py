@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import pytest
 
 import taskyard
 from taskyard.core import abandonment
 from taskyard.doors.gateway.threads import SHARE, SIZE
-from tests.conftest import wait_until
+from tests.conftest import taken, wait_until
 from tests.servers import postgres
 from tests.servers.gateway import Running
 
 if TYPE_CHECKING:
-    import pytest
-
     from taskyard import Yard
 
 WAITING_FOR_A_LOCK = (
@@ -28,10 +28,13 @@ WAITING_FOR_A_LOCK = (
 class GivenUp:
     """A request whose client goes away once its work has begun."""
 
-    def __init__(self, gateway: Running, method: str, path: str, body: bytes = b"", token: str = "") -> None:
+    def __init__(
+        self, gateway: Running, method: str, path: str, body: bytes = b"", token: str = "", worker: str = ""
+    ) -> None:
         self._line = socket.create_connection(("127.0.0.1", gateway.port), 50)
         head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n"
         known = f"authorization: Bearer {token}\r\n" if token else ""
+        known += f"taskyard-worker: {worker}\r\n" if worker else ""
         self._line.sendall(f"{head}{known}\r\n".encode() + body)
 
     def leave(self) -> None:
@@ -125,6 +128,23 @@ def test_a_change_that_has_begun_is_made_as_a_whole(near: Yard, gateway: Running
     held.remove()
     assert near.get(id).state == "cancelled"
     assert near.audit()["findings"] == []
+
+
+@pytest.mark.parametrize("path", ["/v1/claims/resume", "/mcp"])
+def test_a_resume_that_is_given_up_leaves_its_worker_what_it_holds(near: Yard, gateway: Running, path: str) -> None:
+    near.add("build")
+    before = taken(near.claim(worker="ada"))
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "resume", "arguments": {}}}
+    body = {} if path != "/mcp" else call
+    held = gate(near, "rename")
+    request = GivenUp(gateway, "POST", path, json.dumps(body).encode(), worker="ada")
+    wait_until(lambda: held.inside)
+    request.leave()
+    wait_until(lambda: not gateway._server.server_state.connections)
+    held.open()
+    wait_until(lambda: is_over(gateway))
+    held.remove()
+    assert [(task.id, task.worker) for task in near.find(state="processing")] == [(before.id, "ada")]
 
 
 def test_a_bulk_that_nobody_waits_for_stops_between_two_moves(near: Yard, gateway: Running) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PATH = "mcp"
 SCOPE = WORK
 """Of a token for any message: the ten tools are those of a worker."""
-_WAITING = ("claim", "resume", "wait")  # tools that may be cancelled: none of them leaves anything behind then
+_WAITING = ("claim", "resume", "wait")  # tools that may be cancelled: what they claim is given back then
 _HEADER_MISMATCH = -32020
 _STATUS = {
     protocol.PARSE_ERROR: 400,
@@ -153,8 +153,8 @@ class _Call:
         return await self._answered(got, lambda: self._agent.claimed(got, given))
 
     async def _resume(self, _: Given) -> Given:
-        got = await self._hub.run_claim(self._agent.resume, self._share)
-        return await self._answered(got, lambda: verbs.claims(got))
+        # What it takes again was the agent's before: it stays so if the client is gone by then.
+        return await self._share.run(lambda: verbs.claims(self._agent.resume()))
 
     async def _answered(self, got: Any, tell: Any) -> Given:
         """Return the answer about claims; if the client is gone by now, give them back."""

@@ -121,8 +121,8 @@ async def claim_many(ask: Ask, given: Given) -> Given:
 
 
 async def resume(ask: Ask, given: Given) -> Given:
-    """Take a worker's claims again."""
-    got = await _once(ask, lambda: ask.hub.run_claim(lambda: [*map(Granted, ask.yard.resume(**given))], ask.share))
+    """Take a worker's claims again. If the client is gone by then they stay the worker's, as they were before it asked."""
+    got = await _once(ask, lambda: ask.share.run(lambda: [*map(Granted, ask.yard.resume(**given))]), gives_back=False)
     return {"claims": [one.answer for one in got]}
 
 
@@ -134,8 +134,11 @@ async def done(ask: Ask, given: Given) -> Given:
     return {}
 
 
-async def _once(ask: Ask, work: Callable[[], Awaitable[Any]]) -> Any:
-    """Do this once for all requests of one key that are under way: a repetition shares the first one's work."""
+async def _once(ask: Ask, work: Callable[[], Awaitable[Any]], *, gives_back: bool = True) -> Any:
+    """Do this once for all requests of one key that are under way: a repetition shares the first one's work.
+
+    What no client waits for any more is cancelled, and gives back what it gets; else it goes on, for a repetition to find.
+    """
     if ask.key is None:
         return await work()
     name = (ask.yard.worker, ask.key)
@@ -146,14 +149,16 @@ async def _once(ask: Ask, work: Callable[[], Awaitable[Any]]) -> Any:
     try:
         return await asyncio.shield(shared.work)
     except asyncio.CancelledError:
-        if shared.users == 1:
-            shared.work.cancel()  # no client waits for it any more: it gives back what it gets
+        if shared.users == 1 and gives_back:
+            shared.work.cancel()
             ask.hub.give_back_if_granted(shared.work)
         raise
     finally:
         shared.users -= 1
-        if not shared.users:
-            del ask.hub.under_way[name]
+        if not shared.users and (gives_back or shared.work.done()):
+            ask.hub.under_way.pop(name, None)
+        elif not shared.users:
+            shared.work.add_done_callback(lambda _: shared.users or ask.hub.under_way.pop(name, None))
 
 
 class Shared:
