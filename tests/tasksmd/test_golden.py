@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taskyard.core.errors import Conflict, Invalid
+from taskyard.doors.tasksmd import file
 from taskyard.doors.tasksmd.sync import Run
 from tests.conftest import taken
 from tests.tasksmd.conftest import Plan, codes
@@ -380,3 +381,26 @@ def test_boxes_in_any_fence_are_no_tasks(plan: Plan, fence: str) -> None:
     plan.write(f"- [ ] One\n\n{fence} md\n- [ ] No\n~~~\n{fence}\n")
     plan.sync()
     assert set(plan.states()) == {"One"}
+
+
+def test_a_row_of_a_cancelled_task_that_an_older_buffer_brings_back_revives_nothing(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan.write("| id | status | title |\n|---|---|---|\n| | not-started | One |\n| | not-started | Two |\n")
+    plan.sync()
+    old = plan.text
+    plan.delete("One")
+    plan.sync()
+    assert plan.states()["One"] == "cancelled"
+    plan.write(old)
+    replace = file.replace
+
+    def met_by_a_save(path: str, before: str | None, text: str) -> None:
+        monkeypatch.setattr(file, "replace", replace)
+        plan.write(plan.text + "\nProse\n")
+        replace(path, before, text)
+
+    monkeypatch.setattr(file, "replace", met_by_a_save)
+    plan.sync()
+    assert plan.states() == {"One": "cancelled", "Two": "todo"}
+    assert "| cancelled | One |" in plan.text

@@ -81,7 +81,7 @@ class Planner:
         """Return what is to be done about one row."""
         task, entry = self._tasks.all[id], self._base.entries.get(id)
         if entry is None:
-            entry = self._intended(id) or self._removed(task)
+            entry = self._intended(id) or self._removed(task, row)
         plan = RowPlan(row, id, entry)
         for name in row.fields if entry is None or entry.row else ("title",):
             if name not in ("id", "status"):
@@ -100,14 +100,19 @@ class Planner:
             return None
         return Entry("?", "", 0, self._base.pending[self._made[id]]["pairs"], [])
 
-    def _removed(self, task: Seen) -> Entry | None:
-        """Return the titles of a row that was taken out because its task had ended: an older buffer brings it back."""
+    def _removed(self, task: Seen, row: Row) -> Entry | None:
+        """Return the titles of a row that was taken out because its task had ended: an older buffer brings it back.
+
+        Its status is of that time as well, and no edit.
+        """
         if not task.state.ended:
             return None
         titles = versions.titles(self._base).get(task.id)
         if titles is None:
             return None
-        pairs: list[list[dict[str, Any]]] = [[{"title": title}, {"title": None}] for title in titles]
+        pairs: list[list[dict[str, Any]]] = [
+            [{"title": title, "status": row.fields["status"]}, {"title": None}] for title in titles
+        ]
         return Entry("", "", 0, [*pairs, [{"title": NEVER}, task.fields]], [])
 
     def _compare(self, plan: RowPlan, task: Seen, name: str) -> None:
