@@ -368,3 +368,20 @@ def test_a_yard_that_shares_its_place_with_no_other_has_no_teams(place: str, tmp
             with pytest.raises(Invalid, match="has no teams") as refused:
                 verb()
             assert "postgresql://" in str(refused.value.hint)
+
+
+def test_a_copy_has_the_tasks_and_nothing_of_the_team(tmp_path: Any) -> None:
+    crew = Crew()
+    crew.set(max_todo=5)
+    crew.site.add("build")
+    crew.site.pause()
+    taskyard.opening.copy(crew.urls["site"], tmp_path / "copy")
+    with taskyard.open(tmp_path / "copy") as copied:
+        assert [event["event"] for event in copied.events()] == ["added"]
+        assert copied.team() is None
+        assert copied.audit()["verdict"] == "clean"
+    again = postgres.url()
+    taskyard.opening.copy(crew.urls["site"], again)
+    with taskyard.open(again) as other:
+        assert other.team() is None
+    crew.close()

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from taskyard.core import ids
 from taskyard.core.task import SUBMITTED, State
-from taskyard.core.yard_events import TEAM_EVENTS, YARD_EVENTS
+from taskyard.core.yard_events import YARD_EVENTS
 from taskyard.stores.directory.fsck import legal_names
 from taskyard.stores.directory.log import lines
 from taskyard.stores.directory.log.pages import PAGE_NAME
@@ -51,8 +51,7 @@ LEADS: dict[str, frozenset[State]] = {
     "taken back": frozenset(),
     "set_aside": frozenset(),
 }
-ABOUT_YARDS = (*YARD_EVENTS, *TEAM_EVENTS)  # the log of a database has both, and a copy brings it here
-SILENT = ("noted", "blocked", "refused", *ABOUT_YARDS)
+SILENT = ("noted", "blocked", "refused", *YARD_EVENTS)
 _ENDINGS = frozenset(("done", "failed for good", "reaped for good", "cancelled"))
 _GONE = frozenset(("taken back", "set_aside"))
 _WHOLE = rb'^\{"task": \{"id": "([0-9a-hjkmnp-tv-z]{21})"'
@@ -204,7 +203,7 @@ class LogAudit:
         if not legal or (name not in LEADS and name not in SILENT):
             return False
         if not ids.is_id(task):
-            return bool(name == "set_aside" or name in ABOUT_YARDS)
+            return bool(name == "set_aside" or name in YARD_EVENTS)
         self.segments.add(task[: ids.SEGMENT])
         if wanted and name not in SILENT:
             logged = self.logged_tasks.get(task)
