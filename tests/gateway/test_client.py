@@ -141,7 +141,9 @@ def test_a_process_with_thousands_of_open_files_reaches_its_gateway_and_its_data
 def test_a_large_request_may_take_longer_than_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_CONNECT", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as line:
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        line.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18
+        )  # more than one packet, or the kernel waits between them
         length = 0
 
         def read_slowly() -> None:

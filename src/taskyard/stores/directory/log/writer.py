@@ -156,6 +156,8 @@ class LogWriter:
         """Return the events of new tasks, each an id and a kind; the note of several has their ids alone, so that it fits."""
         if len(tasks) == 1 and not blocked:
             [(task, kind)] = tasks
+            if self._left < 0:
+                self._advance(created(task))  # many tasks are added in a millisecond
             return self.line(created(task), "added", task, kind, 0, None, by)
         lines: list[str] = []
         first_at = created(tasks[0][0]) if tasks else 0
