@@ -82,7 +82,7 @@ _ACTS = {"new": _new, "list": _list, "revoke": _revoke}
 COMMANDS = {
     "token": Command(
         token,
-        "Tokens say who may use the yard through a gateway: 'read' looks, 'work' also adds, claims and ends tasks, 'manage' does everything, and 'teams' also changes the teams of the database. 'new' prints one, once: the yard keeps only its SHA-256. "
+        "Tokens say who may use the yard through a gateway: 'read' looks, 'work' also adds, claims and ends tasks, 'manage' does everything, and 'teams' also changes the teams of the database. 'new' prints one, once: the yard keeps only a salt and its SHA-256. "
         "From the first token on, every gateway of the yard refuses requests without one, also when all are revoked again. Clients send the token of $TASKYARD_TOKEN, else of the file $TASKYARD_TOKEN_FILE. "
         "The log names the token as the one who changed something. A process that can reach the yard itself needs none. A copy of the yard has none of its tokens.",
         (
