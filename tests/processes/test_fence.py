@@ -239,3 +239,16 @@ def test_of_many_publishers_at_once_the_highest_fence_stays(place: str, opened: 
     assert codes[-1] == 0
     assert set(codes) <= {0, 4}
     assert report.read_text() == str(highest) * 50_000
+
+
+def test_a_guard_that_is_killed_takes_its_own_command_alone_with_it(place: str, opened: Yard, tmp_path: Path) -> None:
+    opened.add("build")
+    claim = taken(opened.claim())
+    environment = tools.environment(TASKYARD_CLAIM=claim.handle)
+    with subprocess.Popen(["sleep", "600"], env=environment) as agent:  # whose claim it is, and who runs the guard
+        killed = guard(place, claim, "sh", "-c", f"echo $$ > {tmp_path}/pid; kill -9 $PPID; sleep 600")
+        _, told = killed.communicate(timeout=50)
+        assert (killed.returncode, "guard of the command was killed" in told) == (2, True)
+        assert not is_alive(int((tmp_path / "pid").read_text()))
+        assert agent.poll() is None
+        agent.kill()

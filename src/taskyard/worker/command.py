@@ -117,7 +117,7 @@ class Command:
             job.stopped_by(guarded.stop)  # an earlier stop takes effect now, when there is a command to stop
             return guarded.end()
         except GuardLost:
-            stop_strays(job.handle)
+            stop_strays("TASKYARD_CLAIM", job.handle)
             return outcome.crashed("the guard of its command was killed")
         finally:
             job.stopped_by(None)

@@ -148,12 +148,12 @@ class GuardClient:
         self._process = None
 
 
-def stop_strays(handle: str) -> None:
-    """Kill what a killed guard left: processes that have the claim in their environment, under any parent."""
+def stop_strays(name: str, value: str) -> None:
+    """Kill what a killed guard left: processes that have this variable in their environment, under any parent."""
     import signal
     import time
 
-    mark = f"TASKYARD_CLAIM={handle}".encode()
+    mark = f"{name}={value}".encode()
     for _ in range(200):
         strays = [pid for pid in guard.processes() or () if mark in _environment(pid)]
         if not strays:

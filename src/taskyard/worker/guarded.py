@@ -6,6 +6,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
+from taskyard.core import ids
 from taskyard.core.errors import ClaimLost, Invalid, TaskyardError
 from taskyard.worker.command import environment
 from taskyard.worker.guard_client import GuardClient, GuardLost, stop_strays
@@ -18,24 +19,28 @@ if TYPE_CHECKING:
     from taskyard.worker.guard_client import Ended
     from taskyard.yard.claim import Claim
 
+# Marks the processes of one run. The claim would not do: whoever runs this may be the claim's own worker's command.
+_MARK = "TASKYARD_GUARD"
+
 
 def run(claim: Claim, argv: Sequence[str], grace: float, stdout: int | None = None) -> int:
     """Run the command while the claim holds and return its exit code; raise `ClaimLost` if it was stopped, or never begun."""
     claim.heartbeat()
     guarded = GuardClient(None, foreground=True, stdout=stdout)
     watched = _Watched(claim, guarded)
+    mark = ids.base32(ids.chance(60), 12)
     try:
         task = claim.task
         guarded.begin(
             argv,
-            environment=environment(claim, task.worker, claim.workdir_path),
+            environment={**environment(claim, task.worker, claim.workdir_path), _MARK: mark},
             grace=grace,
             patience=claim.lease / 2,
         )
         with watched:
             ended = guarded.end()
     except GuardLost:
-        stop_strays(claim.handle)
+        stop_strays(_MARK, mark)
         raise Invalid("the guard of the command was killed, and so the command was too") from None
     finally:
         guarded.close()
