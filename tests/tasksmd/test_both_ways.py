@@ -394,3 +394,28 @@ def test_a_file_whose_notes_are_lost_takes_its_conflicts_off_the_list(plan: Plan
     plan.replace(line, "| T1 | not-started | Build with care | #1 | — | — | see  |")
     plan.sync()
     assert plan.yard.overview()["needs"]["file_conflicts"]["count"] == 0
+
+
+@pytest.mark.parametrize("text", [TABLE, LIST, TASKS_MD, BOARD], ids=["mosaic", "checklist", "tasks.md", "board"])
+def test_a_line_that_the_yard_has_moved_is_reported(plan: Plan, text: str) -> None:
+    plan.write(text)
+    plan.sync()
+    taken(plan.yard.claim(worker="bob")).done()
+    before = plan.text
+    report = plan.sync()
+    assert plan.text != before
+    assert len(report.shown) >= 1
+
+
+def test_a_task_of_another_priority_is_reported_where_sections_are_priorities(plan: Plan) -> None:
+    plan.write(TASKS_MD)
+    plan.sync()
+    plan.yard.edit(plan.tasks()["Build it"].id, priority=2)
+    assert plan.sync().shown == ["build"]
+    assert plan.text.index("## P2") < plan.text.index("Build it")
+
+
+def test_a_look_counts_new_lines_that_have_ended_already_as_the_sync_does(plan: Plan) -> None:
+    plan.write("- [ ] Build it\n- [x] Ship it\n")
+    assert plan.status().ended == ["Ship it"]
+    assert len(plan.sync().ended) == 1

@@ -113,6 +113,7 @@ class Run:
         report.added = [row.id or row.title for row, _ in self._found.new]
         report.edited = [plan.row.id for plan in self._plans if plan.pushes]
         report.ended = [plan.row.id for plan in self._plans if plan.status is not None]
+        report.ended += [row.id or row.title for row, _ in self._found.new if row.fields["status"] in lineage.ENDED]
         report.removed = [self._base.entries[id].row for id in self._gone.ending]
         return report
 

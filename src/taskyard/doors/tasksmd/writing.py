@@ -95,15 +95,20 @@ class Writer:
             self._report.notice(
                 "ended", row.id, f"{row.id} is {task.status} in the yard, and was edited here: its line stays", row.line
             )
-        before = len(self._patches)
+        before = self._changes
         self._follow_agent(plan, task)
         for name, value in plan.pulls.items():
             self._set(row, plan.id, name, self._rendered(task, name, value))
         self._show_status(row, plan.id, task, plan)
         self._patches += document.set_remark(row, self._remark(plan))
-        if len(self._patches) > before:
+        if self._changes > before:
             self._report.shown.append(self._names[plan.id])
         self._give_id(row, plan.id)
+
+    @property
+    def _changes(self) -> int:
+        """How much of the file is to change so far: words, and rows that go to another section."""
+        return len(self._patches) + sum(map(len, self._moves.values()))
 
     def _follow_agent(self, plan: RowPlan, task: Seen) -> None:
         """Show who has the task now, if a person's own edit has just changed that."""
