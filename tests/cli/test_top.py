@@ -39,7 +39,7 @@ def test_without_a_terminal_it_is_printed_once(tmp_path: Path) -> None:
         text = process.communicate(timeout=60)[0].decode()
     assert process.returncode == 0
     assert "todo 2" in text
-    assert "1 /min" in text
+    assert "1/min" in text
     assert "1 failed for good" in text
     assert "paused: rest" in text
     assert re.search(r"ada .* build 40% Part 2", text)
@@ -87,3 +87,15 @@ def test_a_picture_fits_every_screen(tmp_path: Path) -> None:
             frame = view.frame((), "the end", (width, height), 0.0)
             assert len(frame) == height
             assert all(len(_PAINT.sub(b"", line.encode()).decode()) < width for line in frame)
+
+
+def test_the_counts_and_rates_are_whole_at_80_columns(tmp_path: Path) -> None:
+    with busy(tmp_path / "yard") as yard:
+        view = TopView(yard.label)
+        view.found = gathered(yard)
+        few = view.frame((), "the end", (80, 24), 0.0)[1]
+        assert _PAINT.sub(b"", few.encode()).decode().endswith("1/min, 1/hour")
+        view.found["overview"]["counts"].update(todo=1_234_567, done=12_345_678)
+        many = _PAINT.sub(b"", view.frame((), "the end", (80, 24), 0.0)[1].encode()).decode()
+        assert many.endswith("1/min, 1/hour")
+        assert "todo 1234567" in many

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _LEAST = 1.0  # seconds between two looks at the yard,
 _SHARE = 20  # and this many times as long as the last one took: 5 % of a core however large the yard is
-_COUNTED = ("todo", "waiting", "blocked", "processing", "done", "failed")
+_COUNTED: tuple[str, ...] = ("todo", "waiting", "blocked", "processing", "done", "failed")
 _MISSIONS_MOST = 8
 _FAILED_MOST = 5
 _NAME_MOST = 16
@@ -67,13 +67,14 @@ def lines(found: dict[str, Any], label: str, width: int) -> list[str]:
 
 def _head(overview: dict[str, Any], label: str, width: int) -> list[str]:
     counts, rates = overview["counts"], overview["rates"]
-    cells = output.GAP.join(
-        output.paint(f"{name} {counts[name]}", name) if counts[name] else f"{name} 0" for name in _COUNTED
-    )
-    rate = f"{rates['minute']['done']} /min, {rates['hour']['done']} in the hour"
+    rate = f"{rates['minute']['done']}/min, {rates['hour']['done']}/hour"
+    names = _COUNTED
+    if len(output.GAP.join((*(f"{name} {counts[name]}" for name in names), rate))) > width:
+        names = tuple(name for name in names if counts[name])  # what there is none of is left out first
+    cells = (output.paint(f"{name} {counts[name]}", name) if counts[name] else f"{name} 0" for name in names)
     return [
         output.paint(output.cut(output.plain(f"taskyard top  {label}"), width), "heading"),
-        f"{cells}{output.GAP}{rate}",
+        output.GAP.join((*cells, rate)),
     ]
 
 
