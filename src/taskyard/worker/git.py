@@ -33,7 +33,7 @@ class Repository:
         except GitFailed as error:
             raise Invalid(
                 f"{folder} is in no git repository: {error}",
-                hint="start the worker inside the checkout that it works on",
+                hint="go to the checkout that the workers work on, and say it again there",
             ) from None
         self.common, _, self.prefix = answer.partition("\n")
         """The folder that all worktrees share, and where in the checkout this was started from (`sub/`, or nothing)."""

@@ -103,7 +103,10 @@ def _named(call: Call) -> dict[str, Any]:
     own = call.yard.team()
     if len(call.given.words) == 1:
         if own is None:
-            raise Invalid("this yard belongs to no team", hint="name a team; 'taskyard team list' has all of them")
+            raise Invalid(
+                "this yard belongs to no team",
+                hint="name a team, in PostgreSQL: 'taskyard team list' has all of them; a directory has no teams",
+            )
         return own
     name = call.given.words[1]
     if own is not None and own["name"] == name:
