@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_WIDTH = 88
+_WIDTH = 79  # of the 80 columns that the narrowest usual terminal has
 _EXITS = "0 ok, 1 failure, 2 usage, 3 nothing ready, 4 claim lost, 5 timed out, 6 not found, 7 conflict, 8 unavailable"
 
 
