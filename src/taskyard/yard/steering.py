@@ -240,7 +240,10 @@ class SteeringVerbs(Reading):
             only.ids = [self._store.stand(self._task_id(id)).id for id in words.several(ids, "ids")]
         if age is None and count is None:
             if only is None:
-                raise Invalid("prune needs an age or a count", hint="say how long, or how many, ended tasks are kept")
+                raise Invalid(
+                    "prune needs an age or a count",
+                    hint="say which ended tasks go: --older-than 30d, or all but --keep 1000",
+                )
             count = 0
         seconds = None if age is None else times.seconds(age, "age")
         number = None if count is None else draft.integer(count, "count", 0, 10**9)
