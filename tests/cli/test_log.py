@@ -127,6 +127,14 @@ def test_the_log_for_people_is_aligned_and_whole(run: Callable[..., Answer], ask
     assert not any(line.endswith(" ") for line in lines)
 
 
+def test_the_log_names_a_team_and_its_project() -> None:
+    about = {"at": "2026-01-31T12:00:00.000Z", "task": "", "fence": 0, "kind": "", "worker": None, "by": "ann"}
+    given = log.Lines().line({**about, "event": "team_given", "team": "web", "project": "shop"})
+    assert given.endswith("web  shop  (by ann)")
+    changed = log.Lines().line({**about, "event": "team_changed", "team": "web", "changes": {"rate": None}})
+    assert changed.endswith("web  rate = none  (by ann)")
+
+
 def test_an_empty_log_says_so_and_a_long_one_how_to_see_more(
     run: Callable[..., Answer], ask: Callable[..., Any]
 ) -> None:

@@ -139,8 +139,9 @@ def _details(event: dict[str, Any]) -> str:
         parts.append(f"waits for {', '.join(map(ids.short, event['after'][:3]))}{more}")
     if event.get("freed_by"):
         parts.append(f"{ids.short(event['freed_by'])} is done")
+    parts += [str(event[name]) for name in ("team", "project") if event.get(name)]
     if isinstance(event.get("changes"), dict):
-        parts += [f"{name} = {output.json_text(value)}" for name, value in event["changes"].items()]
+        parts += [f"{name} = {output.json_text(value) or 'none'}" for name, value in event["changes"].items()]
     parts += [str(event[name]) for name in ("token", "mission", "schedule", "reason", "text") if event.get(name)]
     if event["by"] != event["worker"]:
         parts.append(f"(by {event['by']})")
