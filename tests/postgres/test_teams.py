@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -345,7 +346,10 @@ def test_the_command_line_makes_shows_and_changes_teams(crew: Crew, capsys: pyte
     told = capsys.readouterr().out
     assert f"{crew.project('other')} belongs to {name}, which has 1 project" in told
     assert f"{name}: max_todo 9, max_running 3, rate 7" in told
-    assert "running      0 of 3" in told
+    assert re.search(r"^running +0 of 3$", told, re.MULTILINE)
+    assert "last minute" not in told, "claims are not counted without a rate"
+    assert main(["team", "show", name, "--yard", crew.urls["site"]]) == 0
+    assert "last minute  0 of 7 claimed" in capsys.readouterr().out
     crew.set(max_todo=1)
     assert [main(["add", "build", "--yard", crew.urls["site"]]) for _ in range(2)] == [0, 7]
     assert f"the team {crew.name} is full: 1 of 1" in capsys.readouterr().err

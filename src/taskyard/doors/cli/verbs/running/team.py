@@ -81,15 +81,19 @@ def _show(call: Call) -> Reply:
 
         fill = found["fill"]
         shares = fill["by_project"]
+        wide = max(map(output.width, shares), default=0)
         return output.fields(
             (
                 ("team", found["name"]),
                 ("todo", _of(fill["todo"], found["max_todo"])),
                 ("running", _of(fill["running"], found["max_running"])),
-                ("last minute", f"{_of(fill['claimed'], found['rate'])} claimed"),
+                ("last minute", None if found["rate"] is None else f"{_of(fill['claimed'], found['rate'])} claimed"),
                 (
                     "projects",
-                    "\n".join(f"{name}  {n['todo']} todo, {n['running']} running" for name, n in shares.items()),
+                    "\n".join(
+                        f"{name}{' ' * (wide - output.width(name))}  {n['todo']} todo, {n['running']} running"
+                        for name, n in shares.items()
+                    ),
                 ),
                 ("made", found["made_at"]),
             )
