@@ -90,6 +90,8 @@ def test_a_picture_goes_into_a_file_as_its_name_ends(
 ) -> None:
     assert run("graph", "--output", "plan.svg").out == f"{len(hostile)} tasks drawn into plan.svg\n"
     assert (place / "plan.svg").read_text().startswith("<svg ")
+    alone = ask("add", "build")["task"]["id"]
+    assert run("graph", alone, "--output", "one.svg").out == "1 task drawn into one.svg\n"
     assert ask("graph", "--format", "dot")["picture"].startswith("digraph")
     assert ask("graph", "--output", "no/such/plan.svg", code=8)["code"] == "unavailable"
     assert ask("graph", "--format", "png", code=2)["code"] == "invalid"

@@ -36,7 +36,8 @@ def graph(call: Call) -> Reply:
     picture = None if call.as_json and form in ("text", "json") and output is None else _picture(drawn, form)
     if output is not None and picture is not None:
         _write(output, picture)
-        line = f"{len(drawn['nodes'])} {'groups' if drawn['folded'] else 'tasks'} drawn into {output}"
+        count = len(drawn["nodes"])
+        line = f"{count} {'group' if drawn['folded'] else 'task'}{'s'[: count != 1]} drawn into {output}"
         return Reply({**drawn, "output": output}, lambda: line)
     return Reply(drawn if picture is None else {**drawn, "picture": picture}, lambda: _shown(drawn, picture or ""))
 
