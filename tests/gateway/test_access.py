@@ -170,7 +170,8 @@ def test_tokens_are_made_and_revoked_through_a_gateway_too(guarded: Guarded, mon
             far.revoke_token("board")
 
 
-def test_a_stream_of_events_ends_when_its_token_is_revoked(guarded: Guarded) -> None:
+@pytest.mark.parametrize("renewed", [False, True])  # a leaked token is replaced by another one of its name
+def test_a_stream_of_events_ends_when_its_token_is_revoked(guarded: Guarded, renewed: bool) -> None:
     secret = guarded.near.new_token("follower", scope="read")["token"]
     line = http.client.HTTPConnection("127.0.0.1", guarded.running.port, timeout=50)
     line.request("GET", "/v1/events", headers={"Authorization": f"Bearer {secret}", "Accept": "text/event-stream"})
@@ -178,6 +179,8 @@ def test_a_stream_of_events_ends_when_its_token_is_revoked(guarded: Guarded) -> 
     reader = threading.Thread(target=answer.read, daemon=True)
     reader.start()
     guarded.near.revoke_token("follower")
+    if renewed:
+        guarded.near.new_token("follower", scope="read")
     wait_until(lambda: guarded.ask("GET", "/v1/counts", secret)[0] == 401)
     guarded.near.add("build")  # the stream wakes, and finds that it may not go on
     wait_until(lambda: not reader.is_alive())

@@ -156,10 +156,10 @@ class Access:
         """Count a token that was refused: an address that tries many is slowed down."""
         self._rules.asker(request)
 
-    async def still(self, name: str | None) -> bool:
-        """Whether a token that was admitted before is good still; without one, whether none is needed still."""
+    async def still(self, asker: Asker) -> bool:
+        """Whether the token that was admitted is good still, and not another of its name; or still none is needed."""
         kept = await self._tokens()
-        return kept is None if name is None else kept is not None and name in kept
+        return kept is None if asker.by is None else tokens.found(kept or {}, asker.secret) == asker.by
 
     async def _tokens(self, fresh: float = _FRESH) -> tokens.Tokens | None:
         """Return the yard's tokens, as a look that began at most `fresh` seconds ago found them; requests share looks."""

@@ -207,7 +207,7 @@ class Gateway:
         yard = project.yard.acting_for(worker, request_name, arguments.pop("usual", None), asker.by)
         again = key is not None and request.headers.get(wire.AGAIN) != "0"
         share = self._threads.of(asker.key)
-        return Ask(yard, project.hub, share, key, again, lambda: project.access.still(asker.by))
+        return Ask(yard, project.hub, share, key, again, lambda: project.access.still(asker))
 
     def drain(self) -> None:
         """Answer all that waits, and be ready for no more: the server is about to end."""

@@ -125,7 +125,7 @@ class Board:
         """Return the live stream. An `EventSource` sends no header of ours, and no other site can read what it gets."""
         _only(request, "GET")
         _, asker = await self._admitted(request, tokens.READ)
-        return await self.feed.response(lambda: self._access.still(asker.by))
+        return await self.feed.response(lambda: self._access.still(asker))
 
     async def _bulk(self, request: Request) -> Response:
         session.refuse_foreign(request)
