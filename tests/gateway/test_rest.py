@@ -110,6 +110,9 @@ def test_a_path_that_has_other_methods_is_405_and_names_them(
 
 def test_a_path_that_has_nothing_is_404(gateway: Running) -> None:
     assert asked(gateway, "DELETE", "/v1/nothing")[0] == 404
+    status, told, _ = asked(gateway, "GET", "/nothing/v1/tasks")
+    assert (status, told["code"]) == (404, "unavailable")
+    assert "--project" in told["hint"]
 
 
 def test_a_far_claim_goes_on_after_a_nameless_resume(near: Yard, gateway: Running, far: Yard) -> None:

@@ -155,7 +155,10 @@ class Gateway:
     def _project(self, name: str) -> Project:
         project = self.projects.get(name)
         if project is None:
-            raise NoProject(f"no project {words.shown(name)} is served here")
+            raise NoProject(
+                f"no project {words.shown(name)} is served here",
+                hint="check the last part of the URL; 'taskyard serve --project NAME=URL' serves a yard under that name",
+            )
         return project
 
     async def _called(self, project: Project, route: Route, request: Request, given: dict[str, Any]) -> Response | None:
