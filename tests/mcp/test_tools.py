@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from taskyard.core.task import State, Task
 from taskyard.doors.mcp import refusals, tools
-from taskyard.doors.mcp.replies import Refusal
+from taskyard.doors.mcp.replies import Refusal, claimed
 
 
 @pytest.mark.parametrize("offered", [tools.OWN, tools.SHARED])
@@ -75,3 +77,10 @@ def test_each_argument_of_another_tool_leads_to_one_of_ours() -> None:
                 if word not in known:
                     with pytest.raises(Refusal, match="here that is"):
                         refusals.check(name, {word: "x"})
+
+
+def test_inputs_whose_short_names_are_alike_are_both_handed_over() -> None:
+    one, other = "00006a1dkn473dtgwkf12", "00006a1dkn473dtgxkf12"
+    task = Task(id="00016a1dkn473dtgwegf1", kind="build", state=State.PROCESSING, after=[one, other])
+    claim = SimpleNamespace(task=task, handle=f"{task.id}.1.x", fence=1, inputs={one: 1, other: 2})
+    assert claimed(claim)["inputs"] == {"0-wkf12": 1, "0-xkf12": 2}  # type: ignore[arg-type]

@@ -58,7 +58,8 @@ def claimed(claim: Claim) -> dict[str, Any]:
     fields: dict[str, Any] = {"claim": claim.handle, **listed(task)}
     fields["data"] = clipped(task.data, DATA_MOST)
     if task.after:
-        found = {ids.short(id): result for id, result in claim.inputs.items() if result is not None}
+        names = ids.shorten(list(claim.inputs), claim.inputs)  # no two alike
+        found = {name: one for name, one in zip(names, claim.inputs.values(), strict=True) if one is not None}
         fields["inputs"] = clipped(found, DATA_MOST) if found else None
     if claim.fence > 1:
         fields["history"] = _attempts(claim.history) or None
