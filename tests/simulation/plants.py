@@ -249,6 +249,7 @@ def needs_that_cannot_be_seen_are_met(package: Package) -> None:
     os = package.kernel.os
     _disk(package).exists = lambda self, path: os.path.lexists(path)
     package.module("stores.directory.recovery.edges").EdgeRecovery._is_free = lambda *_: True
+    package.module("stores.directory.tasks.edges").Edges._is_owed = lambda *_: False
 
 
 @plant("add-claim", "power", "lost")
