@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from tests.conftest import taken, wait_until
+from taskyard.worker.worktree import Worktrees
+from tests.conftest import sized, taken, wait_until
 from tests.processes import tools
 from tests.servers import postgres
 from tests.servers.gateway import Running
@@ -56,6 +57,7 @@ def checkout(tmp_path: Path) -> Path:
     (folder / "readme").write_text("hello\n")
     (folder / "sub").mkdir()
     (folder / "sub" / "file").write_text("x\n")
+    (folder / ".gitignore").write_text("out/\n__pycache__/\n")
     git(folder, "add", ".")
     git(folder, "commit", "-q", "-m", "first")
     return folder
@@ -96,13 +98,33 @@ def test_a_command_works_on_a_branch_that_the_claim_names_and_the_result_says_wh
     assert git(checkout, "status", "--porcelain") == "", "the checkout itself was not touched"
 
 
-def test_twenty_starts_at_once_have_twenty_clean_worktrees(place: str, checkout: Path) -> None:
+def test_a_command_that_says_done_itself_has_its_branch_in_the_result_too(place: str, checkout: Path) -> None:
+    said = f"{tools.IN_SHELL} done --result"
+    call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"done","arguments":{"result":{"a":2}}}}'
+    scripts = {
+        "object": f"{COMMIT} && {said} '{{\"a\": 1}}' && {said} '{{\"a\": 1}}' > /dev/null",
+        "text": f"{COMMIT} && {said} '\"text\"'",
+        "mcp": f"{COMMIT} && echo '{call}' | {tools.IN_SHELL} mcp",
+    }
+    results = {}
+    for kind, script in scripts.items():
+        id = tools.taskyard(place, "add", kind).data["task"]["id"]
+        worked(place, checkout, script, "--kind", kind)
+        results[kind] = tools.taskyard(place, "show", id).data["task"]["result"]
+    assert results["object"].pop("branch").startswith("task/")
+    assert results["mcp"].pop("branch").startswith("task/")
+    assert results == {"object": {"a": 1}, "text": "text", "mcp": {"a": 2}}
+
+
+@sized("count", 5, 20)
+def test_starts_at_once_have_a_clean_worktree_each(place: str, checkout: Path, count: int) -> None:
     with taskyard.open(place) as yard:
-        ids = set(yard.add_many([{"kind": "build"} for _ in range(20)]))
+        ids = set(yard.add_many([{"kind": "build"} for _ in range(count)]))
     # Each waits until all have begun, so that all worktrees are there at once; then it says what it sees.
-    script = f'git status --porcelain > "$0/$TASKYARD_TASK.part"; mv "$0/$TASKYARD_TASK.part" "$0/$TASKYARD_TASK"; while [ "$(ls "$0" | wc -l)" -lt 20 ]; do sleep 0.05; done; {COMMIT}'
-    seen = checkout.parent / "seen"
+    script = f'git status --porcelain > "$0/$TASKYARD_TASK.part"; mv "$0/$TASKYARD_TASK.part" "$0/$TASKYARD_TASK"; : < "$0.gate"; {COMMIT}'
+    seen, gate = checkout.parent / "seen", checkout.parent / "seen.gate"
     seen.mkdir()
+    os.mkfifo(gate)  # whoever opens it waits for the test to open it too
     crew = [
         subprocess.Popen(
             [*tools.COMMAND, "work", "--worktree", "--once", "--", "sh", "-c", script, str(seen)],
@@ -112,15 +134,17 @@ def test_twenty_starts_at_once_have_twenty_clean_worktrees(place: str, checkout:
             stderr=subprocess.PIPE,
             text=True,
         )
-        for _ in range(20)
+        for _ in range(count)
     ]
-    for process in crew:
-        out, err = process.communicate(timeout=tools.PATIENCE)
-        assert process.returncode == 0, (out, err)
+    wait_until(lambda: {path.name for path in seen.iterdir()} == ids, tools.PATIENCE)
+    with gate.open("wb"):
+        for process in crew:
+            out, err = process.communicate(timeout=tools.PATIENCE)
+            assert process.returncode == 0, (out, err)
     assert {path.name: path.read_text() for path in seen.iterdir()} == dict.fromkeys(ids, "")
     with taskyard.open(place) as yard:
         results = [yard.get(id).result for id in ids]
-    assert len({result["branch"] for result in results}) == 20
+    assert len({result["branch"] for result in results}) == count
     for result in results:
         assert git(checkout, "rev-parse", result["branch"]) == result["commit"]
     git(checkout, "fsck", "--no-dangling")
@@ -134,18 +158,25 @@ def test_no_clean_up_removes_uncommitted_or_unmerged_work(place: str, checkout: 
             "merged": COMMIT,
             "untracked": "echo new > new.txt",
             "changed": "echo changed > readme",
+            "ignored": f"{COMMIT} && mkdir out && echo work > out/report",
+            "only ignored": "mkdir out && echo work > out/report",
+            "overlooked": "git update-index --assume-unchanged readme && echo work > readme",
             "detached": f"git checkout -q --detach && {COMMIT}",
             "nothing": "true",
+            "caches": "mkdir -p sub/__pycache__ out && echo x > sub/__pycache__/a.pyc && echo x > out/CACHEDIR.TAG",
             "failed": f"{COMMIT}; exit 65",
         }
-        ids = {name: yard.add(name).id for name in scripts}
+        ids = {name: yard.add(name.replace(" ", "-")).id for name in scripts}
         for name, script in scripts.items():
-            work(place, checkout, script, "--kind", name).communicate(timeout=tools.PATIENCE)
-        branch = yard.get(ids["merged"]).result["branch"]
-        git(checkout, "merge", "-q", "--no-ff", "-m", "merge it", branch)
+            work(place, checkout, script, "--kind", name.replace(" ", "-")).communicate(timeout=tools.PATIENCE)
+        for name in ("merged", "ignored"):
+            git(
+                checkout, "merge", "-q", "-X", "ours", "--no-ff", "-m", "merge it", yard.get(ids[name]).result["branch"]
+            )
         # A clean-up by the merged branch alone must not take what was done after the merge.
         listed = {one["task"]: one for one in trees(place, checkout)["worktrees"]}
-        assert ids["nothing"] not in listed, "one in which nothing was done goes with its claim"
+        for name in ("nothing", "caches"):
+            assert ids[name] not in listed, "one in which nothing was done goes with its claim"
         files = {one["path"]: _content(one["path"]) for one in listed.values()}
         cleaned = trees(place, checkout, "clean")
         assert [one["task"] for one in cleaned["removed"]] == [ids["merged"]]
@@ -156,6 +187,9 @@ def test_no_clean_up_removes_uncommitted_or_unmerged_work(place: str, checkout: 
             "unmerged": "unmerged",
             "untracked": "uncommitted",
             "changed": "uncommitted",
+            "ignored": "ignored",
+            "only ignored": "ignored",
+            "overlooked": "overlooked",
             "detached": "unmerged",
             "failed": "unmerged",
         }
@@ -167,6 +201,8 @@ def test_no_clean_up_removes_uncommitted_or_unmerged_work(place: str, checkout: 
         assert yard.get(ids["changed"]).result["uncommitted"] is True
         notes = " ".join(note["text"] for note in yard.report(ids["failed"]).notes)
         assert listed[ids["failed"]]["branch"] in notes, "the next worker finds what a failed one left"
+        asked = tools.taskyard(place, "worktree", "clean", "--ignored", cwd=checkout).data
+        assert {one["task"] for one in asked["removed"]} == {ids["ignored"], ids["only ignored"]}
 
 
 def _content(path: str) -> dict[str, str]:
@@ -188,6 +224,82 @@ def test_a_worktree_is_kept_while_its_claim_holds_and_after_its_worker_was_kille
         assert [kept["kept"].partition(":")[0] for kept in trees(place, checkout, "clean")["kept"]] == ["uncommitted"]
         assert one["path"] in json.dumps(again.history)
         assert (Path(one["path"]) / "half.txt").read_text() == "half\n"
+
+
+def merged(place: str, checkout: Path) -> tuple[Path, str]:
+    """The worktree and branch of a task that is done and merged."""
+    id = tools.taskyard(place, "add", "build").data["task"]["id"]
+    worked(place, checkout, COMMIT)
+    branch = tools.taskyard(place, "show", id).data["task"]["result"]["branch"]
+    git(checkout, "merge", "-q", branch)
+    return checkout.parent / "project.worktrees" / branch.removeprefix("task/"), branch
+
+
+def test_a_worktree_that_somebody_sits_in_is_kept(place: str, checkout: Path) -> None:
+    tree, _ = merged(place, checkout)
+    with subprocess.Popen(["sleep", "600"], cwd=tree / "sub") as sitter:
+        [one] = trees(place, checkout, "clean")["kept"]
+        assert one["kept"] == f"in use: process {sitter.pid} is in it"
+        sitter.kill()
+    assert [one["kept"][:6] for one in trees(place, tree, "clean")["kept"]] == ["in use"], "who says it is one too"
+    assert trees(place, checkout, "clean")["kept"] == []
+    assert not tree.exists()
+
+
+def test_a_worktree_that_a_person_has_locked_is_kept(place: str, checkout: Path) -> None:
+    tree, _ = merged(place, checkout)
+    git(checkout, "worktree", "lock", "--reason", "for the demo", str(tree))
+    [one] = trees(place, checkout)["worktrees"]
+    assert one["kept"] == "locked by 'git worktree lock': for the demo"
+    [kept] = trees(place, checkout, "clean")["kept"]
+    assert kept["kept"] == one["kept"]
+
+
+@pytest.mark.parametrize("facts", ["", "{", '{"claim": 5, "branch": "x"}', '{"claim": "x", "branch": "x"}', "[]"])
+def test_a_worktree_of_which_nothing_can_be_read_is_kept_and_hides_no_other(checkout: Path, facts: str) -> None:
+    place = str(checkout.parent / "yard")
+    taskyard.init(place, durability="fast").close()
+    tools.taskyard(place, "add", "build")
+    worked(place, checkout, COMMIT)
+    broken = next(checkout.glob(".git/worktrees/*/taskyard.json"))
+    merged(place, checkout)
+    broken.write_text(facts)
+    assert len(trees(place, checkout)["worktrees"]) == 2
+    cleaned = trees(place, checkout, "clean")
+    [kept] = cleaned["kept"]
+    assert kept["kept"].startswith("nobody knows whose it is")
+    assert Path(kept["path"]).is_dir()
+    assert tools.taskyard(place, "worktree", "list", cwd=checkout).code == 0
+
+
+def test_a_branch_that_another_checkout_has_outlives_its_worktree(place: str, checkout: Path) -> None:
+    tree, branch = merged(place, checkout)
+    git(tree, "checkout", "-q", "--detach")
+    git(checkout, "branch", "copy", branch)
+    git(checkout, "checkout", "-q", branch)
+    assert len(trees(place, checkout, "clean")["removed"]) == 1
+    assert git(checkout, "status", "--porcelain") == ""
+    assert git(checkout, "rev-parse", "HEAD") == git(checkout, "rev-parse", "copy")
+
+
+def test_a_repository_without_a_commit_is_refused_before_a_claim(place: str, tmp_path: Path) -> None:
+    tools.taskyard(place, "add", "build")
+    git(tmp_path, "init", "-q", "empty")
+    process = work(place, tmp_path / "empty", "true")
+    _, err = process.communicate(timeout=tools.PATIENCE)
+    assert process.returncode == 2
+    assert "make a first commit" in err
+    assert tools.taskyard(place, "stats").data["counts"]["todo"] == 1
+
+
+def test_worktrees_of_a_submodule_and_of_a_bare_repository_lie_beside_them(checkout: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(checkout), "bare.git")
+    git(tmp_path, "init", "-q", "around")
+    git(tmp_path / "around", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(checkout), "inner")
+    assert Worktrees(str(tmp_path / "around" / "inner" / "sub")).place == str(tmp_path / "around.worktrees")
+    assert Worktrees(str(tmp_path / "bare.git")).place == str(tmp_path / "bare.worktrees")
+    git(checkout, "worktree", "add", "-q", str(tmp_path / "linked"))
+    assert Worktrees(str(tmp_path / "linked")).place == str(tmp_path / "project.worktrees")
 
 
 def test_a_branch_of_the_same_name_is_left_alone(place: str, checkout: Path) -> None:

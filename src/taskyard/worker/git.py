@@ -33,7 +33,7 @@ class Repository:
         except GitFailed as error:
             raise Invalid(
                 f"{folder} is in no git repository: {error}",
-                hint="go to the checkout that the workers work on, and say it again there",
+                hint="go to the checkout that the workers work on, and repeat the command there",
             ) from None
         self.common, _, self.prefix = answer.partition("\n")
         """The folder that all worktrees share, and where in the checkout this was started from (`sub/`, or nothing)."""
@@ -56,6 +56,17 @@ class Repository:
             return self.git(*words, folder=folder)
         except GitFailed:
             return None
+
+    def checkout(self) -> str:
+        """Return the main checkout's folder: of a submodule that of the repository around it, of a bare one its own name."""
+        if os.path.basename(self.common) == ".git":
+            return os.path.dirname(self.common)
+        if self.tells("rev-parse", "--is-bare-repository", folder=self.common) == "true":
+            return self.common.removesuffix(".git")
+        top = self.git("rev-parse", "--show-toplevel")
+        while around := self.tells("rev-parse", "--show-superproject-working-tree", folder=top):
+            top = around
+        return top
 
     def administrations(self) -> Iterator[str]:
         """Yield the folder that git keeps about each linked worktree."""

@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from taskyard.core import ids
-from taskyard.core.errors import Unavailable
+from taskyard.core.errors import Invalid, Unavailable
 from taskyard.worker.git import STRAY, GitFailed, Repository
 
 if TYPE_CHECKING:
@@ -30,8 +30,12 @@ class Worktrees:
 
     def __init__(self, folder: str, place: str | None = None) -> None:
         self.repository = Repository(folder)
-        main = os.path.dirname(self.repository.common)
-        self.place = os.path.abspath(place) if place else f"{main}.worktrees"
+        if self.repository.tells("rev-parse", "--verify", "-q", "HEAD^{commit}") is None:
+            raise Invalid(
+                f"the repository of {folder} has no commit yet, and a worktree begins at one",
+                hint="make a first commit, and say it again",
+            )
+        self.place = os.path.abspath(place) if place else f"{self.repository.checkout()}.worktrees"
 
     def make(self, claim: Claim) -> Worktree:
         """Make the worktree of this claim, from the commit that the checkout has now; raise `Unavailable` if git cannot."""

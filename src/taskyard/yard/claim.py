@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from taskyard.core import times
 from taskyard.core.draft import compact
 from taskyard.core.errors import ClaimLost, Conflict, NotFound
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 HISTORY_MOST = 16_384  # characters of earlier attempts' reasons and notes that `history` returns
 RESULT_MOST = 2_000  # characters of a rejected result that `history` returns
 BEATS = 3  # heartbeats in one lease: two may be lost
+_BRANCH = os.environ.get("TASKYARD_BRANCH")  # a worker sets it for its command: it is there from the start, or never
 _LOOK_EVERY = 2.0  # seconds: how soon after a suspend a holder beats, and how soon it repeats a beat that failed
 
 
@@ -174,8 +177,6 @@ class Claim:
 
         Return its real path. Readers see the old content or the new, whole.
         """
-        import os
-
         from taskyard.yard import publish
 
         return publish.publish(self, os.fspath(source), os.fspath(destination))
@@ -186,6 +187,8 @@ class Claim:
         A task that names a check is done only if that passes; with `verified` the caller has run it. With `conn`, a psycopg
         connection, a yard in PostgreSQL ends it in the caller's transaction: it is done once that commits.
         """
+        if _BRANCH is not None:
+            result = with_branch(self.handle, result)
         self._yard.done(self.ref, result, conn=conn, verified=verified)
         self.ended()
 
@@ -277,6 +280,13 @@ class Claim:
 
     def __repr__(self) -> str:
         return f"<Claim {self.handle}>"
+
+
+def with_branch(handle: str, result: Any) -> Any:
+    """Return the result with the branch of this process' worktree, if it is a command that works on this claim in one."""
+    if _BRANCH is None or os.environ.get("TASKYARD_CLAIM") != handle or not isinstance(result, dict | None):
+        return result
+    return {"branch": _BRANCH, **(result or {})}  # no commit, which would make the same done another one later
 
 
 class ClaimBlock:

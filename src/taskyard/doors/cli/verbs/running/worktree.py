@@ -6,7 +6,7 @@ import os
 
 from taskyard.core import ids
 from taskyard.core.errors import Invalid
-from taskyard.doors.cli.parser import Command
+from taskyard.doors.cli.parser import Command, Option
 from taskyard.doors.cli.replies import Call, Reply
 
 TYPE_CHECKING = False
@@ -24,11 +24,11 @@ def worktree(call: Call) -> Reply:
         raise Invalid(
             f"worktree has no {ascii(act)[:40]}", hint="'taskyard worktree list' or 'taskyard worktree clean'"
         )
-    yard, repository = call.yard, Repository(os.getcwd())
+    yard, repository, ignored = call.yard, Repository(os.getcwd()), call.given.flag("ignored")
     if act == "list":
-        found = worktree_cleanup.listed(repository, yard)
+        found = worktree_cleanup.listed(repository, yard, ignored=ignored)
         return Reply({"worktrees": found}, lambda: _lines(found) or "there is no worktree of a claim")
-    removed, kept = worktree_cleanup.clean(repository, yard)
+    removed, kept = worktree_cleanup.clean(repository, yard, ignored=ignored)
 
     def text() -> str:
         gone = [f"removed {one['path']}" for one in removed]
@@ -39,7 +39,7 @@ def worktree(call: Call) -> Reply:
 
 def _lines(found: list[dict[str, Any]]) -> str:
     return "\n".join(
-        f"{ids.short(one['task'])}  {one['state'] or '-'}  {one['branch']}  {one['path']}\n"
+        f"{ids.short(one['task']) if one['task'] else '-'}  {one['state'] or '-'}  {one['branch']}  {one['path']}\n"
         f"  {'kept: ' + one['kept'] if one['kept'] else 'nothing in it would be lost'}"
         for one in found
     )
@@ -49,10 +49,16 @@ COMMANDS = {
     "worktree": Command(
         worktree,
         "The git worktrees that 'work --worktree' made for claims. list says which are kept and why. clean removes those whose claim is over, "
-        "whose files are all committed and whose commits another branch has; it never removes uncommitted or unmerged work.",
+        "whose files are all committed and whose commits another branch has; it never removes uncommitted or unmerged work, "
+        "and files that git ignores only with --ignored.",
         (
             ("taskyard worktree list", "each worktree, its task, and why it is kept"),
             ("taskyard worktree clean", "remove what is merged, and say what is kept"),
+        ),
+        options=(
+            Option(
+                "--ignored", None, "files that git ignores, such as what a build has made, are no reason to keep one"
+            ),
         ),
         words="list|clean",
         least=1,
