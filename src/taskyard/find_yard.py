@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 
 
-def nearest(start: str, name: str) -> str | None:
-    """Return the path of the nearest directory called `name` that holds a yard, upward from `start`; None if there is none."""
+def nearest(start: str, name: str, mark: str = "yard.json") -> str | None:
+    """Return the path of the nearest directory called `name` that holds a `mark`, upward from `start`; None if there is none."""
     folder = os.path.abspath(start)
     while True:
         candidate = os.path.join(folder, name)
-        if os.path.exists(os.path.join(candidate, "yard.json")):
+        if os.path.exists(os.path.join(candidate, mark)):
             return candidate
         main = main_checkout(folder)
         if main is not None:
             # The same place in the main checkout, so that a worktree's subfolder finds the yard of the same subfolder there.
-            found = nearest(os.path.join(main, os.path.relpath(start, folder)), name)
+            found = nearest(os.path.join(main, os.path.relpath(start, folder)), name, mark)
             if found is not None:
                 return found
         parent = os.path.dirname(folder)

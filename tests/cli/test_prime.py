@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tomllib
@@ -45,6 +46,27 @@ def test_prime_finds_the_claims_of_the_agent_that_runs_the_hook(place: Path, run
     assert "build: Mine" in run("prime").out
 
 
+def test_prime_tells_a_workers_command_of_its_own_task_alone(
+    place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with init() as yard:
+        yard.add("build", title="Mine")
+        yard.add("build", title="Next")
+        claim = yard.claim(worker="ada")
+        assert claim is not None
+        monkeypatch.setenv("TASKYARD_WORKER", "ada")
+        monkeypatch.setenv("TASKYARD_CLAIM", claim.handle)
+        assert "Next" in run("prime").out, "a claim of one's own shell"
+        monkeypatch.setenv("TASKYARD_TASK", claim.id)
+        told = run("prime").out
+        assert "build: Mine" in told
+        assert "Claim nothing else" in told
+        assert "Next" not in told
+        assert run("resume").code == 2
+        claim.release()
+        assert "is over" in run("prime").out
+
+
 def test_prime_says_why_nothing_is_ready(place: Path, run: Run) -> None:
     with init() as yard:
         yard.add("build")
@@ -78,7 +100,7 @@ def test_prime_does_not_wait_for_a_yard_that_hangs(place: Path, run: Run, monkey
 
     hung = Event()
     monkeypatch.setattr(prime, "WITHIN", 0.05)
-    monkeypatch.setattr(opening, "open", lambda *_: hung.wait())
+    monkeypatch.setattr(opening, "open_for_command", lambda *_: hung.wait())
     answer = run("prime")
     assert answer.code == 0
     assert "did not answer within" in answer.out
@@ -176,6 +198,17 @@ def test_an_entry_that_was_written_by_hand_stays_as_it_is(place: Path, run: Run)
         assert run("prime", "--install", client, "--yes").code == 0
     assert (place / ".mcp.json").read_text() == own
     assert (place / ".codex/config.toml").read_text() == toml
+    for client in ("claude", "codex"):
+        assert run("prime", "--uninstall", client, "--yes").code == 0
+    assert (place / ".mcp.json").read_text() == own
+    assert (place / ".codex/config.toml").read_text() == toml
+
+
+def test_an_entry_of_the_same_name_in_another_place_stays(place: Path, run: Run) -> None:
+    own = '{"projects": {"mcpServers": {"taskyard": {"command": "taskyard", "args": ["mcp"]}}}}'
+    (place / ".mcp.json").write_text(own)
+    assert run("prime", "--uninstall", "claude", "--yes").code == 0
+    assert (place / ".mcp.json").read_text() == own
 
 
 @pytest.mark.parametrize(
@@ -206,6 +239,85 @@ def test_an_older_section_is_renewed_where_it_stands(place: Path, run: Run) -> N
     assert text.endswith("<!-- taskyard:end -->\n\nz\n")
     run("prime", "--uninstall", "agents-md", "--yes")
     assert (place / "AGENTS.md").read_text() == "a\n\nz\n"
+
+
+BEGIN, END = "<!-- taskyard:begin -->", "<!-- taskyard:end -->"
+HALVED = [
+    f"mine\n{BEGIN}\nmore of mine\n",
+    f"mine\n{END}\nmore of mine\n",
+    f"mine\n{END}\nmore of mine\n{BEGIN}\nand more",
+    f"mine: the marks are `{BEGIN}` and `{END}`\n",
+    f"mine\n{BEGIN}\n{BEGIN}\nmore of mine\n{END} \u00fc\n",
+    f"mine\r\n{BEGIN}\r\nmore of mine",
+]
+
+
+@pytest.mark.parametrize("text", HALVED)
+def test_half_of_a_marked_section_takes_nothing_of_the_users_along(place: Path, run: Run, text: str) -> None:
+    path = place / "AGENTS.md"
+    path.write_bytes(text.encode())
+    for _ in range(2):
+        assert run("prime", "--install", "agents-md", "--yes").code == 0
+        installed = path.read_bytes().decode()
+        assert installed.startswith(text)
+        assert run("prime", "--install", "agents-md", "--yes", "--json").data["changed"] == []
+        assert run("prime", "--uninstall", "agents-md", "--yes").code == 0
+        assert path.read_bytes() == text.encode()
+
+
+def test_half_of_a_marked_section_of_toml_takes_no_table_along(place: Path, run: Run) -> None:
+    (place / ".codex").mkdir()
+    path = place / ".codex/config.toml"
+    path.write_text('# taskyard:begin\n[mcp_servers.other]\ncommand = "x"\n')
+    for step in ("--install", "--install", "--uninstall"):
+        assert run("prime", step, "codex", "--yes").code == 0
+        assert tomllib.loads(path.read_text())["mcp_servers"]["other"] == {"command": "x"}
+
+
+def test_a_section_that_a_merge_has_doubled_is_taken_out_whole(place: Path, run: Run) -> None:
+    section = f"{BEGIN}\nold\n{END}\n"
+    (place / "AGENTS.md").write_text(f"a\n\n{section}\n{section}z\n")
+    run("prime", "--uninstall", "agents-md", "--yes")
+    assert "taskyard" not in (place / "AGENTS.md").read_text()
+
+
+def test_a_file_that_cannot_be_written_stops_it_before_anything_is_changed(place: Path, run: Run) -> None:
+    (place / "CLAUDE.md").write_text("mine\n")
+    (place / ".mcp.json").symlink_to("/proc/nowhere/mcp.json")
+    answer = run("prime", "--install", "claude", "--yes")
+    assert answer.code == 8
+    assert ".mcp.json cannot be written" in answer.err
+    assert (place / "CLAUDE.md").read_text() == "mine\n"
+    assert sorted(path.name for path in place.iterdir()) == [".mcp.json", "CLAUDE.md"]
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(place: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "CLAUDE.md").write_text("mine\n")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert run("prime", "--install", "claude", "--yes").code == 8
+    assert [(path.name, path.read_text()) for path in place.iterdir()] == [("CLAUDE.md", "mine\n")]
+
+
+def test_links_and_modes_stay(place: Path, run: Run) -> None:
+    (place / "rules.md").write_text("mine\n")
+    (place / "rules.md").chmod(0o640)
+    (place / "AGENTS.md").symlink_to("rules.md")
+    run("prime", "--install", "agents-md", "--yes")
+    assert (place / "AGENTS.md").is_symlink()
+    assert BEGIN in (place / "rules.md").read_text()
+    assert (place / "rules.md").stat().st_mode & 0o777 == 0o640
+    run("prime", "--uninstall", "agents-md", "--yes")
+    assert (place / "rules.md").read_text() == "mine\n"
+    (place / "CLAUDE.md").symlink_to("not-yet.md")
+    run("prime", "--install", "claude", "--yes")
+    assert BEGIN in (place / "not-yet.md").read_text()
+    run("prime", "--uninstall", "claude", "--yes")
+    assert (place / "CLAUDE.md").is_symlink()
+    assert not (place / "not-yet.md").exists()
 
 
 def test_an_unknown_client_is_refused_with_those_that_are_known(place: Path, run: Run) -> None:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Caller:
     """Calls tools and reads only the first line of what they answer."""
 
-    def __init__(self, yard: Yard) -> None:
-        self.agent = Agent(yard)
+    def __init__(self, yard: Yard, lent: str | None = None) -> None:
+        self.agent = Agent(yard, lent=lent)
 
     def call(self, name: str, **arguments: Any) -> Any:
         """The answer of a call that must succeed."""

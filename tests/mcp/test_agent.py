@@ -6,14 +6,17 @@ import json
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
+import taskyard
 from taskyard import State
 from taskyard.doors.mcp.agent import Agent
 from tests.conftest import wait_until
 
-if TYPE_CHECKING:
-    from taskyard import Yard
+from .conftest import Caller
 
-    from .conftest import Caller
+if TYPE_CHECKING:
+    import pytest
+
+    from taskyard import Yard
 
 
 def test_a_task_takes_two_calls_without_a_handle(yard: Yard, caller: Caller) -> None:
@@ -93,7 +96,10 @@ def test_fail_and_release_give_the_task_back(yard: Yard, caller: Caller) -> None
     assert caller.call("fail", reason="no compiler") == {"failed": task.short, "state": "waiting"}
     yard.retry(task.id)
     told = caller.call("claim")
-    assert told["history"] == [{"outcome": "error", "worker": "ada", "reason": "no compiler"}]
+    assert told["history"] == [
+        {"outcome": "released", "worker": "ada", "reason": "not mine"},
+        {"outcome": "error", "worker": "ada", "reason": "no compiler"},
+    ]
     assert caller.call("fail", reason="never", retry=False)["state"] == "failed"
 
 
@@ -103,6 +109,35 @@ def test_a_note_reaches_the_next_attempt(yard: Yard, caller: Caller) -> None:
     assert "next" not in caller.call("note", text="half is done", progress=0.5)
     caller.call("release")
     assert caller.call("claim")["history"][0]["notes"] == ["half is done"]
+
+
+def test_the_note_of_a_rejection_and_the_reason_of_a_release_reach_the_next_attempt(
+    yard: Yard, yard_url: str, caller: Caller
+) -> None:
+    task = yard.add("draft", review=True)
+    caller.call("claim")
+    told = caller.call("done", result="a draft")
+    assert "another" in told["review"]
+    with taskyard.open(yard_url, worker="bob") as reviewer:
+        reviewer.reject(task.id, "name the fixed bugs")
+    assert "rejected: name the fixed bugs" in str(caller.call("claim")["history"])
+    caller.call("release", reason="needs a GPU")
+    history = str(caller.call("claim")["history"])
+    assert "rejected: name the fixed bugs" in history
+    assert "needs a GPU" in history
+
+
+def test_a_long_reason_of_the_newest_attempt_comes_cut_and_not_left_out(yard: Yard, caller: Caller) -> None:
+    yard.add("build")
+    for reason in ("first", f"the linker {'fails ' * 2000}"):
+        caller.call("claim")
+        caller.call("note", text="n" * 5000)
+        caller.call("release", reason=reason)
+    told = caller.call("claim")["history"]
+    assert len(told) == 1
+    assert "the linker fails" in told[0]["reason"]
+    assert "show(task) has all" in told[0]["reason"]
+    assert len(json.dumps(told)) < 3000
 
 
 def test_a_claim_brings_the_results_of_the_tasks_before_it(yard: Yard, caller: Caller) -> None:
@@ -209,3 +244,40 @@ def test_a_claim_that_the_heartbeat_finds_lost_still_brings_its_result_to_be_kep
     assert "Next: stop that work; claim()" in caller.refused("done", result="hours of work")
     assert [entry["result"] for entry in yard.report(task.id).stale_results] == ["hours of work"]
     assert "you hold no claim here" in caller.refused("done", result="hours of work")
+
+
+def test_an_error_that_nobody_foresaw_does_not_end_the_heartbeats(
+    yard: Yard, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yard.add("build")
+    caller.call("claim")
+    claims = caller.agent.claims
+    (held,) = claims.all()
+    held.beat_at = 0.0
+
+    def broken(*_: object) -> str:
+        raise OSError("stale file handle")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(held.claim, "heartbeat", broken, raising=False)
+        claims.beat()
+    assert claims.all() == [held]
+    held.beat_at = 0.0
+    claims.beat()
+    assert held.beat_at > 0.0
+
+
+def test_an_agent_within_a_workers_command_goes_on_with_that_task_and_shuts_nobody_out(yard: Yard) -> None:
+    mine, sibling = yard.add("build", title="mine"), yard.add("build")
+    claim, other = yard.claim(mine.id), yard.claim(sibling.id)
+    assert claim is not None
+    assert other is not None
+    caller = Caller(yard, lent=claim.handle)
+    assert [each["claim"] for each in caller.call("resume")["claims"]] == [claim.handle]
+    assert "mine" in caller.refused("claim")
+    caller.agent.claims.give_back("gone", died=True)
+    assert yard.holding([claim.handle, other.handle]) == [True, True]
+    assert caller.call("done", result=1) == {"done": mine.short}
+    assert caller.call("resume")["claims"] == []
+    assert other.holds()
+    assert Caller(yard, lent=claim.handle).call("resume")["claims"] == []

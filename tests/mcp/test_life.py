@@ -14,6 +14,7 @@ import pytest
 import taskyard
 from taskyard import State
 from taskyard.core.processes import Process
+from taskyard.core.times import ticks
 from taskyard.doors.mcp import grace
 from tests.conftest import is_alive, wait_until
 from tests.servers import postgres
@@ -174,6 +175,39 @@ def test_what_was_asked_before_the_input_ended_is_answered(place: str, yard: Yar
     assert yard.get(task.id).state is State.DONE
 
 
+def test_calls_that_come_together_are_answered_in_their_order_though_they_have_one_id(place: str, yard: Yard) -> None:
+    task = yard.add("build")
+    calls = [("claim", {}), ("note", {"text": "half"}), ("done", {"result": 1}), ("show", {"task": task.id})]
+    lines = [{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": given}}
+             for name, given in calls]  # fmt: skip
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    ran = subprocess.run(command(place), input=text, capture_output=True, text=True, check=True)
+    told = [json.loads(line)["result"]["content"][0]["text"] for line in ran.stdout.splitlines()]
+    assert [next(iter(json.loads(each))) for each in told] == ["claim", "noted", "done", "task"]
+    assert yard.get(task.id).result == 1
+
+
+def test_a_server_within_a_workers_command_leaves_the_claim_to_the_worker(place: str, yard: Yard) -> None:
+    task = yard.add("build")
+    resume = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "resume"}})
+    server = f"{sys.executable} -m taskyard mcp --grace 0"
+    script = f"{sys.executable} -m taskyard resume; echo '{resume}' | {server} >&2; sleep 3; echo '{{\"told\": true}}'"
+    ran = [sys.executable, "-m", "taskyard", "--yard", place, "work", "--once", "--", "sh", "-c", script]
+    subprocess.run(ran, check=True, capture_output=True)
+    assert outcomes(yard, task.id) == [("done", "")]
+    assert yard.get(task.id).result == {"told": True}
+
+
+def test_a_call_that_waits_holds_no_other_up(place: str) -> None:
+    wire = Wire(place)
+    waiting = wire.send("tools/call", {"name": "claim", "arguments": {"wait": 45}})
+    begun = ticks()
+    assert wire.told("ready")["ready"] == []
+    assert ticks() - begun < 20
+    wire.send("notifications/cancelled", {"requestId": waiting}, notify=True)
+    wire.close()
+
+
 def test_on_postgresql_a_claim_lives_with_its_agent_too() -> None:
     url = postgres.url()
     with taskyard.init(url, worker="boss") as yard:
@@ -227,6 +261,18 @@ def test_garbage_on_the_input_is_answered_and_survived(place: str) -> None:
     codes = [wire.receive()["error"]["code"] for _ in range(5)]
     assert codes == [-32700, -32600, -32700, -32600, -32600]
     assert wire.ask("ping")["result"] == {}
+    wire.process.stdin.write(b"x" * (40 << 20) + b"\n")
+    assert wire.receive()["error"]["code"] == -32600
+    assert wire.ask("ping")["result"] == {}, "one answer to one line, however long it was"
+    wire.close()
+
+
+def test_a_refusal_is_one_line_though_the_error_has_many(tmp_path: Path) -> None:
+    yard = tmp_path / "one\ntwo"
+    wire = Wire(str(yard))
+    text = wire.call("claim")
+    assert "\n" not in text
+    assert ". Next: " in text
     wire.close()
 
 

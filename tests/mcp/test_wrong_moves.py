@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +32,30 @@ def test_a_repeated_done_is_answered_as_before(yard: Yard, caller: Caller) -> No
     assert yard.report(task.id).stale_results == []
 
 
+def test_a_done_on_a_lost_claim_is_never_answered_as_the_one_before(yard: Yard, caller: Caller) -> None:
+    yard.add("build")
+    second = yard.add("build", priority=9)
+    caller.call("claim")
+    caller.call("done", result="ok")
+    caller.call("claim")
+    yard.cancel(second.id)
+    assert "Next: stop that work" in caller.refused("done", result="ok")
+    assert "claim()" in caller.refused("done", result="ok")
+
+
+def test_a_done_after_a_resume_that_finds_nothing_is_never_answered_as_the_one_before(
+    yard: Yard, caller: Caller
+) -> None:
+    yard.add("build")
+    second = yard.add("build", priority=9)
+    caller.call("claim")
+    caller.call("done", result="ok")
+    caller.call("claim")
+    yard.cancel(second.id)
+    assert caller.call("resume")["claims"] == []
+    assert "claim()" in caller.refused("done", result="ok")
+
+
 def test_a_second_done_with_another_result_changes_nothing(yard: Yard, caller: Caller) -> None:
     task = yard.add("build")
     told = caller.call("claim")
@@ -56,6 +81,17 @@ def test_a_repeated_add_makes_one_task(yard: Yard, caller: Caller) -> None:
     assert yard.counts()["todo"] == 1
     caller.call("add", kind="build", title="once", key="second")
     assert yard.counts()["todo"] == 2
+
+
+def test_the_same_add_twice_at_once_makes_one_task(yard: Yard, caller: Caller) -> None:
+    told: list[Any] = []
+    calls = [Thread(target=lambda: told.append(caller.call("add", kind="build", title="once"))) for _ in range(4)]
+    for call in calls:
+        call.start()
+    for call in calls:
+        call.join()
+    assert len({each["added"] for each in told}) == 1
+    assert yard.counts()["todo"] == 1
 
 
 def test_a_second_claim_is_refused_until_the_first_is_finished(yard: Yard, caller: Caller) -> None:
@@ -108,9 +144,17 @@ def test_a_mistyped_handle_leads_to_the_right_one(yard: Yard, caller: Caller) ->
 @pytest.mark.parametrize("word", ["nonsense", "", "1", "the task", "../../etc/passwd", "x" * 5000])
 def test_a_made_up_handle_changes_nothing(yard: Yard, caller: Caller, word: str) -> None:
     task = yard.add("build")
-    caller.call("claim")
-    caller.refused("done", claim=word, result=1)
+    told = caller.call("claim")
+    assert told["claim"] in caller.refused("done", claim=word, result=1)
     assert yard.get(task.id).state is State.PROCESSING
+    caller.call("done", result=1)
+
+
+def test_an_ending_that_is_not_legal_leads_back_to_itself(yard: Yard, caller: Caller) -> None:
+    yard.add("build")
+    caller.call("claim")
+    for verb, arguments in (("fail", {"reason": " "}), ("note", {"text": ""}), ("done", {"result": "x" * 1_100_000})):
+        assert f"Next: {verb} again, put right" in caller.refused(verb, **arguments)
     caller.call("done", result=1)
 
 
@@ -132,9 +176,10 @@ def test_a_done_without_a_claim_leads_to_one(yard: Yard, caller: Caller) -> None
 
 def test_verbs_of_other_tools_lead_to_ours(yard: Yard, caller: Caller) -> None:
     yard.add("build")
-    for word, meant in (("close", "done"), ("next_task", "claim"), ("mcp__taskyard__list", None), ("comment", "note")):
+    for word, meant in (("close", "done"), ("next_task", "claim"), ("mcp__taskyard__list", "ready"), ("comment", "note"),
+                        ("mcp__taskyard__claim", "claim"), ("Taskyard-Claim", "claim"), ("Done", "done")):  # fmt: skip
         text = caller.refused(word, id="x")
-        assert meant is None or f"here that is {meant}" in text
+        assert f"here that is {meant}" in text
     assert yard.counts()["todo"] == 1
 
 
@@ -190,6 +235,14 @@ def test_a_null_is_as_good_as_nothing(yard: Yard, caller: Caller) -> None:
     yard.add("build")
     told = caller.call("claim", task=None, kind=None, wait=None)
     assert caller.call("done", claim=None, result=None) == {"done": told["task"]}
+
+
+def test_an_empty_text_is_as_good_as_nothing_where_none_is_needed(yard: Yard, caller: Caller) -> None:
+    assert "add needs kind" in caller.refused("add", kind="", title="")
+    yard.add("build")
+    told = caller.call("claim", task="", kind="", mission="")
+    assert caller.call("release", reason="") == {"released": told["task"]}
+    assert caller.call("ready", kind="", mission="", cursor="")["ready"]
 
 
 def test_a_task_that_another_holds_is_not_taken(yard: Yard, caller: Caller) -> None:

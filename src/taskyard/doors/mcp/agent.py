@@ -10,6 +10,7 @@ from taskyard.core.times import ticks
 from taskyard.doors.mcp import refusals, replies, verbs
 from taskyard.doors.mcp.claims import LEASE, Claims, Held
 from taskyard.doors.mcp.replies import Refusal
+from taskyard.yard.claim import with_branch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from taskyard.core.task import Handle
     from taskyard.port import YardPort
+    from taskyard.yard.claim import Claim
 
 IDLE = 4 * 3600.0  # seconds without a call after which claims are no longer renewed
 WAIT_MOST = 45.0  # seconds: clients cut a call at about 60
@@ -28,15 +30,22 @@ _REPEAT = 600.0  # seconds in which the same add again is taken for a lost reply
 class Agent:
     """One agent: what it holds, and the tools that it calls. Calls may come from several threads."""
 
-    def __init__(self, yard: YardPort, idle: float = IDLE, closing: Event | None = None) -> None:
+    def __init__(
+        self, yard: YardPort, idle: float = IDLE, closing: Event | None = None, lent: str | None = None
+    ) -> None:
         self._yard = yard
+        self._lent = lent
+        """The handle of the claim that a worker made for its command, which is this agent; or None."""
         self.lock = yard.vouch(LEASE)
         """The descriptor of the lock that backs the claims, or None."""
         self.claims = Claims(yard, idle)
         self.closing = Event() if closing is None else closing
         """Set when the client is gone: every wait ends."""
+        if lent is not None:
+            self._borrow(lent)
         self._claiming = Lock()
         self._ended: tuple[str, str, str] | None = None
+        self._adding = Lock()
         self._added: dict[str, tuple[float, str]] = {}
         self._tools: dict[str, Callable[..., dict[str, Any]]] = {
             "claim": self._claim,
@@ -50,6 +59,14 @@ class Agent:
             "add": self._add,
             "wait": self._wait,
         }
+
+    def _borrow(self, handle: str) -> None:
+        try:
+            claim = self._yard.held(handle)
+            if claim.holds():
+                self.claims.take(claim, is_lent=True)
+        except TaskyardError:
+            return  # it is over, or the yard is away: its worker knows
 
     @property
     def yard(self) -> YardPort:
@@ -69,10 +86,11 @@ class Agent:
         except TaskyardError as error:
             return str(refusals.refusal(error, name, arguments.get("claim"), self.claims)), True
         except Exception as error:
-            return (
-                f"unexpected {type(error).__name__}: {error}. Next: {name} again; if that fails too, tell a person",
-                True,
-            )
+            return str(
+                Refusal(
+                    f"unexpected {type(error).__name__}: {error}", f"{name} again; if that fails too, tell a person"
+                )
+            ), True
 
     # Take
 
@@ -97,7 +115,7 @@ class Agent:
                 self._refuse_second(task, another)
                 claim = None if stopped.cancelled() else self._yard.claim(task, kinds=kind, mission=mission)
                 if claim is not None:
-                    self.claims.take(claim)
+                    self._take(claim)
             if claim is not None and stopped.cancelled():
                 self.claims.drop(claim.handle)
                 claim.release(reason="the call that claimed it was cancelled")
@@ -108,6 +126,11 @@ class Agent:
             if waiter is None or stopped():
                 return verbs.nothing_ready(self._yard, kind, mission, wait)
             waiter.nap(self._yard.alarm())
+
+    def _take(self, claim: Claim) -> None:
+        """Hold a claim. From here on `done` without a claim means this one, and is no repetition."""
+        self._ended = None
+        self.claims.take(claim)
 
     def _refuse_second(self, task: str | None, another: bool) -> None:
         held = self.claims.all()
@@ -121,12 +144,15 @@ class Agent:
         )
 
     def _resume(self) -> dict[str, Any]:
-        """Return what is held here; claims of the same name that are held elsewhere are taken again under a new fence."""
+        """Return what is held here; claims of the same name that are held elsewhere are taken again under a new fence.
+
+        Not within a worker's command: the others of the name are that worker's own, and a new fence would shut it out.
+        """
         own = {held.id for held in self.claims.all()}
         found = self._yard.find(state="processing", worker=self._yard.worker, limit=100)
-        if any(task.id not in own for task in found):
+        if self._lent is None and any(task.id not in own for task in found):
             for claim in self._yard.resume():
-                self.claims.take(claim)
+                self._take(claim)
         self.claims.forget_lost()
         return verbs.claims([held.claim for held in self.claims.all() if self._still(held)])
 
@@ -140,8 +166,9 @@ class Agent:
 
     def _done(self, result: Any = None, claim: str | None = None) -> dict[str, Any]:
         def done(ref: Held | Handle) -> dict[str, Any]:
-            self._yard.done(_ref(ref), result)
-            return {"done": self._name(ref), **self._spooled(ref)}
+            handle = ref.handle if isinstance(ref, Held) else str(ref)
+            self._yard.done(_ref(ref), with_branch(handle, result))
+            return {"done": self._name(ref), "review": self._review(ref), **self._spooled(ref)}
 
         return self._end("done", claim, [result], done)
 
@@ -151,6 +178,12 @@ class Agent:
             return {"failed": self._name(ref), "state": str(state), **self._spooled(ref)}
 
         return self._end("fail", claim, [reason, retry], fail)
+
+    def _review(self, ref: Held | Handle) -> str | None:
+        """Return what a task that was just ended waits for, if another one must accept its result."""
+        if isinstance(ref, Held):
+            return verbs.REVIEW if ref.claim.task.needs_review else None
+        return verbs.review(self._yard, ref.id)
 
     def _spooled(self, ref: Held | Handle) -> dict[str, bool]:
         """Return whether the ending is kept in the spool, because the yard is away."""
@@ -219,16 +252,17 @@ class Agent:
 
     def _add(self, tasks: list[dict[str, Any]] | None = None, **fields: Any) -> dict[str, Any]:
         words = json.dumps([tasks, fields], sort_keys=True)
-        before = self._added.get(words)
-        if before is not None and ticks() - before[0] < _REPEAT:
-            again = "added before, and not again; another one like it needs a key of its own"
-            return {**json.loads(before[1]), "note": again}
-        held = self.claims.all()
-        found = held[0].id if len(held) == 1 else None  # the task that the agent works on: there it found this work
-        reply = verbs.add(self._yard, found, tasks, fields)
-        self._added = {word: kept for word, kept in self._added.items() if ticks() - kept[0] < _REPEAT}
-        self._added[words] = (ticks(), json.dumps(reply))
-        return reply
+        with self._adding:  # the same call twice at once is a repetition too
+            before = self._added.get(words)
+            if before is not None and ticks() - before[0] < _REPEAT:
+                again = "added before, and not again; another one like it needs a key of its own"
+                return {**json.loads(before[1]), "note": again}
+            held = self.claims.all()
+            found = held[0].id if len(held) == 1 else None  # the task that the agent works on: there it found this work
+            reply = verbs.add(self._yard, found, tasks, fields)
+            self._added = {word: kept for word, kept in self._added.items() if ticks() - kept[0] < _REPEAT}
+            self._added[words] = (ticks(), json.dumps(reply))
+            return reply
 
 
 class _Stopped:

@@ -20,10 +20,12 @@ _MEMORY = 100  # lost claims that are remembered
 class Held:
     """One claim, what its agent calls its task, and when the next heartbeat is due."""
 
-    __slots__ = ("beat_at", "claim", "every", "handle", "id", "name")
+    __slots__ = ("beat_at", "claim", "every", "handle", "id", "is_lent", "name")
 
-    def __init__(self, claim: Claim) -> None:
+    def __init__(self, claim: Claim, is_lent: bool = False) -> None:
         self.claim = claim
+        self.is_lent = is_lent
+        """Whether a worker made it and has this agent as its command: the agent may end it, and never gives it back."""
         self.handle = claim.handle
         self.id = claim.id
         task = claim.task
@@ -51,9 +53,9 @@ class Claims:
         """Whether the last call is not older than the limit."""
         return ticks() - self._called <= self._idle
 
-    def take(self, claim: Claim) -> Held:
+    def take(self, claim: Claim, *, is_lent: bool = False) -> Held:
         """Hold and renew this claim from now on; an earlier claim on the same task is over."""
-        held = Held(claim)
+        held = Held(claim, is_lent)
         with self._lock:
             for old in [old for old in self._held.values() if old.id == held.id]:
                 del self._held[old.handle]
@@ -70,6 +72,10 @@ class Claims:
         """Return the claims that are held, oldest first."""
         with self._lock:
             return list(self._held.values())
+
+    def own(self) -> list[Held]:
+        """Return those that this server has to give back."""
+        return [held for held in self.all() if not held.is_lent]
 
     def get(self, handle: str) -> Held | None:
         """Return the claim with this handle, if it is held here."""
@@ -104,7 +110,7 @@ class Claims:
                 held.claim.heartbeat()
             except (ClaimLost, NotFound):
                 self._lose(held)
-            except TaskyardError:
+            except Exception:  # whatever it is: a thread that ended here would let every claim go
                 held.beat_at = now + min(2.0, held.every)  # the yard may be back before the lease ends
             else:
                 held.beat_at = now + held.every
@@ -122,8 +128,8 @@ class Claims:
                     del self._lost[next(iter(self._lost))]
 
     def give_back(self, reason: str, *, died: bool) -> None:
-        """Give back all that is held: as a crash if the agent died, else uncounted."""
-        for held in self.all():
+        """Give back all of our own: as a crash if the agent died, else uncounted."""
+        for held in self.own():
             try:
                 if died:
                     held.claim.crash(reason)

@@ -27,14 +27,18 @@ _TYPES = {
 
 
 def check(name: str, arguments: dict[str, Any], offered: Toolset = tools.OWN) -> None:
-    """Raise `Refusal` for a tool or an argument that is not there, or has another type; None is as good as none."""
+    """Raise `Refusal` for a tool or an argument that is not there, or has another type.
+
+    None is as good as none, and so is an empty text where none is needed: some agents fill in every argument.
+    """
     known = offered.arguments.get(name)
     if known is None:
         raise _no_tool(name, offered)
     for word, value in list(arguments.items()):
         if word not in known:
             raise _no_argument(name, word, offered)
-        if value is None:
+        is_empty = value == "" and known[word].get("type") == "string" and word not in offered.required[name]
+        if value is None or (is_empty and word != "claim"):  # an empty handle is a handle that was lost
             del arguments[word]
         else:
             _check_type(name, word, value, known[word])
@@ -44,8 +48,10 @@ def check(name: str, arguments: dict[str, Any], offered: Toolset = tools.OWN) ->
 
 
 def _no_tool(name: str, offered: Toolset) -> Refusal:
-    words = name.lower().replace("-", "_")
-    meant = tools.OTHER_WORDS.get(words) or tools.OTHER_WORDS.get(words.rpartition("taskyard_")[2])
+    words = (
+        name.lower().replace("-", "_").rpartition("taskyard_")[2].strip("_")
+    )  # some clients put the server's name before it
+    meant = words if words in offered.arguments else tools.OTHER_WORDS.get(words)
     if meant is None:
         return Refusal(f"there is no tool {shown(name)}", f"one of {', '.join(offered.arguments)}")
     return Refusal(f"there is no tool {shown(name)}; here that is {meant}", signature(meant, offered))
@@ -110,8 +116,9 @@ def _named(given: str, verb: str, claims: Claims) -> Handle:
                     f"{shown(given)} is not the handle of a claim; you hold that task under another word",
                     f"{verb}(claim={held.handle!a}), or leave claim out",
                 ) from None
+        held_now = claims.all()
         raise Refusal(
-            malformed.message, f"{verb} with the 'claim' that claim() answered; resume() if that is lost"
+            malformed.message, _yours(verb, held_now[0]) if len(held_now) == 1 else _from_claim(verb)
         ) from None
 
 
@@ -139,14 +146,24 @@ def _next(error: TaskyardError, verb: str, handle: str | None, claims: Claims) -
 
 
 def _next_ending(code: str, verb: str, handle: str, claims: Claims) -> str:
+    if code == "invalid" and claims.get(handle) is not None:
+        return f"{verb} again, put right"
     if code == "conflict" and claims.get(handle) is not None:
         return "put that right, then done(result) again; you still hold the task, and fail(reason) gives it up"
     held = claims.all()
     now = claims.on(handle.split(".", maxsplit=1)[0]) or (held[0] if len(held) == 1 and code != "claim_lost" else None)
     if now is not None and now.handle != handle:
-        return f"{verb}(claim={now.handle!a}) is your claim on {now.name}; or leave claim out"
+        return _yours(verb, now)
     if code == "claim_lost":
         return "stop that work; claim() takes another task, resume() lists what is still yours"
     if code == "conflict":
         return "leave that task; claim() takes the next"
+    return _from_claim(verb)
+
+
+def _yours(verb: str, held: Held) -> str:
+    return f"{verb}(claim={held.handle!a}) is your claim on {held.name}; or leave claim out"
+
+
+def _from_claim(verb: str) -> str:
     return f"{verb} with the 'claim' that claim() answered; resume() if that is lost"

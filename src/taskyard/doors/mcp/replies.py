@@ -79,17 +79,19 @@ def listed(task: Task) -> dict[str, Any]:
 
 
 def _attempts(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the newest attempts that fit the budget, oldest first; a claim that was only taken again is none."""
+    """Return the newest attempts that fit the budget, oldest first; a claim that left no word is none."""
     kept: list[dict[str, Any]] = []
     budget = HISTORY_MOST
     for entry in reversed(history):
         said = {name: entry[name] for name in ("outcome", "worker", "reason", "notes") if entry.get(name)}
-        if entry["outcome"] in ("resumed", "released") and not entry.get("notes"):
+        if entry["outcome"] in ("resumed", "released") and not entry.get("notes") and not entry.get("reason"):
             continue
         size = len(json.dumps(said, ensure_ascii=False))
         if size > budget and kept:
             break
-        kept.append(said if size <= budget else {"outcome": entry["outcome"], "cut": "show(task) has all"})
+        if size > budget:  # the newest attempt always comes along: what a reviewer wrote may be long
+            said.update({name: clipped(said[name], budget // 2) for name in ("reason", "notes") if name in said})
+        kept.append(said)
         budget -= size
     return kept[::-1]
 

@@ -115,7 +115,7 @@ class StatelessAgent:
 
     def _done(self, claim: str, result: Any = None) -> dict[str, Any]:
         self._yard.done(claim, result)
-        return {"done": self._name(claim)}
+        return {"done": self._name(claim), "review": verbs.review(self._yard, Handle.parse(claim).id)}
 
     def _fail(self, claim: str, reason: str, retry: bool = True) -> dict[str, Any]:
         state = self._yard.fail(claim, reason, retry)

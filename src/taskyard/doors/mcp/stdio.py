@@ -14,9 +14,11 @@ from threading import Event, Lock, Thread
 
 from taskyard.core.errors import NoYard, TaskyardError
 from taskyard.core.processes import Process
+from taskyard.core.times import ticks
 from taskyard.core.words import shown
 from taskyard.doors.mcp import grace, protocol
 from taskyard.doors.mcp.agent import Agent
+from taskyard.doors.mcp.replies import Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +29,29 @@ if TYPE_CHECKING:
 
 GRACE = 30.0  # seconds for an agent to come back after its client has closed the connection
 _LOOK_EVERY = 1.0  # seconds
+_IN_TURN = 2.0  # seconds that a call gets before the next one begins beside it
 _LINE_MOST = 16 * 1024 * 1024  # bytes of one message: a task's data is at most 1 MiB, escaped at most six times that
 
 
 class _Ended(BaseException):
     """A signal asks this process to end."""
+
+
+class _Call:
+    """A tool call that runs: a later one begins after it, unless it takes long."""
+
+    def __init__(self, id: Any, before: _Call | None) -> None:
+        self.id = id
+        self.before = before
+        self.cancelled = Event()
+        self.over = Event()
+        self.alone_until = ticks() + _IN_TURN
+
+    def await_turn(self) -> None:
+        """Wait for the call before this one: a client may send claim and done together, and means them in this order."""
+        before, self.before = self.before, None
+        if before is not None:
+            before.over.wait(max(0.0, before.alone_until - ticks()))
 
 
 class Server:
@@ -49,18 +69,21 @@ class Server:
         self._grace = grace
         self._out = out
         self._writing = Lock()
-        self._running: dict[Any, tuple[Thread, Event]] = {}
+        self._running: set[_Call] = set()
+        self._last: _Call | None = None
 
     def serve(self, lines: BinaryIO) -> None:
         """Answer until standard input ends or a signal comes; then leave the claims to the grace."""
         Thread(target=self._keep, name="taskyard claims", daemon=True).start()
         try:
             while line := lines.readline(_LINE_MOST):
-                if line.strip():
+                if len(line) == _LINE_MOST and not line.endswith(b"\n"):
+                    self._skip(lines)
+                elif line.strip():
                     self._take(line)
             self._close()
-            for thread, _ in list(self._running.values()):
-                thread.join()
+            for call in list(self._running):
+                call.over.wait()
         except (_Ended, KeyboardInterrupt):
             self._close()
         self._leave()
@@ -78,11 +101,13 @@ class Server:
         try:
             with self._opening:
                 if self._agent is None:
-                    self._agent = Agent(self._open_yard(), self._idle, self._closing)
+                    self._agent = Agent(self._open_yard(), self._idle, self._closing, _lent())
         except NoYard as error:
-            return f"{error.message}. Next: ask a person to make a yard with 'taskyard init', then {name} again", True
+            return str(
+                Refusal(error.message, f"ask a person to make a yard with 'taskyard init', then {name} again")
+            ), True
         except TaskyardError as error:
-            return f"{error.message}. Next: {name} again in a minute; tell a person if that goes on", True
+            return str(Refusal(error.message, f"{name} again in a minute; tell a person if that goes on")), True
         return self._agent.call(name, arguments, cancelled)
 
     def _take(self, line: bytes) -> None:
@@ -95,24 +120,34 @@ class Server:
         if method == "notifications/cancelled":
             self._cancel(message.get("params"))
         elif method == "tools/call":
-            cancelled = Event()
-            thread = Thread(target=self._answer, args=(message, cancelled), daemon=True)
-            self._running[_key(message.get("id"))] = (thread, cancelled)
-            thread.start()
+            self._last = call = _Call(_key(message.get("id")), self._last)
+            self._running.add(call)  # by itself: a careless client gives two calls one id
+            Thread(target=self._answer, args=(message, call), daemon=True).start()
         else:
             self._write(protocol.answer(message, lambda *_: ("", True)))  # no other method calls a tool
 
-    def _answer(self, message: dict[str, Any], cancelled: Event) -> None:
-        response = protocol.answer(message, lambda name, arguments: self._call(name, arguments, cancelled))
-        self._running.pop(_key(message.get("id")), None)
-        if not cancelled.is_set():  # the protocol forbids an answer to a cancelled request
-            self._write(response)
+    def _skip(self, lines: BinaryIO) -> None:
+        """Read on to the end of a line that is too long, and refuse it once."""
+        while (rest := lines.readline(_LINE_MOST)) and not rest.endswith(b"\n"):
+            pass
+        self._write(protocol.failed(None, protocol.INVALID_REQUEST, f"a message has at most {_LINE_MOST} bytes"))
+
+    def _answer(self, message: dict[str, Any], call: _Call) -> None:
+        call.await_turn()
+        try:
+            response = protocol.answer(message, lambda name, arguments: self._call(name, arguments, call.cancelled))
+            if not call.cancelled.is_set():  # the protocol forbids an answer to a cancelled request
+                self._write(response)
+        finally:
+            self._running.discard(call)
+            call.over.set()
 
     def _cancel(self, params: Any) -> None:
-        running = self._running.get(_key(params.get("requestId"))) if isinstance(params, dict) else None
-        if running is not None:
-            running[1].set()
-            self._wake()
+        id = _key(params.get("requestId")) if isinstance(params, dict) else None
+        for call in list(self._running):
+            if id is not None and call.id == id:
+                call.cancelled.set()
+                self._wake()
 
     def _write(self, response: dict[str, Any] | None) -> None:
         if response is None:
@@ -143,7 +178,7 @@ class Server:
     def _leave(self) -> None:
         """Leave the claims to a process that gives the agent time to come back; without an agent to wait for, give them back."""
         agent = self._agent
-        handles = [] if agent is None else [held.handle for held in agent.claims.all()]
+        handles = [] if agent is None else [held.handle for held in agent.claims.own()]
         if agent is None or not handles:
             return
         if self._process is None or agent.yard.one_process or not self._lives():
@@ -157,7 +192,12 @@ class Server:
 
 
 def _key(id: Any) -> Any:
-    return id if isinstance(id, str | int | float) else None
+    return id if isinstance(id, str | int | float) and not isinstance(id, bool) else None
+
+
+def _lent() -> str | None:
+    """Return the claim of the worker whose command started this, if one did: only workers name the task beside it."""
+    return os.environ.get("TASKYARD_CLAIM") if "TASKYARD_TASK" in os.environ else None
 
 
 def agent_process() -> Process | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from taskyard.yard.claim import Claim
 
 READY = 10  # tasks that `ready` lists
+REVIEW = "pending: another one accepts or rejects it; claim() takes the next"
 
 
 def name(yard: YardPort, id: str) -> str:
@@ -22,6 +23,14 @@ def name(yard: YardPort, id: str) -> str:
         return yard.shorten([id])[0]
     except TaskyardError:
         return id
+
+
+def review(yard: YardPort, id: str) -> str | None:
+    """Return what a task waits for, if its result must be accepted by another one."""
+    try:
+        return REVIEW if yard.get(id).review == "pending" else None
+    except TaskyardError:
+        return None
 
 
 def nothing_ready(yard: YardPort, kind: str | None, mission: str | None, wait: float) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from taskyard.core import ids, words
 from taskyard.core.errors import Ambiguous, Invalid, NotFound
 from taskyard.core.json_codec import encode
@@ -80,6 +82,11 @@ def _kind_meant(word: str) -> str | None:
 
 def resume(call: Call) -> Reply:
     """Take over every claim of this worker's name, under new handles."""
+    if call.given.text("worker") is None and "TASKYARD_TASK" in os.environ:
+        raise Invalid(
+            "this process works on a task that its worker claimed, and a resume would shut that worker out",
+            hint="go on with the task: $TASKYARD_CLAIM has its handle, 'taskyard show $TASKYARD_TASK' tells about it",
+        )
     claims = [(taken, _history(taken)) for taken in call.yard.resume()]
     for taken, _ in claims:
         call.name(taken.task)

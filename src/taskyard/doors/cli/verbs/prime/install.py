@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 
+from taskyard.core import ids
 from taskyard.core.errors import Conflict, Invalid, Unavailable
 from taskyard.doors.cli import replies
 from taskyard.doors.cli.confirm import confirmed
 from taskyard.doors.cli.replies import Call, Reply
-from taskyard.doors.cli.verbs.prime import json_edit
+from taskyard.doors.cli.verbs.prime import json_edit, section
 from taskyard.doors.cli.verbs.prime.json_edit import Entry
 
 TYPE_CHECKING = False
@@ -51,8 +54,7 @@ def run(call: Call, client: str, *, remove: bool) -> Reply:
         replies.remark(diff.rstrip("\n"))
     names = ", ".join(path for path, _, _ in changes)
     confirmed(call, len(changes), f"change {names}")
-    for path, _, after in changes:
-        _write(path, after)
+    _write([(path, after) for path, _, after in changes])
     text = f"changed {names}" if changes else "nothing to change: all is as it should be"
     return Reply({"changed": [path for path, _, _ in changes], "diff": diff}, lambda: text)
 
@@ -65,7 +67,7 @@ def _planned(path: str, entries: tuple[Entry, ...], remove: bool) -> tuple[str |
     elif path.endswith(".toml"):
         edit = lambda text: _toml(path, text, remove)  # noqa: E731
     else:
-        edit = lambda text: _section(text, _MARKDOWN, _SECTION, remove)  # noqa: E731
+        edit = lambda text: _section(text, remove)  # noqa: E731
     return before, edit(before)
 
 
@@ -86,51 +88,28 @@ def _json(path: str, text: str | None, entries: tuple[Entry, ...], remove: bool)
     return text
 
 
+def _section(text: str | None, remove: bool) -> str | None:
+    return section.taken_out(text, _MARKDOWN) if remove else section.put_in(text, _MARKDOWN, _SECTION)
+
+
 def _toml(path: str, text: str | None, remove: bool) -> str | None:
     import tomllib
 
-    after = _section(text, _COMMENTS, _TOML, remove)
+    bare = section.taken_out(text, _COMMENTS)
     if remove:
-        return after
+        return bare
+    after = section.put_in(text, _COMMENTS, _TOML)
     try:
-        own = tomllib.loads(_section(text, _COMMENTS, _TOML, True) or "").get("mcp_servers", {})
+        own = tomllib.loads(bare or "").get("mcp_servers", {})
         if "taskyard" in own:
             return text  # an entry that was written by hand
-        tomllib.loads(after or "")
+        tomllib.loads(after)
     except (tomllib.TOMLDecodeError, AttributeError, TypeError) as error:
         raise Conflict(
             f"{path} cannot be changed: {error}; nothing was changed",
             hint=f"put it right, or write this into it by hand: {' '.join(_TOML.split())}",
         ) from None
     return after
-
-
-def _section(text: str | None, marks: tuple[str, str], content: str, remove: bool) -> str | None:
-    """Return the text with the marked section at its end, or renewed where it stands, or taken out.
-
-    A text without a newline at its end gets none after the section either: so the way back is known.
-    """
-    newline = "\r\n" if text is not None and "\r\n" in text else "\n"
-    block = newline.join((marks[0], *content.split("\n"), marks[1]))
-    if text is None:
-        return None if remove else block + newline
-    begin, last = text.find(marks[0]), text.find(marks[1])
-    if 0 <= begin < last:
-        end = last + len(marks[1])
-        return _without(text[:begin], text[end:], newline) if remove else text[:begin] + block + text[end:]
-    if remove:
-        return text
-    ended = text.endswith(newline) or not text
-    return f"{text}{newline}{block}{newline}" if ended else f"{text}{newline}{newline}{block}"
-
-
-def _without(before: str, after: str, newline: str) -> str | None:
-    """Return what is left around a section; None if that was the whole file, which was made for it."""
-    if before == "" and after == newline:
-        return None
-    if not after:
-        return before.removesuffix(newline * 2)
-    return before.removesuffix(newline) + after.removeprefix(newline)
 
 
 def _diff(path: str, before: str | None, after: str | None) -> str:
@@ -151,20 +130,56 @@ def _read(path: str) -> str | None:
         raise Unavailable(f"{path} cannot be read: {error}", hint="nothing was changed") from None
 
 
-def _write(path: str, text: str | None) -> None:
-    """Write a file in place, so that a link stays one; or remove one that was made here, with its folder if that is empty."""
-    folder = os.path.dirname(path)
+def _write(changes: list[tuple[str, str | None]]) -> None:
+    """Put new texts in place: each at once, and none before all of them are on the disk. A link stays one."""
+    drafts: list[tuple[str, str]] = []
+    path = ""
     try:
-        if text is None:
-            os.unlink(path)
-            if folder and not os.listdir(folder):
-                os.rmdir(folder)
-            return
-        if folder:
-            os.makedirs(folder, exist_ok=True)
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        for path, text in changes:
+            if text is not None:
+                drafts.append(_drafted(path, text))
+        for draft, path in drafts:
+            os.replace(draft, path)
+        for path, text in changes:
+            if text is None:
+                _remove(path)
     except OSError as error:
+        for draft, _ in drafts:
+            with contextlib.suppress(OSError):
+                os.unlink(draft)
         raise Unavailable(
-            f"{path} cannot be written: {error.strerror or error}", hint="the files before it were written"
+            f"{path} cannot be written: {error.strerror or error}", hint="make it writable, and say it again"
         ) from None
+
+
+def _drafted(path: str, text: str) -> tuple[str, str]:
+    """Write the text beside the file whose place it will take, with that file's mode and owner; return both paths."""
+    real = os.path.realpath(path)
+    os.makedirs(os.path.dirname(real), exist_ok=True)
+    there = os.stat(real) if os.path.exists(real) else None
+    if there is not None and not os.access(real, os.W_OK):
+        raise PermissionError(errno.EACCES, "it is read-only")
+    draft = f"{real}.{ids.base32(ids.chance(40), 8)}.tmp"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            if there is not None:
+                with contextlib.suppress(PermissionError):  # another one's file: the mode counts, and is set after it
+                    os.fchown(descriptor, there.st_uid, there.st_gid)
+                os.fchmod(descriptor, there.st_mode & 0o7777)
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+    except BaseException:
+        os.unlink(draft)
+        raise
+    return draft, real
+
+
+def _remove(path: str) -> None:
+    """Remove a file that was made here, with its folder if that is empty; a link to it stays, as it was before."""
+    real = os.path.realpath(path)
+    os.unlink(real)
+    folder = os.path.dirname(path)
+    if folder and not os.listdir(folder):
+        os.rmdir(folder)

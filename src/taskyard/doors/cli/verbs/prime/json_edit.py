@@ -65,12 +65,14 @@ def removed(text: str, entry: Entry) -> str:
     containers = _containers(text, entry)
     for depth, container in enumerate(containers):
         piece = entry.piece(depth)
-        found = text.find(piece, container)
-        if found >= 0:
-            return _cut(text, found, found + len(piece))
+        for _, begin, _, end in _members(text, container):
+            if text[begin:end] == piece:
+                return _cut(text, begin, end)
     whole = len(containers) > len(entry.path)
-    span = _span(text, containers[-1], entry) if whole else None  # spelled in another way by a formatter
-    return text if span is None else _cut(text, *span)
+    for key, begin, value, end in _members(text, containers[-1]) if whole else ():
+        if key == entry.key and _loaded(text[value:end]) == entry.value:  # spelled in another way by a formatter
+            return _cut(text, begin, end)
+    return text  # not there, or changed by a person, whose own it is now
 
 
 def _cut(text: str, begin: int, end: int) -> str:
