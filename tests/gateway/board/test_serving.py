@@ -17,7 +17,7 @@ import pytest
 import taskyard
 from taskyard.core import abandonment
 from taskyard.doors.gateway import board
-from taskyard.doors.gateway.board import bulk
+from taskyard.doors.gateway.board import bulk, questions
 from taskyard.doors.gateway.board.shared import Shared
 from taskyard.doors.gateway.threads import SIZE, Threads
 from tests.conftest import taken, wait_until
@@ -230,7 +230,9 @@ def test_boards_share_one_look_and_an_own_action_is_seen_at_once(near: Yard, gat
 def test_a_look_is_given_up_when_all_who_waited_for_it_are_gone() -> None:
     threads, begun, ended = Threads(), threading.Event(), threading.Event()
 
-    def long() -> None:
+    def look(question: str, _: dict[str, Any]) -> questions.Answer:
+        if ended.is_set():
+            return questions.Answer({}, question.encode())
         begun.set()
         try:
             while True:
@@ -240,15 +242,15 @@ def test_a_look_is_given_up_when_all_who_waited_for_it_are_gone() -> None:
             ended.set()
 
     async def two_ask_and_go_away() -> None:
-        shared = Shared(threads.of("boards"))
-        asked = [asyncio.ensure_future(shared.answer("lanes", {"text": "x"}, long)) for _ in range(2)]
+        shared = Shared(threads.of("boards"), look)
+        asked = [asyncio.ensure_future(shared.answer("lanes", {"text": "x"})) for _ in range(2)]
         await asyncio.to_thread(begun.wait, 60)
         asked[0].cancel()
         await asyncio.wait([asked[0]])
         assert not ended.is_set(), "the other one still waits"
         asked[1].cancel()
         assert await asyncio.to_thread(ended.wait, 60)
-        assert (await shared.answer("lanes", {"text": "x"}, lambda: "found")).data == "found"
+        assert (await shared.answer("lanes", {"text": "x"})).body == b"lanes"
 
     asyncio.run(two_ask_and_go_away())
     threads.close()
@@ -257,14 +259,16 @@ def test_a_look_is_given_up_when_all_who_waited_for_it_are_gone() -> None:
 def test_one_with_many_questions_leaves_threads_for_others() -> None:
     threads, go_on = Threads(), threading.Event()
 
+    def look(question: str, _: dict[str, Any]) -> questions.Answer:
+        if question == "lanes":
+            go_on.wait(50)
+        return questions.Answer({}, question.encode())
+
     async def ask_much() -> None:
-        shared = Shared(threads.of("boards"))
+        shared = Shared(threads.of("boards"), look)
         hasty, calm = threads.of("hasty"), threads.of("calm")
-        asked = [
-            asyncio.ensure_future(shared.answer("lanes", {"text": str(n)}, lambda: go_on.wait(50), share=hasty))
-            for n in range(SIZE + 4)
-        ]
-        assert (await asyncio.wait_for(shared.answer("agents", {}, lambda: "found", share=calm), 40)).data == "found"
+        asked = [asyncio.ensure_future(shared.answer("lanes", {"text": str(n)}, share=hasty)) for n in range(SIZE + 4)]
+        assert (await asyncio.wait_for(shared.answer("agents", {}, share=calm), 40)).body == b"agents"
         go_on.set()
         await asyncio.gather(*asked)
 

@@ -15,7 +15,8 @@ from taskyard.core import tokens, words
 from taskyard.core.errors import Invalid, TaskyardError, Unavailable
 from taskyard.doors.gateway import about, actions, mcp, peers, stream, types
 from taskyard.doors.gateway.access import Access, NoToken, Rules
-from taskyard.doors.gateway.board import pages, session, shared
+from taskyard.doors.gateway.board import pages, questions, session
+from taskyard.doors.gateway.board.reader import Reader
 from taskyard.doors.gateway.buckets import TooMany
 from taskyard.doors.gateway.hub import Hub
 from taskyard.doors.gateway.table import NoMethod, Table
@@ -42,13 +43,13 @@ _NAMED = ("resume", "accept", "reject")  # all clients without a name have one n
 class Project:
     """One yard that is served, what waits on it, and who may use it."""
 
-    def __init__(self, name: str, yard: YardPort, rules: Rules, threads: Threads) -> None:
+    def __init__(self, name: str, yard: YardPort, rules: Rules, threads: Threads, reader: Reader) -> None:
         self.yard = yard
         pool = threads.pools[QUICK]
         self.hub = Hub(yard, pool)
         self.waits = mcp.Waits()
         self.access = Access(name, yard, rules, pool)
-        self.board = pages.Board(name, yard, self.hub, self.access, threads, rules.proxied)
+        self.board = pages.Board(name, yard, self.hub, self.access, threads, reader, rules.proxied)
 
     def close(self) -> None:
         """Stop listening, and end the streams."""
@@ -79,6 +80,7 @@ class Gateway:
     def __init__(self, yards: Mapping[str, YardPort], rules: Rules | None = None) -> None:
         self.rules = rules or Rules()
         self._threads = Threads()
+        self._reader = Reader()
         self.is_draining = False
         self._table = Table()
         self.projects: dict[str, Project] = {}
@@ -87,7 +89,7 @@ class Gateway:
 
     def add(self, name: str, yard: YardPort) -> None:
         """Serve one more yard."""
-        self.projects[name] = Project(name, yard, self.rules, self._threads)
+        self.projects[name] = Project(name, yard, self.rules, self._threads, self._reader)
 
     def drop(self, name: str) -> None:
         """Serve this project no more; its yard stays open."""
@@ -181,12 +183,12 @@ class Gateway:
         if route.verb in _MAKE_TOKENS and ask.key is not None:
             # The new token follows from it, so only its maker can ask again: no other client knows the maker's own token.
             arguments["key"] = tokens.digest(f"{asker.secret} {ask.key}")
+        if route.verb in questions.VERBS and session.HEADER in request.headers:
+            anew = request.headers[session.HEADER] == "anew"
+            answer = await project.board.shared.answer(route.verb, arguments, share=ask.share, anew=anew)
+            return Response(answer.body, media_type="application/json")
         call = partial(actions.CALLS[route.verb], ask.yard, **arguments)
         reads = route.reads(arguments)
-        if route.verb in shared.VERBS and session.HEADER in request.headers:
-            anew = request.headers[session.HEADER] == "anew"
-            answer = await project.board.shared.answer(route.verb, arguments, call, share=ask.share, anew=anew)
-            return Response(answer.body, media_type="application/json")
         return _json(wire.good(await (ask.share.read(call, sort) if reads else ask.share.run(call, sort))))
 
     async def _told(self, project: Project, request: Request) -> Response | None:
@@ -223,6 +225,7 @@ class Gateway:
         """Stop listening, and end the threads once they are idle."""
         for project in self.projects.values():
             project.close()
+        self._reader.close()
         self._threads.close()
 
 

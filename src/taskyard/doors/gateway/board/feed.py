@@ -11,7 +11,6 @@ from starlette.responses import StreamingResponse
 
 import taskyard
 from taskyard.core.errors import TaskyardError
-from taskyard.doors.gateway import actions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from taskyard.port import YardPort
 
 _TICK = 0.5  # seconds between two ticks, at the least
-_EVENTS = 150  # events of one tick, the newest; the others are only counted
-_PAGE = 2000  # events of one read
+_APART = 0.02  # seconds between two boards that get a tick: all at once would ask at once, and keep agents waiting
 _SILENCE = 15.0  # seconds: then a sign of life is sent, so that neither a proxy nor the page takes the stream for dead
 _LINGER = 5.0  # seconds for which the log is followed after the last board has gone
 _AHEAD = 20  # ticks that a slow browser may be behind; then its stream is cut, and it comes back and looks anew
@@ -82,58 +80,51 @@ class Feed:
         try:
             async with self._hub.listening():
                 while self._boards or time.monotonic() - self._last_look < _LINGER:
-                    before = self._hub.generation
+                    before, began = self._hub.generation, time.monotonic()
                     await self._tick()
-                    await asyncio.sleep(_TICK)
+                    await asyncio.sleep(_TICK - (time.monotonic() - began))
                     if before == self._hub.generation:
                         await self._hub.ring(_SILENCE if self._boards else _LINGER)
         finally:
-            self._publish(None)  # after an error too: the browsers come back, and their requests tell what is wrong
+            self._end()  # after an error too: the browsers come back, and their requests tell what is wrong
 
     async def _tick(self) -> None:
-        names: dict[str, int] = {}
-        newest: list[dict[str, Any]] = []
-        while True:
-            page = await self._hub.run(lambda: actions.events(self._yard, cursor=self._cursor, limit=_PAGE))
-            self._cursor = page["cursor"]
-            for event in page["events"]:
-                names[event["event"]] = names.get(event["event"], 0) + 1
-            newest = (newest + page["events"])[-_EVENTS:]
-            if len(page["events"]) < _PAGE:
-                break
-        if names:
-            left_out = sum(names.values()) - len(newest)
-            tick = {"events": newest, "names": names, "left_out": left_out, "cursor": self._cursor}
-            self._publish(_message("tick", tick))
+        """Send every board what happened since the last tick, one after the other."""
+        happened = await self._shared.alone("tick", {"cursor": self._cursor})
+        self._cursor = happened.facts["cursor"]
+        message = _framed("tick", happened.body) if happened.body else b""
         before, summary = self._summary, await self._summed()
         if summary != before:
-            self._publish(_message("summary", summary))
+            message += _message("summary", summary)
+        if not message:
+            return
+        boards = list(self._boards)
+        for board in boards:
+            self._put(board, message)
+            await asyncio.sleep(min(_APART, _TICK / len(boards)))
 
     async def _summed(self) -> dict[str, Any]:
         """Return how much waits for a person, and the counts."""
-        answer = await self._shared.answer("overview", {}, lambda: actions.CALLS["overview"](self._yard))
-        overview = answer.data["overview"]
-        self._summary = {
-            "needs": overview["count"],
-            "sorts": {name: part["count"] for name, part in overview["needs"].items()},
-            "counts": overview["counts"],
-            "paused": overview["paused"],
-        }
+        self._summary = (await self._shared.answer("overview", {})).facts
         return self._summary
 
-    def _publish(self, message: bytes | None) -> None:
-        for queue in list(self._boards):
-            try:
-                queue.put_nowait(message)
-            except asyncio.QueueFull:
-                self._boards.discard(queue)
-                queue.get_nowait()
-                queue.put_nowait(None)
+    def _put(self, board: asyncio.Queue[bytes | None], message: bytes | None) -> None:
+        """Send one board a message; cut its stream if it is too far behind."""
+        try:
+            board.put_nowait(message)
+        except asyncio.QueueFull:
+            self._boards.discard(board)
+            board.get_nowait()
+            board.put_nowait(None)
+
+    def _end(self) -> None:
+        for board in list(self._boards):
+            self._put(board, None)
 
     def close(self) -> None:
         """End every stream."""
         try:
-            self._publish(None)
+            self._end()
             if self._following is not None:
                 self._following.cancel()
         except RuntimeError:
@@ -141,4 +132,8 @@ class Feed:
 
 
 def _message(name: str, data: dict[str, Any]) -> bytes:
-    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+    return _framed(name, json.dumps(data).encode())
+
+
+def _framed(name: str, data: bytes) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), data)

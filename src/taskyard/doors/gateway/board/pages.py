@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from taskyard.doors.gateway.access import Access, Asker
+    from taskyard.doors.gateway.board.reader import Reader
     from taskyard.doors.gateway.hub import Hub
     from taskyard.doors.gateway.threads import Threads
     from taskyard.port import YardPort
@@ -63,15 +64,16 @@ def moved(parts: list[str], projects: Iterable[str]) -> Response | None:
 class Board:
     """The board of one yard."""
 
-    def __init__(self, name: str, yard: YardPort, hub: Hub, access: Access, threads: Threads, proxied: bool) -> None:
+    def __init__(
+        self, name: str, yard: YardPort, hub: Hub, access: Access, threads: Threads, reader: Reader, proxied: bool
+    ) -> None:
         self._name = name
         self._yard = yard
         self._hub = hub
         self._access = access
         self._proxied = proxied
         self._threads = threads
-        self._share = threads.of(f"boards of {name}")
-        self.shared = Shared(self._share)
+        self.shared = Shared(threads.of(f"boards of {name}"), partial(reader.ask, yard))
         self.feed = Feed(yard, hub, self.shared)
         self._jobs = bulk.Jobs()
 
@@ -138,19 +140,16 @@ class Board:
             job = self._jobs.new()
             self._hub.start(share.run(partial(bulk.run, job, yard, given), SLOW))  # beside this request, which ends now
             return _json(job.as_dict())
-        return _json(await share.read(partial(bulk.count, yard, given), SLOW))
+        return _answer((await self.shared.alone("bulk_count", {"given": given}, share)).body)
 
     async def _drawing(self, request: Request) -> Response:
-        from taskyard.doors.gateway.board import drawing
-
         session.refuse_foreign(request)
         _only(request, "GET")
         _, asker = await self._admitted(request, tokens.READ)
         given = {name: value for name, value in request.query_params.items() if name in ("mission", "task") and value}
         if len(given) != 1:
             raise Invalid("a drawing is of one mission, or around one task", hint="give ?mission=NAME or ?task=ID")
-        call = partial(drawing.drawn, self._yard, **given)
-        return _answer((await self.shared.answer("drawing", given, call, share=self._threads.of(asker.key))).body)
+        return _answer((await self.shared.answer("drawing", given, share=self._threads.of(asker.key))).body)
 
     def close(self) -> None:
         """End the streams."""
