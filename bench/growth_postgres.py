@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import taskyard
 from bench.growth import Row, show
-from taskyard.stores.postgres import driver
+from taskyard.stores.postgres.watched_connection import WatchedConnection
 from tests.servers import postgres
 
 if TYPE_CHECKING:
@@ -58,20 +58,20 @@ class Meter:
 
     def spent(self, work: Callable[[], object], pieces: int) -> tuple[float, float]:
         """Run `work`, and return the processor seconds and the statements of each of its `pieces`."""
-        say, said = driver.execute, 0
+        say, said = WatchedConnection.rows, 0
 
         def counted(*words: Any, **options: Any) -> Any:
             nonlocal said
             said += 1
             return say(*words, **options)
 
-        driver.execute = counted
+        WatchedConnection.rows = counted  # type: ignore[method-assign]
         try:
             begin = time.process_time() + self._served()
             work()
             return (time.process_time() + self._served() - begin) / pieces, said / pieces
         finally:
-            driver.execute = say
+            WatchedConnection.rows = say  # type: ignore[method-assign]
 
     def _served(self) -> float:
         """Return the processor seconds of the server's processes for this database."""

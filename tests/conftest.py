@@ -17,6 +17,7 @@ import taskyard
 from taskyard.core import times
 from taskyard.stores.directory import layout
 from taskyard.stores.directory.filesystem import safety
+from taskyard.stores.postgres import driver
 from tests.servers import postgres, valkey
 
 signal.signal(
@@ -29,12 +30,22 @@ if TYPE_CHECKING:
 
     from taskyard import Claim, Task, Yard
 
-STORES = ("memory", "directory", "shared directory", "postgresql", "valkey", "http directory", "http postgresql")
+# "brief postgresql" is PostgreSQL as one-shot commands reach it: by libpq alone.
+STORES = (
+    "memory",
+    "directory",
+    "shared directory",
+    "postgresql",
+    "brief postgresql",
+    "valkey",
+    "http directory",
+    "http postgresql",
+)
 
 # A shell has what it starts in the background ignore Ctrl-C, and the programs that the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_SAMPLE = 8  # one test in so many is tried through a gateway, and with Valkey, with every run
+_SAMPLE = 8  # one test in so many is tried through a gateway, with Valkey, and by libpq alone, with every run
 SOON = 50.0  # seconds for what must not take until the end of a usual lease, also on a busy machine
 Answer = TypeVar("Answer")
 _serial = itertools.count(1)
@@ -172,7 +183,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _sampled(store: str, test: str) -> Any:
     """The store for this test: most tests of what stands beside or before another store are left to the proofs."""
-    if (store == "valkey" or store.startswith("http")) and zlib.crc32(test.encode()) % _SAMPLE:
+    if (store == "valkey" or store.startswith(("http", "brief"))) and zlib.crc32(test.encode()) % _SAMPLE:
         return pytest.param(store, marks=pytest.mark.proof)
     return store
 
@@ -185,9 +196,12 @@ def yard_url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     """
     if request.param == "shared directory":
         monkeypatch.setattr(safety, "is_local", lambda _: False)
+    if request.param == "brief postgresql":
+        monkeypatch.setattr(driver, "opener", lambda *, brief: driver.connect_briefly)
     url = f"memory:test-{next(_serial)}" if request.param == "memory" else str(tmp_path / "yard")
     if "postgresql" in request.param or request.param == "valkey":
         url = postgres.url() if request.param != "valkey" else valkey.beside(postgres.url())
+        request.getfixturevalue("_warm_connections")
     if request.param.startswith("http"):
         with (
             _made(request, url, worker="gateway") as near,
@@ -203,6 +217,14 @@ def yard_url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
             yield url
     if "directory" in request.param:
         _prove(request, url)
+
+
+@pytest.fixture
+def _warm_connections() -> Iterator[None]:
+    from tests.servers import warm
+
+    with warm.connections():
+        yield
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -21,8 +22,8 @@ def run() -> int:
     from taskyard.doors.cli import main
 
     code = main()
-    # Taking the interpreter apart is a tenth of a claim. Threads, and a tool that watches, may have something to do then.
-    if "threading" not in sys.modules and sys.getprofile() is None and sys.gettrace() is None:
+    # Taking the interpreter apart is a tenth of a claim.
+    if not _has_more_to_do():
         try:
             for stream in (sys.stdout, sys.stderr):
                 if stream is not None:
@@ -31,6 +32,17 @@ def run() -> int:
             return code
         os._exit(code)
     return code
+
+
+def _has_more_to_do() -> bool:
+    """Whether a thread, a tool that watches, or what was put off until the end has something to do yet."""
+    threading = sys.modules.get("threading")
+    return (
+        (threading is not None and threading.active_count() > 1)
+        or atexit._ncallbacks() > 0
+        or sys.getprofile() is not None
+        or sys.gettrace() is not None
+    )
 
 
 if __name__ == "__main__":

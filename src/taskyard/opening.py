@@ -43,16 +43,19 @@ def open(url: str | os.PathLike[str] | None = None, worker: str | None = None, d
     return yard
 
 
-def open_for_command(url: str | None = None, worker: str | None = None) -> Yard:
-    """Open a yard for one command, which may be the first on this machine and has no other time to say what it says."""
-    yard = open_spool(url, worker)
+def open_for_command(url: str | None = None, worker: str | None = None, *, brief: bool = True) -> Yard:
+    """Open a yard for one command, which may be the first on this machine and has no other time to say what it says.
+
+    A brief one does without what takes long to load; one that lasts is faster with it.
+    """
+    yard = _named(locate() if url is None else url, worker, None, unknown=True, brief=brief)
     yard.tend_spool()
     return yard
 
 
 def open_spool(url: str | None = None, worker: str | None = None) -> Yard:
     """Open a yard to look at its spool, or to replay it: nothing of it is replayed on the way."""
-    return _named(locate() if url is None else url, worker, None, unknown=True)
+    return _named(locate() if url is None else url, worker, None, unknown=True, brief=True)
 
 
 def init(
@@ -164,21 +167,33 @@ def locate(environment: Mapping[str, str] = os.environ, start: str | None = None
     from taskyard.find_yard import nearest
 
     try:
-        found = nearest(os.getcwd() if start is None else start, DEFAULT_NAME)
+        here = os.getcwd() if start is None else start
+        found = nearest(here, DEFAULT_NAME)
     except FileNotFoundError:
         raise NoYard("this working directory is gone, so there is no way up from it to a yard") from None
     if found is None:
-        raise NoYard()
+        broken = nearest(here, DEFAULT_NAME, "segments")  # a folder that only Taskyard makes
+        if broken is None:
+            raise NoYard()
+        raise NoYard(f"{broken} has no yard.json", hint=f"'taskyard fsck --yard {broken}' says how to mend it")
     return found
 
 
-def _named(url: str, worker: str | None, durability: str | None, *, unknown: bool = False) -> Yard:
+def _named(url: str, worker: str | None, durability: str | None, *, unknown: bool = False, brief: bool = False) -> Yard:
     if url.startswith(GATEWAYS):
         return _remote(url, worker, durability)
-    return _opened(*_served(url), worker, durability, unknown=unknown)
+    return _opened(*_served(url), worker, durability, unknown=unknown, brief=brief)
 
 
-def _opened(backend: Backend, place: str, worker: str | None, durability: str | None, *, unknown: bool = False) -> Yard:
+def _opened(
+    backend: Backend,
+    place: str,
+    worker: str | None,
+    durability: str | None,
+    *,
+    unknown: bool = False,
+    brief: bool = False,
+) -> Yard:
     """Open a yard, with a spool if its server may be away."""
     server, kept = backend.server(place), _durability(durability)
     path = None
@@ -187,10 +202,12 @@ def _opened(backend: Backend, place: str, worker: str | None, durability: str | 
 
         path = spool_place.folder(server[1])
     if server is None or path is None:
-        return Yard(backend.open(place, kept), _worker(worker))
+        return Yard(backend.open(place, kept, brief=brief), _worker(worker))
     from taskyard.spool.yard import opened
 
-    return opened(lambda: backend.open(place, kept), place, server[0], path, _worker(worker), unknown=unknown)
+    return opened(
+        lambda: backend.open(place, kept, brief=brief), place, server[0], path, _worker(worker), unknown=unknown
+    )
 
 
 def _remote(url: str, worker: str | None, durability: str | None) -> Yard:

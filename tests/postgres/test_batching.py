@@ -141,3 +141,24 @@ def test_each_ending_of_a_batch_is_guarded_by_itself(yard: Yard) -> None:
     assert [stale["result"] for stale in yard.report(late.task.id).stale_results] == [{"of": late.task.id}]
     claims[0].done({"of": claims[0].task.id})
     assert taken(yard.claim()).task.id == last
+
+
+def test_each_ending_of_a_batch_is_logged_with_the_one_who_asked(yard: Yard) -> None:
+    yard.add_many([{"kind": "build"}] * 4)
+    store: Any = yard._store
+    whole = store._shifts._end_several
+    go = threading.Event()
+
+    def held_up(endings: list[Any]) -> Any:
+        assert go.wait(10)
+        return whole(endings)
+
+    store._shifts._dones = Combiner(held_up)
+    twins = [yard.acting_for(name, by=f"{name}'s token") for name in ("bo", "cy", "di", "ed")]
+    claims = [taken(twin.claim()) for twin in twins]
+    crew = Crew(*(claim.done for claim in claims))
+    wait_until(lambda: len(store._shifts._dones._queue) == 3)
+    go.set()
+    assert crew.join() == [None] * 4
+    told = {event["worker"]: event["by"] for event in yard.events() if event["event"] == "done"}
+    assert told == {name: f"{name}'s token" for name in ("bo", "cy", "di", "ed")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,6 +40,19 @@ def test_what_is_locked_for_long_is_not_waited_for(yard: Yard, sql: Connection[A
         with pytest.raises(taskyard.Conflict, match="locked"):
             yard.claim(id)
     assert taken(yard.claim(id)).task.id == id
+
+
+def test_a_task_that_runs_past_its_deadline_has_no_claim_wait_for_another(yard: Yard, sql: Connection[Any]) -> None:
+    late = yard.add("build", expires=0.3, lease=600)
+    assert taken(yard.claim()).task.id == late.id
+    yard.add_many([{"kind": "build"}] * 2)
+    own = "SELECT project, at FROM taskyard.deadline JOIN taskyard.task USING (project, age) WHERE id = %s"
+    [(project, at)] = sql.execute(own, [late.id]).fetchall()
+    wait_until(lambda: sql.execute("SELECT taskyard.now() > %s", [at]).fetchone() == (True,))
+    one = "SELECT id FROM taskyard.claim(%s, 'bo', NULL, NULL, NULL, ARRAY['aaaaaaaa1'], NULL, NULL, 60)"
+    with ThreadPoolExecutor(1) as other, sql.transaction():
+        assert len(sql.execute(one, [project]).fetchall()) == 1  # under way, and not committed
+        assert taken(other.submit(yard.claim).result(20)).task.id != late.id
 
 
 def test_a_claim_never_gets_the_body_of_before_an_edit(url: str) -> None:

@@ -14,7 +14,11 @@ import taskyard
 from taskyard import State, Unavailable
 from taskyard.core import moves, times
 from taskyard.stores.postgres import pool
+from taskyard.stores.postgres.libpq.connection import LibpqConnection
+from taskyard.stores.postgres.libpq.errors import Error
+from taskyard.stores.postgres.watched_connection import WatchedConnection
 from tests.conftest import taken, wait_until
+from tests.postgres.conftest import BOTH_DRIVERS
 from tests.servers import postgres
 
 if TYPE_CHECKING:
@@ -22,9 +26,11 @@ if TYPE_CHECKING:
 
     from taskyard import Yard
 
+pytestmark = BOTH_DRIVERS
+
 
 def backends(yard: Yard) -> list[int]:
-    return [line.info.backend_pid for line in yard._store._context.pool.checkout.idle]  # type: ignore[attr-defined]
+    return [line.reported_pid for line in yard._store._context.pool.checkout.idle]  # type: ignore[attr-defined]
 
 
 def cut(yard: Yard, sql: Connection[Any]) -> None:
@@ -53,18 +59,21 @@ def test_every_verb_outlives_its_connection(yard: Yard, sql: Connection[Any]) ->
 def lost(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The next statement that begins with one of these words is done, and its answer is lost."""
     words: list[str] = []
-    whole = pool._rows
 
-    def rows(connection: Connection[Any], statement: str, values: Any, prepare: bool | None) -> Any:
-        answer = whole(connection, statement, values, prepare)
-        for word in words:
-            if word in statement:
-                words.remove(word)
-                connection.close()
-                raise psycopg.OperationalError("the connection is lost")
-        return answer
+    def losing(whole: Any, error: type[Exception]) -> Any:
+        def rows(connection: Any, statement: str, values: Any, prepare: bool | None = None) -> Any:
+            answer = whole(connection, statement, values, prepare)
+            for word in words:
+                if word in statement:
+                    words.remove(word)
+                    connection.close()
+                    raise error("the connection is lost")
+            return answer
 
-    monkeypatch.setattr(pool, "_rows", rows)
+        return rows
+
+    monkeypatch.setattr(WatchedConnection, "rows", losing(WatchedConnection.rows, psycopg.OperationalError))
+    monkeypatch.setattr(LibpqConnection, "rows", losing(LibpqConnection.rows, Error))
     return words
 
 
@@ -82,7 +91,7 @@ def test_a_claim_whose_answer_was_lost_is_found_again(yard: Yard, lost: list[str
 def test_an_ending_whose_answer_was_lost_is_made_once(yard: Yard, lost: list[str], ending: str) -> None:
     id = yard.add("build").id
     claim = taken(yard.claim())
-    lost.append({"done": "taskyard.finish(", "fail for good": "WITH gone"}.get(ending, "WITH moved"))
+    lost.append({"done": "taskyard.finish_each(", "fail for good": "WITH gone"}.get(ending, "WITH moved"))
     if ending == "done":
         claim.done({"n": 1})
     elif ending == "release":
@@ -140,7 +149,7 @@ def test_dones_that_were_said_together_and_whose_answer_was_lost_are_all_told_as
     claims = yard.claim_many(3)
     late = yard._store.stand(claims[2].task.id)
     claims[2].release()
-    lost.append("taskyard.finish(")
+    lost.append("taskyard.finish_each(")
     shifts = [(at, moves.done(at, "made")) for at in (yard._store.stand(claim.id) for claim in claims[:2])]
     assert yard._store.shift([*shifts, (late, moves.done(late, "late"))], "ada") == [True, True, False]
     assert lost == []
@@ -253,6 +262,7 @@ def test_behind_a_pooler_of_transactions_nothing_is_prepared_and_nobody_listens(
             yard.add("build")
             taken(yard.claim()).done()
         store: Any = yard._store
-        assert [len(line._prepared._names) for line in store._context.pool.checkout.idle] == [0]
+        [line] = store._context.pool.checkout.idle
+        assert not isinstance(line, WatchedConnection) or len(line._prepared._names) == 0
         store.wakeup.listen()
         assert store._listener._connection is None

@@ -10,7 +10,8 @@ import pytest
 import taskyard
 from taskyard import State
 from taskyard.core import ids
-from taskyard.stores.postgres import driver, log, queries
+from taskyard.stores.postgres import log, queries
+from taskyard.stores.postgres.watched_connection import WatchedConnection
 from tests.conftest import taken
 from tests.postgres.test_plans import rows_read
 from tests.postgres.test_projects import as_role
@@ -214,11 +215,11 @@ def test_nothing_is_compiled_for_a_plan_that_the_settings_make_look_dear(yard: Y
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is said to the server from now on."""
     said: list[str] = []
-    say = driver.execute
+    say = WatchedConnection.rows
 
     def counted(connection: Any, statement: str, *rest: Any, **options: Any) -> Any:
         said.append(statement)
         return say(connection, statement, *rest, **options)
 
-    monkeypatch.setattr(driver, "execute", counted)
+    monkeypatch.setattr(WatchedConnection, "rows", counted)
     return said

@@ -188,7 +188,7 @@ def test_a_listener_whose_line_is_cut_listens_again(yard: Yard, url: str, sql: C
     thread, answers = waiting(yard)
     wait_until(lambda: listeners(sql, yard) == 1)
     line = yard._store._listener._connection  # type: ignore[attr-defined]
-    sql.execute("SELECT pg_terminate_backend(%s, 5000)", (line.info.backend_pid,))
+    sql.execute("SELECT pg_terminate_backend(%s, 5000)", (line.reported_pid,))
     with taskyard.open(url) as other:
         other.add("build")
     thread.join(10)

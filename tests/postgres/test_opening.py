@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -162,8 +163,9 @@ def test_opening_never_makes_a_schema_nor_a_project(database: str) -> None:
 
 
 def test_without_the_driver_it_is_said_how_to_get_it(url: str) -> None:
-    program = f"import sys; sys.modules['psycopg'] = None\nfrom taskyard.doors.cli import main\nsys.exit(main(['stats', '--yard', {url!r}]))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    there = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(taskyard.__file__))}
+    words = [sys.executable, "-S", "-m", "taskyard", "stats", "--yard", url]  # -S: without what is installed
+    done = subprocess.run(words, env=there, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 8
     assert "pip install 'taskyard[postgres]'" in done.stderr
     assert "Traceback" not in done.stderr

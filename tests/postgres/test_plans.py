@@ -30,7 +30,9 @@ FROM (
     FROM generate_series(1, {number}) AS n
 ) AS made;
 INSERT INTO taskyard.body (project, id, mission, data)
-SELECT project, id, CASE age::bigint % 3 WHEN 0 THEN 'mission' || age::bigint % 100 WHEN 1 THEN 'crowd' END, '{{}}' FROM taskyard.task
+SELECT project, id, CASE age::bigint % 3 WHEN 0 THEN 'mission' || age::bigint % 100 WHEN 1 THEN 'crowd' END, '{{}}' FROM taskyard.task;
+INSERT INTO taskyard.deadline (project, age, at)
+SELECT project, age, taskyard.now() + CASE state WHEN 'processing' THEN -3600000 ELSE 3600000 END FROM taskyard.task
 """
 AGE = "00000000000000001"
 GUARD = {"project": 1, "age": AGE, "id": f"0000{AGE}", "state": "processing", "fence": 0, "nonce": "nonce1"}
@@ -60,7 +62,7 @@ DONE = {
     "fences": [0],
     "nonces": ["nonce1"],
     "results": ["{}"],
-    "by": "ada",
+    "tellers": ["ada"],
 }
 moves = queries.load("moves")
 HOT: dict[str, tuple[str, dict[str, Any]]] = {
@@ -91,6 +93,11 @@ HOT: dict[str, tuple[str, dict[str, Any]]] = {
     "stand": (queries.load("read")["stand"], GUARD),
     "get": (queries.load("read")["get"], GUARD),
     "held": (queries.load("read")["held"], WANT),
+    "expire": (queries.load("upkeep")["expire"], {"project": 1, "by": "ada", "limit": 200}),
+    "find what one worker holds": (
+        queries.load("read")["find_held"],
+        {**WANT, "mission": None, "past": "", "limit": 6},
+    ),
     "overdue": (queries.load("upkeep")["overdue"], {"project": 1, "limit": 200}),
     "which kinds are ready": ("SELECT taskyard.ready_kinds(1, 'worker3')", {}),
 }
@@ -150,6 +157,7 @@ def full(request: pytest.FixtureRequest) -> Iterator[Connection[Any]]:
     with psycopg.connect(postgres.url_in(name).partition("&project=")[0], autocommit=True) as connection:
         connection.execute("ALTER TABLE taskyard.task SET (autovacuum_enabled = off)")
         connection.execute("ALTER TABLE taskyard.body SET (autovacuum_enabled = off)")
+        connection.execute("ALTER TABLE taskyard.deadline SET (autovacuum_enabled = off)")
         connection.execute(FILL.format(number=request.param).encode())
         yield connection
     with psycopg.connect(postgres.url().partition("&project=")[0], autocommit=True) as connection:
@@ -159,7 +167,7 @@ def full(request: pytest.FixtureRequest) -> Iterator[Connection[Any]]:
 def test_hot_statements_read_a_handful_of_rows_whatever_the_planner_knows(full: Connection[Any]) -> None:
     for known in (False, True):
         if known:
-            full.execute("ANALYZE taskyard.task, taskyard.body")
+            full.execute("ANALYZE taskyard.task, taskyard.body, taskyard.deadline")
         for mode in ("force_custom_plan", "force_generic_plan"):
             full.execute(f"SET plan_cache_mode = {mode}".encode())
             for what, (statement, values) in HOT.items():
@@ -170,7 +178,7 @@ def test_hot_statements_read_a_handful_of_rows_whatever_the_planner_knows(full: 
 def test_the_order_of_claims_reads_what_it_hands_out_whatever_the_planner_knows(full: Connection[Any]) -> None:
     for known in (False, True):
         if known:
-            full.execute("ANALYZE taskyard.task, taskyard.body")
+            full.execute("ANALYZE taskyard.task, taskyard.body, taskyard.deadline")
         for what, (statement, values, most) in ORDERED.items():
             read = rows_read(full, statement, values)
             assert max(read.values(), default=0) <= most, (what, f"analyzed: {known}", read)
@@ -184,10 +192,12 @@ def test_a_plan_that_was_made_when_there_was_nothing_serves_many_as_well(release
     with postgres.Server(release) as server:
         taskyard.init(server.url("full")).close()
         with psycopg.connect(server.url().partition("&project=")[0], autocommit=True) as connection:
-            for table in ("task", "body"):
+            for table in ("task", "body", "deadline"):
                 connection.execute(f"ALTER TABLE taskyard.{table} SET (autovacuum_enabled = off)".encode())
             for fill in (30, 20_000):
-                connection.execute("DELETE FROM taskyard.task; DELETE FROM taskyard.body")
+                connection.execute(
+                    "DELETE FROM taskyard.task; DELETE FROM taskyard.body; DELETE FROM taskyard.deadline"
+                )
                 connection.execute(FILL.format(number=fill).encode())
                 for what, (statement, values) in HOT.items():
                     read = rows_read(connection, statement, values)
@@ -197,7 +207,7 @@ def test_a_plan_that_was_made_when_there_was_nothing_serves_many_as_well(release
 def test_a_name_is_looked_for_in_one_segment_whatever_the_planner_knows(full: Connection[Any]) -> None:
     for known in (False, True):
         if known:
-            full.execute("ANALYZE taskyard.task, taskyard.body")
+            full.execute("ANALYZE taskyard.task, taskyard.body, taskyard.deadline")
         for what, (statement, values) in NAMED.items():
             read = rows_read(full, statement, values, prepare=False)
             assert max(read.values(), default=0) <= SEGMENT, (what, f"analyzed: {known}", read)

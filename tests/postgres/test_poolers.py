@@ -12,7 +12,7 @@ import taskyard
 from taskyard import Invalid, Unavailable
 from taskyard.core.draft import Draft
 from taskyard.doors.cli import main
-from taskyard.stores.postgres import driver, pool, watched_connection
+from taskyard.stores.postgres import driver, pool, silence
 from taskyard.stores.postgres.add import Batch
 from tests.conftest import taken, wait_until
 from tests.servers import postgres
@@ -96,7 +96,7 @@ def test_behind_a_pooler_no_process_of_the_server_is_believed_to_be_known(url: s
             assert (line.pid, line.pooled) == (None, pooled)
     with taskyard.open(url) as yard:
         [line] = yard._store._context.pool.checkout.idle  # type: ignore[attr-defined]
-        assert (line.pid, line.pooled) == (line.info.backend_pid, False)
+        assert (line.pid, line.pooled) == (line.reported_pid, False)
 
 
 @behind("session")
@@ -144,7 +144,7 @@ def test_a_pooler_without_a_free_connection_is_waited_for_with_a_limit(
 def test_a_slow_add_behind_a_pooler_of_sessions_is_waited_for(
     url: str, pooler: Pooler, sql: Connection[Any], monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
-    monkeypatch.setattr(watched_connection, "SILENCE", 0.2)
+    monkeypatch.setattr(silence, "SILENCE", 0.2)
     with taskyard.open(f"{pooler.url(url)}{said}", worker="ada") as yard:
         asked: Any = yard._store._context.pool._waiting_since  # type: ignore[attr-defined]
         sql.autocommit = False
@@ -163,7 +163,7 @@ def test_a_slow_add_behind_a_pooler_of_sessions_is_waited_for(
 def test_a_slow_statement_that_has_the_only_connection_of_a_pooler_is_waited_for(
     url: str, pooler: Pooler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watched_connection, "SILENCE", 0.2)
+    monkeypatch.setattr(silence, "SILENCE", 0.2)
     with taskyard.open(pooler.url(url), worker="ada") as yard:
         store: Any = yard._store
         assert store._context.pool.run("SELECT pg_sleep(2), 7", {})[0][1] == 7
@@ -257,9 +257,9 @@ def test_a_note_that_is_lost_behind_a_pooler_and_made_all_the_same_is_made_once(
 def test_a_pooler_that_gives_no_connection_any_more_is_given_up_and_said_to_have_none(
     url: str, pooler: Pooler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watched_connection, "SILENCE", 0.2)
-    monkeypatch.setattr(watched_connection, "QUEUE", 0.4)
-    monkeypatch.setattr(watched_connection, "_CHECK_TIMEOUT", 0.2)
+    monkeypatch.setattr(silence, "SILENCE", 0.2)
+    monkeypatch.setattr(silence, "QUEUE", 0.4)
+    monkeypatch.setattr(silence, "CHECK_TIMEOUT", 0.2)
     monkeypatch.setattr(driver, "CONNECT_TIMEOUT", 2)
     monkeypatch.setattr(pool, "PATIENCE", 0.0)
     with (

@@ -44,7 +44,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(source: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(source), "PYTEST_XDIST_TESTRUNUID": postgres.run()}
+    return {**os.environ, "PYTHONPATH": str(source), "PYTEST_RUN_ID": postgres.run()}
 
 
 def previously(packed: Path, program: str, *words: str) -> str:
@@ -79,7 +79,7 @@ def test_the_version_before_passes_its_contract_suite_on_this_schema(
     """On the database of this run, in which this version has made the schema; in shares, which may run side by side."""
     assert ledger(sql) == schema.CLIENT
     files = sorted(path.relative_to(packed) for path in packed.glob("tests/contract/test_*.py"))[share::SHARES]
-    words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-c", os.devnull]
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull]
     words += ["--rootdir", ".", "-k", ASKED, *map(str, files)]
     done = subprocess.run(
         words, env=environment(packed / "src"), cwd=packed, stdout=subprocess.PIPE, text=True, timeout=280, check=False

@@ -20,7 +20,7 @@ time.sleep(60)
 
 
 def test_the_server_goes_with_the_last_of_two_who_are_killed() -> None:
-    environment = {**os.environ, "PYTEST_XDIST_TESTRUNUID": f"own{os.getpid()}", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTEST_RUN_ID": f"own{os.getpid()}", "PYTHONPATH": str(ROOT)}
     crew = [
         subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT)
         for _ in range(2)

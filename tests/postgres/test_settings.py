@@ -89,15 +89,17 @@ def test_a_setting_of_the_roles_own_changes_nothing(odd: str) -> None:
 def test_a_connection_that_the_server_ends_in_between_is_told_as_unavailable(
     words: list[str], url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    execute = WatchedConnection.execute
+    def ending(say: Any) -> Any:
+        def ended(line: WatchedConnection, statement: Any, *given: Any, **named: Any) -> Any:
+            if isinstance(statement, str):
+                with psycopg.connect(url.partition("&project=")[0], autocommit=True) as sql:
+                    sql.execute("SELECT pg_terminate_backend(%s, 5000)", (line.pid,))
+            return say(line, statement, *given, **named)
 
-    def ended(line: WatchedConnection, statement: Any, *given: Any, **named: Any) -> Any:
-        if isinstance(statement, str):  # not what a new connection is told first
-            with psycopg.connect(url.partition("&project=")[0], autocommit=True) as sql:
-                sql.execute("SELECT pg_terminate_backend(%s, 5000)", (line.pid,))
-        return execute(line, statement, *given, **named)
+        return ended
 
-    monkeypatch.setattr(WatchedConnection, "execute", ended)
+    monkeypatch.setattr(WatchedConnection, "execute", ending(WatchedConnection.execute))
+    monkeypatch.setattr(WatchedConnection, "rows", ending(WatchedConnection.rows))
     assert main([*words, "--yard", url]) == 8
     assert "once more" in capsys.readouterr().err
 

@@ -156,6 +156,25 @@ def test_a_connection_in_a_pipeline_is_refused_and_goes_on(yard: Yard, mine: Con
 
 
 @pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
+def test_of_two_needs_the_last_lets_go_though_its_transaction_does_not_see_the_first(
+    yard: Yard, mine: Connection[Any], level: IsolationLevel
+) -> None:
+    mine.isolation_level = level
+    one, two = yard.add_many([{"kind": "build"}] * 2)
+    last = yard.add("test", after=[one, two]).id
+    first, second = taken(yard.claim(one)), taken(yard.claim(two))
+    mine.execute("SELECT count(*) FROM taskyard.task")  # from here on it sees no other's commits
+    first.done()
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        second.done(conn=mine)
+    mine.rollback()
+    second.done(conn=mine)
+    mine.commit()
+    assert yard.get(last).state is State.TODO
+    assert yard.audit()["verdict"] == "clean"
+
+
+@pytest.mark.parametrize("level", [IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE])
 def test_a_transaction_that_began_before_the_claim_is_told_so_and_the_claim_goes_on(
     yard: Yard, mine: Connection[Any], level: IsolationLevel
 ) -> None:

@@ -86,7 +86,7 @@ def test_what_many_running_tasks_use_is_not_read(yard: Yard, sql: Connection[Any
     assert held.task.uses == ["port", "lib/auth/", "docs/a/b.md"]
     values = {
         "project": project, "ages": [held.task.id[4:]], "ids": [held.task.id], "fences": [held.fence],
-        "nonces": [held.handle.rpartition('.')[2]], "results": [None], "by": "ada",
+        "nonces": [held.handle.rpartition('.')[2]], "results": [None], "tellers": ["ada"],
     }  # fmt: skip
     read = rows_read(sql, queries.load("moves")["done"], values)
     assert max(read.values()) <= FEW, read

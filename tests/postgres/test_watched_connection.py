@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -11,8 +13,9 @@ import pytest
 
 import taskyard
 from taskyard import Unavailable
-from taskyard.stores.postgres import driver, pool, watched_connection
+from taskyard.stores.postgres import driver, pool, silence
 from tests.conftest import taken, wait_until
+from tests.postgres.conftest import BOTH_DRIVERS
 from tests.servers.postgres import Server
 
 if TYPE_CHECKING:
@@ -22,11 +25,13 @@ if TYPE_CHECKING:
 
     from taskyard import Yard
 
+pytestmark = BOTH_DRIVERS
+
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that waits does so for a shorter time."""
-    monkeypatch.setattr(watched_connection, "SILENCE", 0.3)
+    monkeypatch.setattr(silence, "SILENCE", 0.3)
     monkeypatch.setattr(pool, "PATIENCE", 1.0)
     monkeypatch.setattr(driver, "CONNECT_TIMEOUT", 2)  # the shortest that libpq knows
 
@@ -95,14 +100,14 @@ def test_a_connection_that_breaks_while_it_is_set_up_is_no_error_of_the_driver(
 ) -> None:
     pool_: Any = yard._store._context.pool  # type: ignore[attr-defined]
     pool_._durability = "fast"
-    whole = driver.connect
+    whole = driver.opener
 
     def broken(*given: Any, **options: Any) -> Any:
-        line = whole(*given, **options)
+        line = whole(brief=False)(*given, **options)
         line.close()
         return line
 
-    monkeypatch.setattr(driver, "connect", broken)
+    monkeypatch.setattr(driver, "opener", lambda **_: broken)
     pool_.drain()
     with pytest.raises(Unavailable, match="cannot be reached"):
         yard.counts()
@@ -132,7 +137,8 @@ def test_an_add_that_waits_for_a_standby_when_its_connection_breaks_is_not_said_
         adding.start()
         waiting = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event = 'SyncRep'"
         wait_until(lambda: sql.execute(waiting, (line.pid,)).fetchall())
-        line.give_up(0.0)
+        with socket.socket(fileno=os.dup(line.fileno())) as wire:
+            wire.shutdown(socket.SHUT_RDWR)
         adding.join()
         sql.execute("ALTER SYSTEM RESET synchronous_standby_names")
         sql.execute("SELECT pg_reload_conf()")

@@ -29,6 +29,7 @@ SETTINGS = {
 }
 _PDEATHSIG = 1
 VALKEY = "valkey.sock"
+NEW = "new"  # a cluster that no server has used: to copy it takes a quarter of making one
 GRACE = 20.0  # seconds until the first user has to be there
 
 
@@ -109,6 +110,7 @@ def stop(server: subprocess.Popen[bytes], how: signal.Signals = signal.SIGINT) -
 def keep(folder: str, binaries: str, valkey: str) -> None:
     """Serve until the last user is gone."""
     initialise(folder, binaries)
+    shutil.copytree(f"{folder}/data", f"{folder}/{NEW}/data")  # for servers of a test's own
     server, hints = start(folder, binaries, SETTINGS), start_valkey(folder, valkey)
     try:
         while not is_ready(folder, server.pid) or not os.path.exists(f"{folder}/{VALKEY}"):

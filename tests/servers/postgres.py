@@ -48,7 +48,7 @@ def binaries(release: str | None = None) -> str:
 
 def run() -> str:
     """What all processes of this run know it by, and no others."""
-    return os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))[:16]
+    return os.environ.get("PYTEST_RUN_ID", str(os.getpid()))[:16]
 
 
 @functools.cache
@@ -122,10 +122,12 @@ class Server:
         self._binaries = binaries(release)
         self._settings = {**keeper.SETTINGS, **settings}
         self._prefix = prefix
-        if copy_of is None:
-            keeper.initialise(self.folder, self._binaries)
-        else:
+        if copy_of is not None:
             self._copy(copy_of)
+        elif release is None:
+            subprocess.run(["cp", "-a", f"{folder()}/{keeper.NEW}/data", self.folder], check=True)
+        else:
+            keeper.initialise(self.folder, self._binaries)
         self._process: subprocess.Popen[bytes] | None = None
         self._frozen: list[int] = []
 

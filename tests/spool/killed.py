@@ -13,7 +13,8 @@ from typing import Any
 
 import taskyard
 from taskyard import opening
-from taskyard.stores.postgres import driver
+from taskyard.stores.postgres.libpq.connection import LibpqConnection
+from taskyard.stores.postgres.watched_connection import WatchedConnection
 
 FILES = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.symlink", "os.listdir"}
 
@@ -27,7 +28,8 @@ class Killer:
         sys.addaudithook(self._hear)
         for name in ("write", "fsync"):
             setattr(os, name, self._counted(getattr(os, name)))
-        driver.execute = self._counted(driver.execute)
+        for connection in (WatchedConnection, LibpqConnection):
+            connection.rows = self._counted(connection.rows)  # type: ignore[method-assign]
 
     def _hear(self, event: str, given: tuple[Any, ...]) -> None:
         if event in FILES and str(given[0]).startswith(self._folder):
@@ -59,6 +61,8 @@ def replay(url: str, _: int) -> str:
 
 def main(url: str, verb: str, first: int, last: int) -> None:
     """One child for each number, so that the program is loaded once."""
+    import psycopg  # noqa: F401  the children's share of the program: it takes longer than all else that one does
+
     for number in range(first, last + 1):
         reads, writes = os.pipe()
         child = os.fork()

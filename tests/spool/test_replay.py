@@ -174,3 +174,19 @@ def test_a_spool_that_others_can_write_is_named_and_not_said_to_be_replayed(
     with taskyard.open(place) as other:
         assert other.claim() is None
         assert any("others can write" in notice for notice in other.notices)
+
+
+def test_an_entry_that_is_replayed_before_its_folder_is_synced_was_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(str(tmp_path / "spool"))
+    rename = os.rename
+
+    def replayed_at_once(old: str, new: str) -> None:
+        rename(old, new)
+        folder.remove(new.rpartition("/")[2].removesuffix(".json"))
+        folder.tidy()
+
+    monkeypatch.setattr(os, "rename", replayed_at_once)
+    assert folder.put({"verb": "add"})
+    assert folder.names() == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
-from tests.servers import postgres, valkey
+from tests.servers import valkey, warm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,7 @@ def server() -> Iterator[valkey.Server]:
 @pytest.fixture
 def plain() -> str:
     """The URL of a new project, without Valkey."""
-    url = postgres.url()
-    taskyard.init(url).close()
-    return url
+    return warm.project()
 
 
 @pytest.fixture

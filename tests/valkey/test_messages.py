@@ -71,6 +71,15 @@ def test_every_step_of_a_task_is_sent_once(yard: Yard, messages: Messages) -> No
     assert [m["text"] for m in messages.all if m["event"] == "noted"] == ["half way"]
 
 
+def test_a_claim_is_sent_with_the_one_who_asked_for_it(yard: Yard, messages: Messages) -> None:
+    id = yard.add("build").id
+    taken(yard.acting_for("bo", by="a token").claim())
+    told = messages.until("claimed", id)
+    assert (told["worker"], told["by"]) == ("bo", "a token")
+    [logged] = [event for event in yard.events(task=id) if event["event"] == "claimed"]
+    assert logged["by"] == "a token"
+
+
 def test_what_moves_with_another_task_is_sent_too(yard: Yard, messages: Messages) -> None:
     first = yard.add("build").id
     then = yard.add("test", after=[first]).id

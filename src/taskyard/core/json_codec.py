@@ -94,6 +94,16 @@ def whole(text: str, scan: Callable[[str, int], tuple[Any, int]] = scan) -> Any:
     return value
 
 
+def read(text: str) -> Any:
+    """Return the one value in this text; raise `ValueError` with its place, or `RecursionError`."""
+    try:
+        return whole(text)
+    except (StopIteration, ValueError):
+        import json
+
+        return json.loads(text)
+
+
 def decode(content: bytes) -> Any:
     """Return the one value in these bytes; raise `ValueError` or `RecursionError`."""
     try:

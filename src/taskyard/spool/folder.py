@@ -13,14 +13,12 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from contextlib import contextmanager
 
 from taskyard.core import ids, json_codec, times
 from taskyard.core.errors import Invalid, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     Entry = dict[str, Any]
@@ -122,20 +120,10 @@ class Folder:
 
     # Replaying
 
-    @contextmanager
-    def replaying(self) -> Iterator[bool]:
-        """Whether this caller alone may replay now; the lock goes with the process, also if it is killed."""
+    def replaying(self) -> _Replaying:
+        """A block in which this caller may replay, if it is the only one."""
         self._refuse_others()
-        file = os.open(f"{self.path}/replay.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            yield True
-        finally:
-            os.close(file)
+        return _Replaying(f"{self.path}/replay.lock")
 
     def names(self, *, failed: bool = False) -> list[str]:
         """Return the names of the entries that wait, or that were refused, in their order."""
@@ -218,8 +206,33 @@ def _encoded(entry: Entry) -> bytes:
 
 
 def _sync(folder: str) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Put the names in this folder onto the disk; a replay that took in the last of them has removed the folder."""
+    try:
+        file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
     try:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+class _Replaying:
+    """Gives whether this caller alone may replay now; the lock goes with the process, also if it is killed."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> bool:
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except BaseException:
+            os.close(self._file)
+            raise
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)

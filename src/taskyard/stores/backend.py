@@ -24,8 +24,8 @@ class Backend(Protocol):
     def place(self, url: str) -> str:
         """What this URL names; `Invalid` if it can be none."""
 
-    def open(self, place: str, durability: str | None) -> Store:
-        """Open a yard that exists."""
+    def open(self, place: str, durability: str | None, *, brief: bool = False) -> Store:
+        """Open a yard that exists; a brief opening is for one command, and does without what takes long to load."""
 
     def server(self, place: str) -> tuple[str, str] | None:
         """Of a yard whose server may be away: its label, and what names it alone, both without secrets; None if there is none."""

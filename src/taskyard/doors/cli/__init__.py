@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from taskyard.doors.cli.parser import Command, Given
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
@@ -57,10 +59,18 @@ def _run(words: list[str], as_json: bool) -> int:
     if name is None:
         return _without_verb(before, as_json)
     command = verbs.command(name)
-    given = parser.parse(verbs.called(name), command, [*before, *after])
-    if given.wants_help or given.wants_version:
-        return _about(given.wants_version, name, as_json)
-    call = replies.Call(given, as_json, None if command.takes_over("--worker") else given.text("worker"))
+    try:
+        given = parser.parse(verbs.called(name), command, [*before, *after])
+        if given.wants_help or given.wants_version:
+            return _about(given.wants_version, name, as_json)
+        return _performed(command, given, as_json)
+    except TaskyardError as error:
+        return replies.refuse(error, as_json, verbs.called(name))
+
+
+def _performed(command: Command, given: Given, as_json: bool) -> int:
+    worker = None if command.takes_over("--worker") else given.text("worker")
+    call = replies.Call(given, as_json, worker, brief=not command.lasts)
     try:
         reply = command.run(call)
         if reply is None or isinstance(reply, int):

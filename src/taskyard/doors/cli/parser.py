@@ -34,7 +34,7 @@ class Option:
 class Command:
     """One verb: its function, its words and options, and its help."""
 
-    __slots__ = ("about", "examples", "least", "most", "options", "run", "spare", "words")
+    __slots__ = ("about", "examples", "lasts", "least", "most", "options", "run", "spare", "words")
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class Command:
         most: int | None = 0,
         options: Sequence[Option] = (),
         spare: str = "quote texts that have spaces",
+        lasts: bool = False,
     ) -> None:
         self.run = run
         self.about = about
@@ -57,6 +58,8 @@ class Command:
         self.options = options
         self.spare = spare
         """The hint of the error for a word too many."""
+        self.lasts = lasts
+        """Whether it goes on until it is stopped, or reads so much that to load what reads faster is worth it."""
 
     def takes_over(self, name: str) -> bool:
         """Return whether this verb gives a global option a meaning of its own."""

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from taskyard.port import YardPort
     from taskyard.yard import Yard
 
-# The hint of each error code, for errors without a hint of their own.
+# The hint of each error code, for errors without a hint of their own; VERB stands for the verb that was called.
 HINTS = {
-    "invalid": "put it right and say it again; 'taskyard VERB --help' tells what is allowed",
-    "timed_out": "wait longer, or look what holds it up with 'taskyard show ID'",
+    "invalid": "correct it and repeat the command; 'taskyard help VERB' lists what is allowed",
+    "timed_out": "wait longer, or see what holds it up with 'taskyard why ID'",
     "not_found": "'taskyard list' shows the tasks there are",
-    "conflict": "'taskyard show ID' tells where the task stands",
+    "conflict": "'taskyard show ID' shows where the task stands",
     "unavailable": "check that the yard is there and can be written, and try again",
     "internal": "try again with TASKYARD_DEBUG=1, which shows where it happened",
 }
@@ -102,9 +102,10 @@ class Reply:
 class Call:
     """One command for its verb: the parsed command line, and the yard, which is opened when it is first used."""
 
-    __slots__ = ("_yard", "as_json", "given", "worker")
+    __slots__ = ("_brief", "_yard", "as_json", "given", "worker")
 
-    def __init__(self, given: Given, as_json: bool, worker: str | None) -> None:
+    def __init__(self, given: Given, as_json: bool, worker: str | None, *, brief: bool) -> None:
+        self._brief = brief
         self.given = given
         self.as_json = as_json
         self.worker = None if worker is None else words.worker(worker)
@@ -114,7 +115,7 @@ class Call:
     def yard(self) -> YardPort:
         """The yard of `--yard`, else the one that `opening.locate` finds."""
         if self._yard is None:
-            self._yard = opening.open_for_command(self.given.text("yard"), self.worker)
+            self._yard = opening.open_for_command(self.given.text("yard"), self.worker, brief=self._brief)
         return self._yard
 
     def open_to_audit(self) -> YardPort:
@@ -186,9 +187,9 @@ def answer(reply: Reply, as_json: bool) -> int:
     return reply.code
 
 
-def refuse(error: TaskyardError, as_json: bool) -> int:
+def refuse(error: TaskyardError, as_json: bool, verb: str = "VERB") -> int:
     """Print the error and its hint, as JSON on stdout or as text on stderr, and return the exit code."""
-    hint = error.hint or HINTS.get(error.code)
+    hint = error.hint or HINTS.get(error.code, "").replace("VERB", verb) or None
     if as_json:
         fields = {"code": error.code, "message": error.message, "hint": hint}
         why = getattr(error, "why", None)

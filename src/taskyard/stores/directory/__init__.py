@@ -37,7 +37,7 @@ def _path(url: str) -> str:
     return unquote(parts.path)
 
 
-def open(place: str, durability: str | None) -> DirectoryStore:
+def open(place: str, durability: str | None, *, brief: bool = False) -> DirectoryStore:  # noqa: ARG001  it loads little
     """Open the yard in this directory."""
     from taskyard.stores.directory.store import DirectoryStore
 

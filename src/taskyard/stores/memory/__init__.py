@@ -20,7 +20,7 @@ def place(url: str) -> str:
     return url[len(_SCHEME) :]
 
 
-def open(place: str, durability: str | None) -> MemoryStore:  # noqa: ARG001  nothing here survives its process
+def open(place: str, durability: str | None, *, brief: bool = False) -> MemoryStore:  # noqa: ARG001  nothing here survives its process
     """Open the yard of this name; make it if this process has none."""
     from taskyard.stores.memory.store import MemoryStore
 

@@ -25,11 +25,11 @@ def place(url: str) -> str:
     return url
 
 
-def open(place: str, durability: str | None) -> PostgresStore:
-    """Open the project that the URL names."""
+def open(place: str, durability: str | None, *, brief: bool = False) -> PostgresStore:
+    """Open the project that the URL names; a brief opening is for one command."""
     from taskyard.stores.postgres.store import PostgresStore
 
-    return PostgresStore(place, durability)
+    return PostgresStore(place, durability, brief=brief)
 
 
 def server(place: str) -> tuple[str, str] | None:

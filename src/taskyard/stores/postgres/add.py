@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.core.draft import Draft
     from taskyard.core.errors import Full
+    from taskyard.stores.postgres.connection import Statements
     from taskyard.stores.postgres.context import Context
     from taskyard.stores.postgres.read import Reader
 
@@ -68,7 +67,7 @@ class Adder:
                 alone = alone or isinstance(raced, Crowded)
         raise Conflict("the tasks that are named here keep moving under other hands", hint="try again")
 
-    def add_on(self, connection: Connection[Any], drafts: Sequence[Draft], by: str) -> list[Task]:
+    def add_on(self, connection: Statements, drafts: Sequence[Draft], by: str) -> list[Task]:
         """The same within a transaction that is open on this connection; raise `Conflict` if others take a key meanwhile."""
         try:
             return self._once(connection, Batch(drafts, alone=True), by)
@@ -90,22 +89,22 @@ class Adder:
             raise
         return tasks
 
-    def _lost(self, connection: Connection[Any], batch: Batch) -> list[Task] | None:
+    def _lost(self, connection: Statements, batch: Batch) -> list[Task] | None:
         """Return the tasks if they were stored and only the answer was lost; else keep the next attempt's token longer."""
         batch.kept = _AGAIN_KEPT
         return self._found(connection, batch)
 
-    def _once_only(self, connection: Connection[Any], batch: Batch, by: str) -> list[Task]:
+    def _once_only(self, connection: Statements, batch: Batch, by: str) -> list[Task]:
         """Add, unless an attempt on a lost connection was executed after all: then return its tasks."""
         try:
             return self._once(connection, batch, by)
-        except driver.module().errors.UniqueViolation as error:
+        except driver.errors() as error:
             found = self._found(connection, batch) if driver.is_repeated(error) else None
             if found is None:
                 raise
             return found
 
-    def _once(self, connection: Connection[Any], batch: Batch, by: str) -> list[Task]:
+    def _once(self, connection: Statements, batch: Batch, by: str) -> list[Task]:
         if (
             batch.is_plain and not self._context.bounds and self._context.team_todo is None
         ):  # one statement is a transaction by itself, and one round trip
@@ -119,9 +118,9 @@ class Adder:
                 return self._cancelled(connection, batch, tasks, by)
         raise refusal  # after the commit: the next add need not count anew
 
-    def _insert(self, connection: Connection[Any], batch: Batch, by: str) -> dict[int, Made]:
+    def _insert(self, connection: Statements, batch: Batch, by: str) -> dict[int, Made]:
         new = batch.new()
-        token = batch.token if batch.is_resent or not driver.is_traceable(connection) else None
+        token = batch.token if batch.is_resent or not connection.is_traceable else None
         values: dict[str, Any] = {"project": self._context.project, "by": by, "token": token, "kept": batch.kept}
         text = queries.load("add")
         if len(new) <= _FEW:
@@ -129,22 +128,20 @@ class Adder:
             values |= {name: list(column) for name, column in zip(COLUMNS, rows, strict=True)}
             given = text["given_arrays"]
         else:
-            driver.execute(connection, text["make_incoming"], {})
-            with connection.cursor().copy(text["copy_incoming"]) as copy:
-                for place in new:
-                    copy.write_row(batch.row(place))
+            connection.rows(text["make_incoming"], {})
+            connection.copy(text["copy_incoming"], map(batch.row, new))
             given = text["given_table"]
-        found = driver.execute(connection, f"WITH {given},\n{text['add']}", values)
+        found = connection.rows(f"WITH {given},\n{text['add']}", values)
         made = {place: (id, state, due, deadline) for place, id, state, due, deadline in found}
         if len(new) > _FEW:
-            driver.execute(connection, text["drop_incoming"], {})  # the caller's transaction may go on
+            connection.rows(text["drop_incoming"], {})  # the caller's transaction may go on
         if len(made) < len(new):
             raise Raced
         if made and not batch.is_resent:  # whose ids have the time of another clock
             self._context.now = ids.created(made[new[-1]][0])
         return made
 
-    def _know_keys(self, connection: Connection[Any], batch: Batch) -> None:
+    def _know_keys(self, connection: Statements, batch: Batch) -> None:
         """Find the tasks that have these keys; raise `Conflict` if a key belongs to a different task."""
         keys = batch.check_keys()
         if not keys:
@@ -154,7 +151,7 @@ class Adder:
                 batch.compare(place, ids.short(id), kind, digest)
                 batch.known[place] = id
 
-    def _take_places(self, connection: Connection[Any], batch: Batch) -> Full | Crowded | None:
+    def _take_places(self, connection: Statements, batch: Batch) -> Full | Crowded | None:
         """Take places for the new tasks; return the error if the team, or a bound of the settings, leaves too few."""
         # All who add for a team take its lock before any other.
         refusal = None if self._context.team_todo is None else self._take_team_places(connection, batch)
@@ -165,7 +162,7 @@ class Adder:
             raise full  # so that the places of the team are given back
         return full
 
-    def _take_own_places(self, connection: Connection[Any], batch: Batch) -> Full | None:
+    def _take_own_places(self, connection: Statements, batch: Batch) -> Full | None:
         bounds = self._context.bounds
         wanted = backlog.wanted(bounds, (batch.drafts[place] for place in batch.new())) if bounds else {}
         for kind, number in wanted.items():
@@ -173,24 +170,25 @@ class Adder:
                 return backlog.full(kind, 0, bounds[kind], number)
         if not wanted:
             return None
+        in_order = sorted(wanted, key=lambda kind: kind or "")  # so that no two adds wait for one another's counts
         values = {
-            "kinds": [kind or "" for kind in wanted],
-            "numbers": list(wanted.values()),
-            "mosts": [bounds[kind] for kind in wanted],
+            "kinds": [kind or "" for kind in in_order],
+            "numbers": [wanted[kind] for kind in in_order],
+            "mosts": [bounds[kind] for kind in in_order],
             "brief": not self._context.is_within,
         }
         for kind, count in self._context.on(connection, "add", "take_places", values):
             return backlog.full(kind or None, count, bounds[kind or None], wanted[kind or None])
         return None
 
-    def _take_team_places(self, connection: Connection[Any], batch: Batch) -> Full | Crowded | None:
+    def _take_team_places(self, connection: Statements, batch: Batch) -> Full | Crowded | None:
         number = len(batch.new())
         values = {"number": number, "brief": not self._context.is_within, "alone": batch.alone}
         for team, count, most, again in self._context.on(connection, "add", "take_team_places", values):
             return Crowded() if again and number <= most else teams.full(team, count, most, number)
         return None
 
-    def _states(self, connection: Connection[Any], batch: Batch) -> dict[str, tuple[str, State]]:
+    def _states(self, connection: Statements, batch: Batch) -> dict[str, tuple[str, State]]:
         """Return id and state of each task that the new ones come after, by pattern; lock those that are not done."""
         wanted = batch.patterns()
         if not wanted:
@@ -211,7 +209,7 @@ class Adder:
             raise Raced
         return {pattern: (id, states[id]) for pattern, id in whole.items()}
 
-    def _minted(self, connection: Connection[Any], batch: Batch) -> dict[int, str]:
+    def _minted(self, connection: Statements, batch: Batch) -> dict[int, str]:
         """Return the ids of the new tasks by place, if they have some or tasks of the batch come after one another."""
         if batch.is_resent or not batch.is_graph:
             return batch.given
@@ -224,7 +222,7 @@ class Adder:
             for place, number in zip(new, numbers, strict=True)
         }
 
-    def _cancelled(self, connection: Connection[Any], batch: Batch, tasks: list[Task], by: str) -> list[Task]:
+    def _cancelled(self, connection: Statements, batch: Batch, tasks: list[Task], by: str) -> list[Task]:
         """Cancel new tasks with those that they come after, where the needs say so; return the tasks as they are then."""
         doomed = [tasks[place].id for place in sorted(batch.doomed)]
         if not doomed:
@@ -240,7 +238,7 @@ class Adder:
         """Return an age key before that of any task that is added from now on."""
         return ids.age_at(self._context.now - 60_000)
 
-    def _found(self, connection: Connection[Any], batch: Batch, since: str | None = None) -> list[Task] | None:
+    def _found(self, connection: Statements, batch: Batch, since: str | None = None) -> list[Task] | None:
         """Return the tasks of this batch if they were stored and only the answer was lost."""
         values = {
             "since": since or self._since(),
@@ -259,7 +257,7 @@ class Adder:
             tasks[-1].created = place not in batch.known and batch.first(place) == place
         return tasks
 
-    def _tasks(self, connection: Connection[Any], batch: Batch, made: dict[int, Made]) -> list[Task]:
+    def _tasks(self, connection: Statements, batch: Batch, made: dict[int, Made]) -> list[Task]:
         tasks = []
         # Use the add's own connection: the pool may have no other.
         known = self._reader.tasks(connection, sorted(set(batch.known.values())))

@@ -14,13 +14,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from taskyard.stores.postgres.watched_connection import WatchedConnection
+    from taskyard.stores.postgres.connection import Connection
 
 MOST = 16  # connections of one store
 SPARE = 1  # extra connections for heartbeats alone: they must not queue behind statements that wait for a lock
 PATIENCE = 20.0  # seconds that a thread waits while all connections are in use; a third of a worker's lease
 _SHUT = 1.0  # seconds without a new attempt, after the server refused a further connection to a store that has some
-_IDLE = 0  # libpq's status of a connection that is in no transaction
 
 
 class Busy(Unavailable):
@@ -30,10 +29,10 @@ class Busy(Unavailable):
 class Checkout:
     """The connections of one store."""
 
-    def __init__(self, connect: Callable[[], WatchedConnection]) -> None:
+    def __init__(self, connect: Callable[[], Connection]) -> None:
         self._connect = connect
         self._closed = False
-        self.idle: list[WatchedConnection] = []
+        self.idle: list[Connection] = []
         self._change = threading.Condition()
         self._open = 0
         """Connections that exist, idle or in use, and those that are being opened."""
@@ -45,7 +44,7 @@ class Checkout:
         """Whether a thread that wants a connection has to wait for another thread to return one."""
         return not self.idle and not self._may_open(MOST)
 
-    def take(self, *, urgent: bool) -> WatchedConnection:
+    def take(self, *, urgent: bool) -> Connection:
         """Return a connection for this thread alone; raise `Busy` after `PATIENCE` seconds."""
         assert not getattr(self._mine, "has_one", False), "a thread takes one connection at a time"
         end = time.monotonic() + PATIENCE
@@ -56,7 +55,7 @@ class Checkout:
                 self._mine.has_one = True
                 return taken
 
-    def _idle_one(self, most: int, end: float) -> WatchedConnection | None:
+    def _idle_one(self, most: int, end: float) -> Connection | None:
         """Return an idle connection; None if another may be opened, which is counted as open from here on."""
         with self._change:
             while not self.idle:
@@ -75,7 +74,7 @@ class Checkout:
     def _may_open(self, most: int) -> bool:
         return self._open == 0 or (self._open < most and time.monotonic() >= self._shut_until)
 
-    def _new_one(self) -> WatchedConnection | None:
+    def _new_one(self) -> Connection | None:
         """Open a connection; None if the server refuses and this store has others to wait for."""
         try:
             return self._connect()
@@ -88,11 +87,11 @@ class Checkout:
                     return None
             raise
 
-    def back(self, connection: WatchedConnection) -> None:
+    def back(self, connection: Connection) -> None:
         """Take a connection back; close it if it is unusable."""
         self._mine.has_one = False
         with self._change:
-            if connection.pgconn.transaction_status == _IDLE and not self._closed:
+            if connection.is_idle and not self._closed:
                 self.idle.append(connection)
                 self._change.notify()
                 return
@@ -100,7 +99,7 @@ class Checkout:
             self.drain()  # the others have most likely broken too
         self._close([connection])  # also one whose thread was interrupted in mid-statement
 
-    def discard(self, connection: WatchedConnection) -> None:
+    def discard(self, connection: Connection) -> None:
         """Close a connection that is in use, in place of taking it back."""
         self._mine.has_one = False
         self._close([connection])
@@ -111,7 +110,7 @@ class Checkout:
             idle, self.idle = self.idle, []
         self._close(idle)
 
-    def _close(self, connections: list[WatchedConnection]) -> None:
+    def _close(self, connections: list[Connection]) -> None:
         for connection in connections:
             connection.close()
         with self._change:

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.core.moves import Move
     from taskyard.core.store_records import Grant, Want
     from taskyard.core.task import Handle, Standing
+    from taskyard.stores.postgres.connection import Statements
     from taskyard.stores.postgres.context import Context
     from taskyard.stores.postgres.missions import PostgresMissions
     from taskyard.stores.postgres.pool import Rows
@@ -90,7 +89,7 @@ class Claims:
         return [found.get(nonce) for nonce in nonces]
 
     def _serve(self, values: dict[str, Any]) -> list[Grant]:
-        def mine(connection: Connection[Any]) -> Rows | None:
+        def mine(connection: Statements) -> Rows | None:
             held = {"worker": values["worker"], "nonces": values["nonces"]}
             return self._context.on(connection, "claims", "mine", held) or None
 
@@ -165,12 +164,12 @@ class Claims:
         }  # fmt: skip
         sent_at = time.monotonic()
 
-        def noted(connection: Connection[Any]) -> Rows | None:
+        def noted(connection: Statements) -> Rows | None:
             return self._noted(connection, values, sent_at)
 
         try:
             found = self._context.run("claims", "renew", values, None if note is None else noted, urgent=True)
-        except driver.module().errors.UniqueViolation as error:
+        except driver.errors() as error:
             if not driver.is_repeated(error):
                 raise
             found = self._context.pool.attempt(noted, urgent=True)
@@ -182,7 +181,7 @@ class Claims:
         held = set(self._context.run("claims", "holding", {"ages": ages}, urgent=True))
         return [(handle.id, handle.fence, handle.nonce) in held for handle in handles]
 
-    def _noted(self, connection: Connection[Any], values: dict[str, Any], sent_at: float) -> Rows | None:
+    def _noted(self, connection: Statements, values: dict[str, Any], sent_at: float) -> Rows | None:
         """Return the renewed lease if the note was stored and only its answer was lost.
 
         The note is recognised by its text, its claim and a time after `sent_at`.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from copy import copy
 
-from taskyard.core import backlog, ids, settings, task_names
+from taskyard.core import backlog, ids, json_codec, settings, task_names
 from taskyard.core.errors import Invalid
 from taskyard.core.retry import Policy
 from taskyard.stores.postgres import driver, queries, schema
@@ -17,24 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.stores.postgres.address import Address
+    from taskyard.stores.postgres.connection import Statements
     from taskyard.stores.postgres.pool import Rows
 
 
 class Context:
     """One open project."""
 
-    def __init__(self, address: Address, durability: str | None) -> None:
+    def __init__(self, address: Address, durability: str | None, *, brief: bool = False) -> None:
         self.address = address
-        pool = Pool(address, durability)
+        self.brief = brief
+        """Whether this process lives for one command, and does without what takes long to load."""
+        pool = Pool(address, durability, brief=brief)
         self.pool: Pool | Bound = pool
         try:
             found: schema.ProjectRow = pool.attempt(lambda connection: schema.read_project(connection, address))
             self.server_ahead = found.now - milliseconds()
             """Milliseconds by which the server's time was ahead of this process's monotonic clock at the opening, or less."""
-            settings.refuse_unfinished(json.loads(found.settings).get("copy_of"), address.label)
+            settings.refuse_unfinished(json_codec.read(found.settings).get("copy_of"), address.label)
         except BaseException:
             pool.close()
             raise
@@ -57,20 +57,20 @@ class Context:
     def heed_settings(self, written: str) -> None:
         """Work by these settings."""
         self.settings_text = written
-        given = settings.parse(json.loads(written), f"the settings of project {self.address.project!r}")
+        given = settings.parse(json_codec.read(written), f"the settings of project {self.address.project!r}")
         self.policy.become(given.policy)
         self.checks, self.retention = given.checks, given.retention
         self.bounds = backlog.bounds(given.max_todo, given.kinds)
 
     def heed_team(self, written: str | None) -> None:
         """Work by these quotas of the project's team; most projects have none."""
-        quotas = {} if written is None else json.loads(written)
+        quotas = {} if written is None else json_codec.read(written)
         self.team_todo: int | None = quotas.get("max_todo")
         """How many tasks may wait for a worker in all projects of the team; None without such a quota."""
         self.shares_running = quotas.get("max_running") is not None
         """Whether a claim that ends here makes room in the other projects of the team."""
 
-    def _extend_leases(self, connection: Connection[Any], away: float) -> None:
+    def _extend_leases(self, connection: Statements, away: float) -> None:
         """Extend the leases: for `away` seconds no process could reach the database to renew them."""
         self._record_outage(connection, "returned", {"away": round(away * 1000)})
 
@@ -78,21 +78,23 @@ class Context:
         """Extend the leases: the server was a standby until now, so no process could reach a primary."""
         self.pool.attempt(lambda connection: self._record_outage(connection, "took_over", {}))
 
-    def _record_outage(self, connection: Connection[Any], outage: str, values: dict[str, Any]) -> None:
+    def _record_outage(self, connection: Statements, outage: str, values: dict[str, Any]) -> None:
         try:
             self.on(connection, "outages", outage, values)
-        except driver.module().errors.InsufficientPrivilege:
-            return  # the role has fewer rights than a project gives: it works, and leases end at their time
+        except driver.errors() as error:
+            if error.sqlstate != driver.NO_RIGHT:
+                raise
+            # the role has fewer rights than a project gives: it works, and leases end at their time
 
     def within(self, connection: Any) -> Context:
         """Return the same project on the caller's connection."""
         twin = copy(self)
         twin.is_within = True
         twin.on_unsent = lambda: None  # not committed yet
-        twin.pool = Bound(self.address, connection, self.project)
+        twin.pool = bound = Bound(self.address, connection, self.project)
         # Two statements: one that names a missing table would end the caller's transaction.
-        there = self.on(connection, "schema", "has_migrations") == [(True,)]
-        if not there or self.on(connection, "schema", "which_project") != [(self.address.project,)]:
+        there = self.on(bound.connection, "schema", "has_migrations") == [(True,)]
+        if not there or self.on(bound.connection, "schema", "which_project") != [(self.address.project,)]:
             raise Invalid(
                 f"conn= is a connection to another database than {self.address.where}",
                 hint="connect to the database that the yard is in",
@@ -104,7 +106,7 @@ class Context:
         file: str,
         name: str,
         values: dict[str, Any] | None = None,
-        recover: Callable[[Connection[Any]], Rows | None] | None = None,
+        recover: Callable[[Statements], Rows | None] | None = None,
         *,
         urgent: bool = False,
     ) -> Rows:
@@ -112,9 +114,9 @@ class Context:
         statement = queries.load(file)[name]
         return self.pool.run(statement, {"project": self.project, **(values or {})}, recover, urgent=urgent)
 
-    def on(self, connection: Connection[Any], file: str, name: str, values: dict[str, Any] | None = None) -> Rows:
+    def on(self, connection: Statements, file: str, name: str, values: dict[str, Any] | None = None) -> Rows:
         """The same on a connection that is in a transaction."""
-        found: Rows = driver.rows(connection, queries.load(file)[name], {"project": self.project, **(values or {})})
+        found: Rows = connection.rows(queries.load(file)[name], {"project": self.project, **(values or {})})
         return found
 
     # Names are looked up within one segment's range of an index. A prepared plan from the time when the tables were

@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.stores.postgres.watched_connection import WatchedConnection
 
 _SKEW = 5.0  # seconds between two clocks that do no harm
@@ -37,7 +35,7 @@ def examine(url: str) -> Diagnosis:
     return Diagnosis(address.label, findings)
 
 
-def _value(connection: Connection[Any], expression: str) -> Any:
+def _value(connection: WatchedConnection, expression: str) -> Any:
     """Return the value of one SQL expression."""
     row = connection.execute(f"SELECT {expression}".encode()).fetchone()
     assert row is not None  # an expression always returns a row
@@ -57,19 +55,19 @@ def _pooler(connection: WatchedConnection, address: Address) -> Finding:
     )
 
 
-def _rights(connection: Connection[Any]) -> Finding:
+def _rights(connection: WatchedConnection) -> Finding:
     if not _value(connection, "has_database_privilege(current_database(), 'TEMP')"):
         reason = "this role cannot make temporary tables, which adds of more than 50 tasks at once, prune and copy need"
         return warn("rights", reason, "have the database's owner say GRANT TEMPORARY ON DATABASE ... TO this role")
     return green("rights", "this role can make the temporary tables that adding many needs")
 
 
-def _release(connection: Connection[Any]) -> Finding:
+def _release(connection: WatchedConnection) -> Finding:
     major = connection.info.server_version // 10_000
     return green("release", f"PostgreSQL {major}", release=major)  # `driver.connect` refuses one that is too old
 
 
-def _durability(connection: Connection[Any]) -> Finding:
+def _durability(connection: WatchedConnection) -> Finding:
     settings = {
         name: str(_value(connection, f"current_setting('{name}')"))
         for name in ("fsync", "full_page_writes", "synchronous_commit")
@@ -85,14 +83,14 @@ def _durability(connection: Connection[Any]) -> Finding:
     return green("durability", "what is committed survives a power cut", **settings)
 
 
-def _role(connection: Connection[Any]) -> Finding:
+def _role(connection: WatchedConnection) -> Finding:
     if _value(connection, "bool_or(rolsuper OR rolbypassrls) FROM pg_roles WHERE rolname = current_user"):
         reason = "this role can reach every project in the database"
         return warn("role", reason, "give workers a role of their own, as docs/postgres.md tells")
     return green("role", "this role is bound by the rules of the database")
 
 
-def _clock(connection: Connection[Any]) -> Finding:
+def _clock(connection: WatchedConnection) -> Finding:
     before = time.time()
     database = float(_value(connection, "extract(epoch FROM clock_timestamp())"))
     after = time.time()
@@ -104,7 +102,7 @@ def _clock(connection: Connection[Any]) -> Finding:
     return green("clock", f"the clocks agree to {abs(skew):.3f} s", **measured)
 
 
-def _project(connection: Connection[Any], address: Address) -> Finding:
+def _project(connection: WatchedConnection, address: Address) -> Finding:
     try:
         schema.read_project(connection, address)
     except driver.module().errors.InsufficientPrivilege as error:

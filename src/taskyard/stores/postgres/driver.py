@@ -1,9 +1,12 @@
-"""psycopg, imported when it is first needed (0.15 s), and the meaning of its errors."""
+"""Opens connections by one of two drivers, and says what their errors mean.
+
+psycopg takes 0.1 s to load, and is imported when it is first needed. A process of one command does without it, if it can
+(`libpq`).
+"""
 
 from __future__ import annotations
 
 import select
-import time
 
 from taskyard.core import ids
 from taskyard.core.errors import Away, Invalid, TaskyardError, Unavailable
@@ -12,12 +15,11 @@ from taskyard.stores.postgres.address import HINT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.stores.postgres.address import Address
+    from taskyard.stores.postgres.connection import Connection, Statements
     from taskyard.stores.postgres.watched_connection import WatchedConnection
 
 OLDEST = 140000
@@ -38,6 +40,7 @@ _TURNED_AWAY = (
     "not permitted",
     "no password supplied",
 )
+UNIQUE_VIOLATION, NO_RIGHT, UNDEFINED_TABLE, UNDEFINED_SCHEMA = "23505", "42501", "42P01", "3F000"
 _RETRIED_STATES = ("40001", "40P01")  # serialization failure, deadlock: nothing was done, and a retry is enough
 
 
@@ -49,53 +52,100 @@ class Lost(Exception):
         self.pid = pid
 
 
+def opener(*, brief: bool) -> Callable[..., Connection]:
+    """Return what opens connections: of a process that lives for one command, or of one that lasts."""
+    return connect_briefly if brief else connect
+
+
 def connect(address: Address, conninfo: str | None = None, *, again: bool = False) -> WatchedConnection:
-    """Open a connection in autocommit mode, with Taskyard's settings if no pooler shares it."""
+    """Open a connection by psycopg, in autocommit mode, with Taskyard's settings if no pooler shares it."""
     psycopg = module()
-    from taskyard.stores.postgres import watched_connection
+    from taskyard.stores.postgres.watched_connection import WatchedConnection
 
     target = conninfo or address.conninfo
     try:
         given = psycopg.conninfo.conninfo_to_dict(target)
     except psycopg.ProgrammingError:
-        raise Invalid(
-            f"{address.where} is no URL that PostgreSQL's library understands",
-            hint=f"{HINT}; other words after ? are libpq's parameters",
-        ) from None
-    usual: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT, "application_name": "taskyard", **_KEEPALIVES}
-    options = {key: usual[key] for key in usual if key not in given}
-    # whatever the URL or the environment names: a task's text may have any character
-    options["client_encoding"] = ENCODING
-    first = {} if again or "connect_timeout" in given else {"connect_timeout": FIRST_TIMEOUT}
+        raise _no_url(address) from None
+    options, first = _options(given, again)
     try:
-        opened = watched_connection.WatchedConnection.connect(target, autocommit=True, **{**options, **first})
+        opened = WatchedConnection.connect(target, autocommit=True, **{**options, **first})
     except psycopg.OperationalError as error:
         raise unreachable(address, error) from None
     except psycopg.ProgrammingError as error:
         raise Invalid(f"the URL of {address.where} cannot be used: {first_line(error)}", hint=HINT) from None
-    if opened.info.server_version < OLDEST:
-        version = opened.info.server_version // 10000
+    opened.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    opened.reconnect = (target, options)
+    _prepare(opened, address, None if conninfo else address.pooler, _patience(given, again))
+    return opened
+
+
+def connect_briefly(address: Address, conninfo: str | None = None, *, again: bool = False) -> Connection:
+    """Open the same connection by libpq alone; by psycopg where that cannot be done."""
+    from taskyard.stores.postgres.libpq import library
+
+    loaded = library.load()
+    if loaded is None:
+        return connect(address, conninfo, again=again)
+    from taskyard.stores.postgres.libpq import connecting
+    from taskyard.stores.postgres.libpq.connection import LibpqConnection
+    from taskyard.stores.postgres.libpq.errors import Error
+
+    _note_errors(Error)
+    target = conninfo or address.conninfo
+    try:
+        given = connecting.parse(loaded, target)
+    except Error:
+        raise _no_url(address) from None
+    options, first = _options(given, again)
+    try:
+        opened = LibpqConnection(loaded, target, {**options, **first})
+    except connecting.Unsuited:
+        return connect(address, conninfo, again=again)
+    except Error as error:
+        raise unreachable(address, error) from None
+    opened.reconnect = (target, options)
+    _prepare(opened, address, None if conninfo else address.pooler, _patience(given, again))
+    return opened
+
+
+def _options(given: dict[str, Any], again: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters beside those of the URL, and what differs at the first connection."""
+    usual: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT, "application_name": "taskyard", **_KEEPALIVES}
+    options = {key: usual[key] for key in usual if key not in given}
+    # whatever the URL or the environment names: a task's text may have any character
+    options["client_encoding"] = ENCODING
+    return options, {} if again or "connect_timeout" in given else {"connect_timeout": FIRST_TIMEOUT}
+
+
+def _prepare(opened: Connection, address: Address, pooler: str | None, patience: float) -> None:
+    """Check the server, and make Taskyard's settings if no pooler shares the connection."""
+    if opened.server_version < OLDEST:
+        version = opened.server_version // 10000
         opened.close()
         raise Unavailable(f"PostgreSQL at {address.where} is version {version}", hint="Taskyard needs 14 or newer")
-    encoding = opened.info.parameter_status("server_encoding")
+    encoding = opened.parameter("server_encoding")
     if encoding not in (ENCODING, None):  # some poolers do not report it
         opened.close()
         raise Unavailable(
             f"the database at {address.where} keeps text as {encoding}, which has no place for many characters",
             hint=f"name a database with the encoding {ENCODING} (CREATE DATABASE ... ENCODING '{ENCODING}' TEMPLATE template0)",
         )
-    opened.reconnect = (target, options)
-    opened.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-    pooler = address.pooler if conninfo is None else None
     try:
-        if pooler == "transaction" or not _configure(opened, pooler == "session", _patience(given, again)):
+        if pooler == "transaction" or not _configure(opened, pooler == "session", patience):
             opened.pooled = True
             # the next transaction may run on another server connection, which has no prepared statements
-            opened.prepare_threshold = None
-    except psycopg.Error as error:
+            opened.never_prepare()
+    except errors() as error:
         opened.close()
         raise unreachable(address, error) from None
-    return opened
+
+
+def _no_url(address: Address) -> Invalid:
+    return Invalid(
+        f"{address.where} is no URL that PostgreSQL's library understands",
+        hint=f"{HINT}; other words after ? are libpq's parameters",
+    )
 
 
 def _patience(given: dict[str, Any], again: bool) -> float:
@@ -104,37 +154,19 @@ def _patience(given: dict[str, Any], again: bool) -> float:
     return float(given_timeout if given_timeout > 0 else CONNECT_TIMEOUT if again else FIRST_TIMEOUT)
 
 
-def _configure(opened: WatchedConnection, is_session: bool, patience: float) -> bool:
+def _configure(opened: Connection, is_session: bool, patience: float) -> bool:
     """Set the session's settings unless a pooler shares it; set `opened.pid` if libpq knows the server process.
 
     A pooler reports a number to libpq that is no process. One that pools transactions would pass the settings on to
     other applications. So every pooler that is not known to pool sessions is taken for such a one, before anything is
     set.
     """
-    reported = opened.info.backend_pid
+    reported = opened.reported_pid
     statement = queries.load("connect")["configure"].format(pid=reported, always=is_session)
-    [[is_known, settled]] = exchange(opened, statement, patience)
+    [[is_known, settled]] = opened.exchange(statement, patience)
     if is_known == "t":
         opened.pid = reported
     return settled == "t"
-
-
-def execute(connection: Connection[Any], statement: str, values: dict[str, Any], prepare: bool | None = None) -> Any:
-    """Execute a statement and return its cursor, with rows as tuples whatever the connection's row factory is."""
-    cursor = connection.cursor(row_factory=module().rows.tuple_row)
-    return cursor.execute(statement.encode(), values, prepare=prepare)
-
-
-def rows(connection: Connection[Any], statement: str, values: dict[str, Any], prepare: bool | None = None) -> Any:
-    """Return all rows of a statement; an empty list if it returns none."""
-    cursor = execute(connection, statement, values, prepare)
-    # Not `description`, which makes an object for every column: a tenth of what a claim costs here.
-    return cursor.fetchall() if cursor.pgresult.nfields else []
-
-
-def is_traceable(connection: Connection[Any]) -> bool:
-    """Whether a lost statement can be cancelled before it is retried; a caller's own connection never retries."""
-    return getattr(connection, "pid", 0) is not None
 
 
 def new_token() -> str:
@@ -144,7 +176,7 @@ def new_token() -> str:
 
 def is_repeated(error: Any) -> bool:
     """Whether the server refuses a statement because one with the same token was executed before."""
-    return bool(error.diag.constraint_name == _REPEATED_CONSTRAINT)
+    return bool(error.sqlstate == UNIQUE_VIOLATION and error.diag.constraint_name == _REPEATED_CONSTRAINT)
 
 
 def array(items: Iterable[object]) -> str:
@@ -161,32 +193,6 @@ def _quoted(text: str) -> str:
     if '"' in text or "\\" in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
-
-
-def exchange(connection: Connection[Any], message: str, patience: float) -> list[list[str | None]]:
-    """Send a message of several statements and return the last row of each, as text.
-
-    Raises the driver's `OperationalError` after `patience` seconds.
-    """
-    psycopg = module()
-    wire, end = connection.pgconn, time.monotonic() + patience
-    wire.send_query(message.encode())
-    found: list[list[str | None]] = []
-    while True:
-        unsent = wire.flush()
-        if not unsent and not wire.is_busy():
-            result = wire.get_result()
-            if result is None:
-                return found
-            if result.status == psycopg.pq.ExecStatus.FATAL_ERROR:
-                raise psycopg.OperationalError(result.error_message.decode(errors="replace"))
-            if result.ntuples:
-                values = [result.get_value(result.ntuples - 1, column) for column in range(result.nfields)]
-                found.append([None if value is None else value.decode() for value in values])
-            continue
-        if not is_ready(wire.socket, end - time.monotonic(), writes=bool(unsent)):
-            raise psycopg.OperationalError(f"no answer in {patience:g} s")
-        wire.consume_input()
 
 
 def is_ready(descriptor: int, seconds: float, *, writes: bool = False) -> bool:
@@ -206,10 +212,32 @@ def module() -> Any:
             f"a yard in PostgreSQL needs the driver psycopg: {error}",
             hint="install it with: pip install 'taskyard[postgres]'",
         ) from None
+    _note_errors(psycopg.Error)
     return psycopg
 
 
-def meaning(error: Exception, connection: Connection[Any], address: Address) -> Exception | None:
+def callers(connection: Any) -> Statements:
+    """Return the caller's own connection of psycopg with what the verbs use."""
+    from taskyard.stores.postgres.psycopg_statements import CallersConnection
+
+    return CallersConnection(connection)
+
+
+_errors: tuple[Any, ...] = ()
+
+
+def errors() -> tuple[Any, ...]:
+    """Return the errors of the drivers that this process has loaded, for an `except`; each has a `sqlstate`."""
+    return _errors
+
+
+def _note_errors(error: type[Exception]) -> None:
+    global _errors  # noqa: PLW0603  a process has each driver once
+    if error not in _errors:
+        _errors = (*_errors, error)
+
+
+def meaning(error: Exception, connection: Any, address: Address) -> Exception | None:
     """Translate an error of the driver; None if a retry is enough."""
     state = getattr(error, "sqlstate", None) or ""
     meant: Exception | None = error
@@ -233,7 +261,7 @@ def meaning(error: Exception, connection: Connection[Any], address: Address) -> 
     return meant
 
 
-def refusal(error: Exception, connection: Connection[Any], address: Address) -> Exception:
+def refusal(error: Exception, connection: Any, address: Address) -> Exception:
     """Translate an error for a caller that does not retry by itself."""
     meant = meaning(error, connection, address)
     if meant is None or isinstance(meant, Lost):

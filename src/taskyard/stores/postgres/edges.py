@@ -5,17 +5,15 @@ from __future__ import annotations
 from taskyard.core import draft as drafts
 from taskyard.core import ids, needs
 from taskyard.core.task import State
-from taskyard.stores.postgres import driver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.core.moves import Move
     from taskyard.core.needs import Need
     from taskyard.core.task import Standing
+    from taskyard.stores.postgres.connection import Statements
     from taskyard.stores.postgres.context import Context
 
 
@@ -25,7 +23,7 @@ class _Passed(Exception):
 
 def edit(
     context: Context,
-    connection: Connection[Any],
+    connection: Statements,
     statement: str,
     standing: Standing,
     move: Move,
@@ -39,7 +37,7 @@ def edit(
             left = _locked(context, connection, standing, unmet)
             if values["after"] and context.on(connection, "moves", "comes_after", values)[0][0]:
                 raise _Passed
-            if not driver.execute(connection, statement, values).fetchall():
+            if not connection.rows(statement, values):
                 raise _Passed
             context.on(connection, "moves", "replace_needs", {**_edges(move, left), **values})
             _tell(context, connection, standing, move, unmet, left, values["by"])
@@ -48,7 +46,7 @@ def edit(
     return True
 
 
-def _locked(context: Context, connection: Connection[Any], standing: Standing, unmet: list[Need]) -> list[Need]:
+def _locked(context: Context, connection: Statements, standing: Standing, unmet: list[Need]) -> list[Need]:
     """Lock the task and those that it needs, in the order of age; return the needs that are still unmet."""
     if not unmet:
         return []
@@ -77,7 +75,7 @@ def _edges(move: Move, left: list[Need]) -> dict[str, Any]:
 
 def _tell(
     context: Context,
-    connection: Connection[Any],
+    connection: Statements,
     standing: Standing,
     move: Move,
     unmet: list[Need],

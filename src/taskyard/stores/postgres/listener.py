@@ -21,8 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from psycopg import Connection
-
+    from taskyard.stores.postgres.connection import Connection
     from taskyard.stores.postgres.context import Context
 
 LOCK = 747159  # class of the advisory locks; the SQL function taskyard.ring() uses the same
@@ -44,7 +43,7 @@ class Listener:
         self._channel = f"taskyard_{context.project}"
         self._where = context.address.listen
         self._echo = ""
-        self._connection: Connection[Any] | None = None
+        self._connection: Connection | None = None
         self._notified: list[str] = []
         self._tried_at = float("-inf")
         self._used_at = 0.0
@@ -67,7 +66,7 @@ class Listener:
             if self._connect(self._where) and self._hears_itself():
                 self._remember(self._send("mark")[0])
                 return True
-        except (TaskyardError, driver.module().Error):
+        except (TaskyardError, *driver.errors()):
             pass  # the waiting thread polls meanwhile, and meets the same trouble by itself
         self.close()
         return False
@@ -78,7 +77,7 @@ class Listener:
             return False
         try:
             self._remember(self._send("mark")[0])
-        except driver.module().Error:
+        except driver.errors():
             self.close()
         return True
 
@@ -88,7 +87,7 @@ class Listener:
             return False
         try:
             quiet = self._is_quiet() if self._asleep else self._fall_asleep()
-        except driver.module().Error:
+        except driver.errors():
             self.close()
             return True
         if quiet and self._channel not in self._notified:
@@ -134,7 +133,7 @@ class Listener:
         self._asleep, self._until = False, None
         try:
             self._remember(self._send("wake_up")[-1])
-        except driver.module().Error:
+        except driver.errors():
             self.close()
         self._notified.clear()
 
@@ -143,7 +142,7 @@ class Listener:
         if self._connection is not None:
             try:
                 return [self._connection.fileno()]
-            except driver.module().Error:
+            except driver.errors():
                 self.close()
         return []
 
@@ -153,7 +152,7 @@ class Listener:
             return True
         try:
             self._read_notifications()
-        except driver.module().Error:
+        except driver.errors():
             self.close()
             return True
         if self._channel not in self._notified:
@@ -183,7 +182,9 @@ class Listener:
 
     def _connect(self, where: str) -> bool:
         """Begin to listen; return False if a pooler is in between."""
-        connection = driver.connect(self._context.address, Address(where).conninfo if where else None, again=True)
+        connection = driver.opener(brief=self._context.brief)(
+            self._context.address, Address(where).conninfo if where else None, again=True
+        )
         if connection.pooled:  # others would be given a connection that listens and holds a sleeper's lock
             connection.close()
             self._where = None
@@ -220,13 +221,11 @@ class Listener:
         if self._last_look:
             words["changed"] = texts["changed"].format(**words)
         self._used_at = time.monotonic()
-        found = driver.exchange(self._connection, texts[name].format(**words), _PATIENCE)
+        found = self._connection.exchange(texts[name].format(**words), _PATIENCE)
         self._read_notifications()
         return found
 
     def _read_notifications(self) -> None:
         """Collect the names of the channels that have notified."""
         assert self._connection is not None
-        self._connection.pgconn.consume_input()
-        while (notice := self._connection.pgconn.notifies()) is not None:
-            self._notified.append(notice.relname.decode())
+        self._notified += self._connection.notified()

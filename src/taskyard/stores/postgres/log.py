@@ -6,9 +6,7 @@ snapshots of the database. The last event returned is the n-th, of transaction x
 
 from __future__ import annotations
 
-import json
-
-from taskyard.core import draft, times
+from taskyard.core import draft, json_codec, times
 from taskyard.core.activity import Activity
 from taskyard.core.errors import Invalid
 
@@ -122,4 +120,4 @@ def _event(row: tuple[Any, ...]) -> dict[str, Any]:
         "worker": worker,
         "by": by,
     }
-    return fields if more is None else {**fields, **json.loads(more)}
+    return fields if more is None else {**fields, **json_codec.read(more)}

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.stores.postgres.address import Address
-    from taskyard.stores.postgres.watched_connection import WatchedConnection
+    from taskyard.stores.postgres.connection import Connection
 
     Rows = list[tuple[Any, ...]]
 
@@ -41,12 +39,13 @@ _inherited: list[Any] = []  # connections of a parent process: they must not be 
 class Pool:
     """The connections of one store."""
 
-    def __init__(self, address: Address, durability: str | None) -> None:
+    def __init__(self, address: Address, durability: str | None, *, brief: bool = False) -> None:
         self.address = address
         self._durability = durability
+        self._brief = brief
         self.isolation = "read committed"
         """The server's default; if it is not read committed, every connection is set to that."""
-        self.on_return: Callable[[Connection[Any], float], object] | None = None
+        self.on_return: Callable[[Connection, float], object] | None = None
         """Called with a working connection and the seconds for which none worked."""
         self._was_connected = False
         self._closed = False
@@ -70,26 +69,26 @@ class Pool:
         self,
         statement: str,
         values: dict[str, Any],
-        recover: Callable[[Connection[Any]], Rows | None] | None = None,
+        recover: Callable[[Connection], Rows | None] | None = None,
         prepare: bool | None = None,
         *,
         urgent: bool = False,
     ) -> Rows:
         """Run a statement and return its rows; retry after a deadlock or a broken connection."""
 
-        def once(connection: WatchedConnection) -> Rows:
+        def once(connection: Connection) -> Rows:
             if connection.pooled and self.isolation != "read committed":
                 with connection.transaction():
-                    return _rows(connection, statement, values, prepare)
-            return _rows(connection, statement, values, prepare)
+                    return connection.rows(statement, values, prepare)
+            return connection.rows(statement, values, prepare)
 
         rows: Rows = self.attempt(once, recover, urgent=urgent)
         return rows
 
     def attempt(
         self,
-        once: Callable[[WatchedConnection], Any],
-        recover: Callable[[WatchedConnection], Any] | None = None,
+        once: Callable[[Connection], Any],
+        recover: Callable[[Connection], Any] | None = None,
         *,
         urgent: bool = False,
     ) -> Any:
@@ -128,7 +127,7 @@ class Pool:
         with self._lock:
             self._outage_since = since if self._outage_since is None else min(since, self._outage_since)
 
-    def _report_outage(self, connection: Connection[Any]) -> None:
+    def _report_outage(self, connection: Connection) -> None:
         """Report for how long requests had no answer, before a sweep could take the silence for dead workers."""
         if self._outage_since is None and not self._waiting_since:
             return
@@ -142,13 +141,13 @@ class Pool:
         with self._lock:
             self._reported_at, self._outage_since = now, None
 
-    def _end_lost(self, connection: WatchedConnection, pids: list[int]) -> None:
+    def _end_lost(self, connection: Connection, pids: list[int]) -> None:
         """Cancel lost statements, so that none is executed later; behind a pooler their processes are not known."""
         if not pids:
             return
-        driver.rows(connection, queries.load("outages")["end_lost"], {"pids": pids})
+        connection.rows(queries.load("outages")["end_lost"], {"pids": pids})
         end = time.monotonic() + PATIENCE
-        while driver.rows(connection, queries.load("outages")["half_committed"], {"pids": pids}):
+        while connection.rows(queries.load("outages")["half_committed"], {"pids": pids}):
             if time.monotonic() > end:
                 raise Busy(
                     f"PostgreSQL at {self.address.where} waits for its synchronous standby",
@@ -156,9 +155,9 @@ class Pool:
                 )
             time.sleep(_FIRST_PAUSE)
 
-    def open_connection(self) -> WatchedConnection:
+    def open_connection(self) -> Connection:
         """Open a connection with this store's settings."""
-        connection = driver.connect(self.address, again=self._was_connected)
+        connection = driver.opener(brief=self._brief)(self.address, again=self._was_connected)
         settings = []
         if connection.pooled:
             if self._durability == "strict":
@@ -174,8 +173,8 @@ class Pool:
                 settings.append(f"SET synchronous_commit = {'off' if self._durability == 'fast' else 'on'}")
         if settings:
             try:
-                connection.execute("; ".join(settings).encode())
-            except driver.module().Error as error:
+                connection.exchange("; ".join(settings), driver.FIRST_TIMEOUT)
+            except driver.errors() as error:
                 connection.close()
                 raise driver.unreachable(self.address, error) from None
         self._was_connected = True
@@ -210,7 +209,7 @@ class _Lent:
         self._urgent = urgent
         self._work = abandonment.reading()
 
-    def __enter__(self) -> WatchedConnection:
+    def __enter__(self) -> Connection:
         self._connection = self._pool.checkout.take(urgent=self._urgent)
         if self._work is not None:
             try:
@@ -228,7 +227,7 @@ class _Lent:
             pool.checkout.discard(self._connection)  # the cancel may still be on its way to it
             raise Abandoned from None
         try:
-            if isinstance(error, driver.module().Error):
+            if isinstance(error, driver.errors()):
                 meant = driver.meaning(error, self._connection, pool.address)
                 raise (meant if meant is not None else _Again(str(error))) from None
         finally:
@@ -279,11 +278,6 @@ class Attempts:
             raise Unavailable(f"too much happens at once: {error}", hint="try again")
 
 
-def _rows(connection: Connection[Any], statement: str, values: dict[str, Any], prepare: bool | None) -> Rows:
-    found: Rows = driver.rows(connection, statement, values, prepare)
-    return found
-
-
 class Bound:
     """The caller's own connection: nothing is retried on it, because only the caller can restart its transaction."""
 
@@ -298,21 +292,21 @@ class Bound:
         if connection.pgconn.pipeline_status:  # a pipeline returns answers later, and cannot COPY
             raise Invalid("conn= is in a pipeline", hint="say it before or after 'with conn.pipeline()'")
         self.address = address
-        self._connection = connection
+        self.connection = driver.callers(connection)
         self._channel = f"taskyard_{project}"
 
     def run(
         self,
         statement: str,
         values: dict[str, Any],
-        recover: Callable[[Connection[Any]], Rows | None] | None = None,
+        recover: Callable[[Connection], Rows | None] | None = None,
         prepare: bool | None = None,
         *,
         urgent: bool = False,
     ) -> Rows:
         """Run a statement and return its rows."""
         rows: Rows = self.attempt(
-            lambda connection: _rows(connection, statement, values, prepare), recover, urgent=urgent
+            lambda connection: connection.rows(statement, values, prepare), recover, urgent=urgent
         )
         return rows
 
@@ -324,8 +318,8 @@ class Bound:
         urgent: bool = False,  # noqa: ARG002  there is no queue
     ) -> Any:
         """Call `once` with the connection; the commit notifies the sleepers, however late it comes."""
-        done = once(self._connection)
-        self._connection.execute("SELECT pg_notify(%s, '')", (self._channel,))
+        done = once(self.connection)
+        self.connection.rows("SELECT pg_notify(%(channel)s, '')", {"channel": self._channel})
         return done
 
     def drain(self) -> None:

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.core.store_records import Report
     from taskyard.core.task import Standing
+    from taskyard.stores.postgres.connection import Statements
     from taskyard.stores.postgres.context import Context
     from taskyard.stores.postgres.missions import PostgresMissions
     from taskyard.stores.postgres.pool import Rows
@@ -51,7 +50,7 @@ class Reader:
         if not found:
             raise task_names.unknown(id)
         report = rows.report(found[0], self._context.policy)
-        report.draft = lambda: self._draft(report.task)
+        report.draft = lambda: self._draft(report.task, found[0][rows.NOT_BEFORE])
         report.followers = lambda most: self._around("followers", report.task.id, most)
         report.children = lambda most: self._around("children", report.task.id, most)
         return report
@@ -59,7 +58,7 @@ class Reader:
     def _around(self, name: str, id: str, most: int) -> list[str]:
         return [row[0] for row in self._context.run("read", name, {"id": id, "most": most})]
 
-    def _draft(self, task: Task) -> Draft | None:
+    def _draft(self, task: Task, not_before: int | None) -> Draft | None:
         """Return what was asked for when the task was added or last edited; None if it has moved since."""
         found = self._context.run("read", "stand", place(task.id))
         if not found or (task.state, task.fence) != (found[0][4], found[0][5]):
@@ -67,7 +66,7 @@ class Reader:
         options = {name: getattr(task, name) for name in ("title", "priority", "assignee", "mission", "key", "verify")}
         options["review"] = task.needs_review
         draft = Draft(task.kind, task.data, {name: value for name, value in options.items() if value is not None})
-        draft.after, draft.uses = tuple(task.after), tuple(task.uses)
+        draft.not_before, draft.after, draft.uses = not_before, tuple(task.after), tuple(task.uses)
         draft.parent, draft.discovered_from = task.parent, task.discovered_from
         draft.max_attempts, draft.lease = found[0][8], found[0][9]
         draft.expires, draft.timeout = (
@@ -76,7 +75,7 @@ class Reader:
         )
         return draft
 
-    def tasks(self, connection: Connection[Any], wanted: list[str]) -> dict[str, Task]:
+    def tasks(self, connection: Statements, wanted: list[str]) -> dict[str, Task]:
         """Return those of these whole ids' tasks that exist, with one statement on this connection."""
         found = self._context.on(connection, "read", "tasks", {"ids": wanted}) if wanted else []
         return {row[0]: rows.task(row, self._context.policy) for row in found}
@@ -106,7 +105,10 @@ class Reader:
         }
         if query.mission is not None:
             self._missions.gather()
-        found = self._context.run("read", "find" if query.mission is None else "find_of_mission", values)
+        statement = "find" if query.mission is None else "find_of_mission"
+        if query.worker is not None and states == {State.PROCESSING}:
+            statement = "find_held"
+        found = self._context.run("read", statement, values)
         page = self._page(found[: query.limit])
         cursor = page[-1].id if len(found) > query.limit else None
         if query.whole and page:

@@ -36,7 +36,7 @@ class PostgresReasons:
         self._noted[kinds] = now
         try:
             self._context.run("reasons", "note_asked", {"kinds": [_ANY] if kinds is None else sorted(kinds)})
-        except (TaskyardError, driver.module().Error):
+        except (TaskyardError, *driver.errors()):
             return
 
     def now(self) -> int:

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.core.draft import Draft
     from taskyard.core.task import Task
+    from taskyard.stores.postgres.connection import Statements
     from taskyard.stores.postgres.context import Context
     from taskyard.stores.postgres.read import Reader
 
@@ -41,20 +40,22 @@ class Resender(Adder):
             return tasks
         raise Conflict("the tasks that are named here keep moving under other hands", hint="try again")
 
-    def _resent(self, connection: Connection[Any], batch: Batch, by: str) -> list[Task]:
+    def _resent(self, connection: Statements, batch: Batch, by: str) -> list[Task]:
         found = None if self._sent is None else self._sent_before(connection, batch, self._sent)
         if found is not None:
             return found
         try:
             return self._once(connection, batch, by)
-        except driver.module().errors.UniqueViolation as error:  # of the token, or of an id
+        except driver.errors() as error:
+            if error.sqlstate != driver.UNIQUE_VIOLATION:  # of the token, or of an id
+                raise
             ids = {**batch.given, **batch.known}
             there = self._reader.tasks(connection, sorted(set(ids.values())))
             if not there and not driver.is_repeated(error):
                 raise
             return self._replayed_before(batch, ids, there)
 
-    def _sent_before(self, connection: Connection[Any], batch: Batch, sent: dict[str, Any]) -> list[Task] | None:
+    def _sent_before(self, connection: Statements, batch: Batch, sent: dict[str, Any]) -> list[Task] | None:
         """End the first attempt if the server has not executed it yet; return its tasks if it has."""
         if sent["pids"]:
             self._context.on(connection, "outages", "end_sent", {"pids": sent["pids"], "ago": sent["ago"]})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from taskyard.core import needs, times
+from taskyard.core import json_codec, needs, times
 from taskyard.core.store_records import Grant, Report
 from taskyard.core.task import Standing, State, Task
 
@@ -44,7 +42,7 @@ def task(row: Row, policy: Policy) -> Task:
         title=title,
         state=_STATES[state],
         priority=priority,
-        data=json.loads(data),
+        data=json_codec.read(data),
         not_before=None if begins is None else times.rfc3339(begins),
         after=comes_after(after, policies),
         parent=parent,
@@ -62,8 +60,8 @@ def task(row: Row, policy: Policy) -> Task:
         worker=worker,
         lease_ends=lease_ends if state == "processing" else None,
         progress=progress if state == "processing" else None,
-        result=None if result is None else json.loads(result),
-        error=None if error is None or state == "done" else json.loads(error),
+        result=None if result is None else json_codec.read(result),
+        error=None if error is None or state == "done" else json_codec.read(error),
     )
 
 
@@ -71,7 +69,7 @@ def origin(relation: str | None) -> tuple[Any, Any, Any, Any, Any]:
     """Return a task's row of `relation`: parent, discovered_from, policies, expires and timeout."""
     if relation is None:
         return None, None, None, None, None
-    parent, discovered_from, policies, expires, timeout = json.loads(relation)
+    parent, discovered_from, policies, expires, timeout = json_codec.read(relation)
     return parent, discovered_from, policies, expires, None if timeout is None else float(timeout)
 
 
@@ -79,11 +77,12 @@ def comes_after(after: list[str] | None, policies: str | None) -> tuple[str, ...
     """Return what a task comes after; `policies` is JSON, by the ids of those that do not block."""
     if policies is None:
         return tuple(after or ())
-    given = json.loads(policies)
+    given = json_codec.read(policies)
     return tuple(needs.Need(id, given.get(id, needs.BLOCK)) for id in after or ())
 
 
 _VERIFY = 22  # the column of a wide row that names a task's check
+NOT_BEFORE = 23  # and the one of the time that the task was given
 
 
 class Won(Grant):
@@ -116,18 +115,18 @@ def report(row: Row, policy: Policy) -> Report:
     whole = task(row, policy)
     for sort, of, by_nonce, holder, at, outcome, content, result in row[WIDE + 1] or ():
         claim = {"claim": f"{id}.{of}.{by_nonce}", "fence": of, "worker": holder}
-        text = None if content is None else json.loads(content)
+        text = None if content is None else json_codec.read(content)
         moment = {"at": times.rfc3339(at)}
         if sort == "name":
             whole.dropped_as = text
         elif sort == "outcome":
             history.append({**claim, "outcome": outcome, "reason": text, **moment, "workdir": None})
             if result is not None:
-                history[-1]["result"] = json.loads(result)  # submitted, to be accepted by another one
+                history[-1]["result"] = json_codec.read(result)  # submitted, to be accepted by another one
         elif sort == "note":
             notes.append({**claim, "text": text, **moment})
         else:
-            kept = None if result is None else json.loads(result)
+            kept = None if result is None else json_codec.read(result)
             stale.append({**claim, "outcome": outcome, "result": kept, "reason": text, **moment})
     if row[4] == "done":
         claim = {"claim": f"{id}.{fence}.{nonce}", "fence": fence, "worker": worker}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from taskyard.core import json_codec
 from taskyard.core.draft import compact
 from taskyard.core.schedule import Schedule
 
@@ -11,11 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.core.draft import Draft
     from taskyard.core.task import Task
     from taskyard.stores.postgres.add import Adder
+    from taskyard.stores.postgres.connection import Statements
     from taskyard.stores.postgres.context import Context
 
 _STANDS = ("name", "identity", "number", "due", "paused", "last_at", "last_task")
@@ -52,7 +50,7 @@ class PostgresSchedules:
     def tick(self, at: Schedule, to: Schedule, draft: Draft, by: str) -> Task | None:
         """Add the task and move the schedule, in one transaction; the process that comes second waits, and finds it moved."""
 
-        def once(connection: Connection[Any]) -> Task | None:
+        def once(connection: Statements) -> Task | None:
             with connection.transaction():
                 if not self._context.on(connection, "schedules", "move", {**_values(to), "from": at.number}):
                     return None
@@ -72,7 +70,7 @@ class PostgresSchedules:
 
     def _read(self, name: str | None) -> list[Schedule]:
         rows = self._context.run("schedules", "get", {"name": name})
-        return [Schedule(row[0], row[1], json.loads(row[2]), *row[3:]) for row in rows]
+        return [Schedule(row[0], row[1], json_codec.read(row[2]), *row[3:]) for row in rows]
 
 
 def _values(schedule: Schedule) -> dict[str, Any]:

@@ -14,11 +14,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from psycopg import Connection
+    from taskyard.stores.postgres.connection import Statements
+    from taskyard.stores.postgres.watched_connection import WatchedConnection
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 _OLDEST_CLIENT = "-- min_client: "
-CLIENT = 25
+CLIENT = 28
 """The schema number that this version was written for."""
 _LOCK_PATIENCE = "300ms"  # for one lock: every other client of the table queues behind the attempt
 _PATIENCE = 60.0  # seconds until the migration gives up
@@ -63,14 +64,14 @@ def known() -> list[Migration]:
     return found
 
 
-def read_project(connection: Connection[Any], address: Address) -> ProjectRow:
+def read_project(connection: Statements, address: Address) -> ProjectRow:
     """Read the project; raise `Unavailable` if it is missing, or its schema does not fit this version."""
-    psycopg = driver.module()
     try:
-        row = connection.execute(queries.load("schema")["read_project"], {"name": address.project}).fetchone()
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+        [row] = connection.rows(queries.load("schema")["read_project"], {"name": address.project})
+    except driver.errors() as error:
+        if error.sqlstate not in (driver.UNDEFINED_TABLE, driver.UNDEFINED_SCHEMA):
+            raise
         raise driver.missing(address) from None
-    assert row is not None  # an aggregate always returns a row
     version, min_client = row[5], row[6]
     if version is None:
         raise driver.missing(address)
@@ -110,7 +111,7 @@ def make(url: str) -> bool:
     return made
 
 
-def _make_project(connection: Connection[Any], address: Address) -> bool:
+def _make_project(connection: WatchedConnection, address: Address) -> bool:
     """Return whether the project is new; an existing one needs no right to make projects."""
     statements, values = queries.load("schema"), {"name": address.project, "settings": "{}"}
     if connection.execute(statements["has_project"], values).fetchone() is not None:
@@ -147,7 +148,7 @@ def migrate(url: str, *, check: bool = False, new_epoch: bool = False) -> dict[s
     return {**summary, "new_epoch": True} if new_epoch else summary
 
 
-def migrate_on(connection: Connection[Any], address: Address) -> list[Migration]:
+def migrate_on(connection: WatchedConnection, address: Address) -> list[Migration]:
     """Run the pending migrations in one transaction, one caller at a time; retry while the tables are busy."""
     errors = driver.module().errors
     end = time.monotonic() + _PATIENCE
@@ -169,7 +170,7 @@ def migrate_on(connection: Connection[Any], address: Address) -> list[Migration]
         time.sleep(_PAUSE * (0.5 + ids.chance(8) / 256))
 
 
-def _run_pending(connection: Connection[Any]) -> list[Migration]:
+def _run_pending(connection: WatchedConnection) -> list[Migration]:
     statements = queries.load("schema")
     connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'".encode())
     connection.execute(statements["lock"])
@@ -183,12 +184,12 @@ def _run_pending(connection: Connection[Any]) -> list[Migration]:
     return pending
 
 
-def _pending(connection: Connection[Any]) -> list[Migration]:
+def _pending(connection: WatchedConnection) -> list[Migration]:
     applied = _applied(connection)
     return [one for one in known() if one.version not in applied]
 
 
-def _applied(connection: Connection[Any]) -> dict[int, int]:
+def _applied(connection: WatchedConnection) -> dict[int, int]:
     """Return the migrations that were run, each with the oldest client that can work with the result."""
     statements = queries.load("schema")
     row = connection.execute(statements["has_migrations"]).fetchone()

@@ -11,9 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.stores.postgres.address import Address
+    from taskyard.stores.postgres.watched_connection import WatchedConnection
 
 MARK = "scratch"
 """The setting that marks a scratch project. Its value is the project's own name, so that no copy of it counts as one."""
@@ -38,7 +37,7 @@ _PARTS = (
 )
 
 
-def clear(connection: Connection[Any]) -> list[str]:
+def clear(connection: WatchedConnection) -> list[str]:
     """Remove every scratch project in this database whose run is dead; return their names."""
     found = {project: _liveness(connection, project) for project, _ in _marked(connection)}
     suspects = {project: last for project, (lives, last) in found.items() if not lives}
@@ -55,7 +54,7 @@ def clear(connection: Connection[Any]) -> list[str]:
     return removed
 
 
-def lives(connection: Connection[Any], project: int) -> bool:
+def lives(connection: WatchedConnection, project: int) -> bool:
     """Whether a run holds this project's lock."""
     return _liveness(connection, project)[0]
 
@@ -69,10 +68,10 @@ def remove(address: Address) -> None:
             raise driver.refusal(error, connection, address) from None
 
 
-def _marked(connection: Connection[Any]) -> list[tuple[int, str]]:
+def _marked(connection: WatchedConnection) -> list[tuple[int, str]]:
     """Return the projects with the scratch mark; no project made by a user has it."""
     found = []
-    for project, name, settings in driver.rows(connection, queries.load("scratch")["candidates"], {}):
+    for project, name, settings in connection.rows(queries.load("scratch")["candidates"], {}):
         try:
             given = json.loads(settings)
         except ValueError:
@@ -82,18 +81,18 @@ def _marked(connection: Connection[Any]) -> list[tuple[int, str]]:
     return found
 
 
-def _liveness(connection: Connection[Any], project: int) -> tuple[bool, Any]:
+def _liveness(connection: WatchedConnection, project: int) -> tuple[bool, Any]:
     """Return whether the run holds its lock, and the number of its last event."""
-    [(lives, last)] = driver.rows(connection, queries.load("scratch")["liveness"], {"project": project})
+    [(lives, last)] = connection.rows(queries.load("scratch")["liveness"], {"project": project})
     return lives, last
 
 
-def _removed(connection: Connection[Any], name: str, dead: int | None = None) -> bool:
+def _removed(connection: WatchedConnection, name: str, dead: int | None = None) -> bool:
     """Return whether the project was removed; with `dead`, only if its lock is free at this moment."""
     statements = queries.load("scratch")
     with connection.transaction():
-        if dead is not None and driver.rows(connection, statements["lock_dead"], {"project": dead}) != [(True,)]:
+        if dead is not None and connection.rows(statements["lock_dead"], {"project": dead}) != [(True,)]:
             return False
         for part in _PARTS:
-            driver.rows(connection, statements[part], {"name": name})
+            connection.rows(statements[part], {"name": name})
     return True

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from psycopg import Connection
+    from taskyard.stores.postgres.watched_connection import WatchedConnection
 
 _DIGITS = 8
 _NAME_MOST = 40  # characters of the original project's name in the scratch project's name
@@ -65,12 +65,12 @@ def make(url: str, settings: Mapping[str, object]) -> Scratch:
     )
 
 
-def _make(connection: Connection[Any], scratch: Address, settings: Mapping[str, object], lock: SessionLock) -> None:
+def _make(connection: WatchedConnection, scratch: Address, settings: Mapping[str, object], lock: SessionLock) -> None:
     """Make the project; it becomes visible together with the lock that shows that its run lives."""
     with connection.transaction():
         try:
             values = {"name": scratch.project, "settings": json.dumps(settings)}
-            [(project,)] = driver.rows(connection, queries.load("schema")["make_project"], values)
+            [(project,)] = connection.rows(queries.load("schema")["make_project"], values)
         except driver.module().errors.InsufficientPrivilege:
             raise Unavailable(
                 f"this role cannot make a project in {scratch.where}",
@@ -78,7 +78,7 @@ def _make(connection: Connection[Any], scratch: Address, settings: Mapping[str, 
             ) from None
         lock.take(project)
         if scratch_cleanup.lives(connection, project):
-            driver.rows(connection, queries.load("scratch")["mark"], {"project": project, "mark": scratch_cleanup.MARK})
+            connection.rows(queries.load("scratch")["mark"], {"project": project, "mark": scratch_cleanup.MARK})
 
 
 class SessionLock:
@@ -89,7 +89,7 @@ class SessionLock:
         """How to connect; None behind a pooler, which gives sessions to others: there the lock means nothing."""
         self._address = address
         self._project = 0
-        self._connection: Connection[Any] | None = None
+        self._connection: WatchedConnection | None = None
         self._due = 0.0
 
     def take(self, project: int) -> None:
@@ -102,7 +102,7 @@ class SessionLock:
                 self._where = None
                 return
             self._connection = connection
-            driver.rows(self._connection, queries.load("scratch")["hold"], {"project": project})
+            self._connection.rows(queries.load("scratch")["hold"], {"project": project})
 
     def refresh(self) -> None:
         """Take the lock again if the connection broke; the run calls this often, and it checks once in `_CHECK_EVERY` seconds."""
@@ -112,7 +112,7 @@ class SessionLock:
             if self._connection is None:
                 self.take(self._project)
             else:
-                driver.rows(self._connection, "SELECT 1", {})
+                self._connection.rows("SELECT 1", {})
         except (TaskyardError, driver.module().Error):
             self.close()
         self._due = time.monotonic() + _CHECK_EVERY
@@ -121,8 +121,7 @@ class SessionLock:
         """Remove the scratch mark, so that the project stays after its run has ended."""
         try:
             with driver.connect(self._address) as connection:
-                driver.rows(
-                    connection,
+                connection.rows(
                     queries.load("scratch")["unmark"],
                     {"project": self._project, "mark": scratch_cleanup.MARK},
                 )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from taskyard.core import json_codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from psycopg import Connection
-
+    from taskyard.stores.postgres.connection import Statements
     from taskyard.stores.postgres.context import Context
 
 
@@ -30,21 +29,21 @@ class PostgresSettings:
     def read(self) -> dict[str, Any]:
         """Return the project's settings, as they are written."""
         [(written,)] = self._context.run("upkeep", "settings")
-        return dict(json.loads(written))
+        return dict(json_codec.read(written))
 
     def change(self, changed: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
         """Replace the settings by what `changed` makes of them, in one transaction, and return them."""
         context = self._context
 
-        def once(connection: Connection[Any]) -> dict[str, Any]:
+        def once(connection: Statements) -> dict[str, Any]:
             with connection.transaction():
                 [(before,)] = context.on(connection, "upkeep", "lock_settings")
-                written = changed(json.loads(before))
-                context.on(connection, "upkeep", "change_settings", {"settings": json.dumps(written)})
+                written = changed(json_codec.read(before))
+                context.on(connection, "upkeep", "change_settings", {"settings": _written(written)})
             return written
 
         written: dict[str, Any] = context.pool.attempt(once)
-        context.heed_settings(json.dumps(written))
+        context.heed_settings(_written(written))
         self.on_change("settings")
         return written
 
@@ -60,3 +59,9 @@ class PostgresSettings:
         """Return whether the whole yard is paused, and which kinds are."""
         [(everything, kinds)] = self._context.run("upkeep", "paused")
         return everything, frozenset(kinds)
+
+
+def _written(settings: dict[str, Any]) -> str:
+    import json  # its escapes stand for what UTF-8 has not
+
+    return json.dumps(settings)

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.core.draft import Draft
     from taskyard.core.moves import Move
     from taskyard.core.task import Handle, Standing
+    from taskyard.stores.postgres.connection import Statements
     from taskyard.stores.postgres.context import Context
     from taskyard.stores.postgres.pool import Rows
     from taskyard.stores.postgres.read import Reader
+
+    Shift = tuple[Standing, Move, str]
+    """A decided move of the task that stands there, and who asks for it."""
 
 
 class Shifts:
@@ -89,50 +91,60 @@ class Shifts:
                 made[number] = self._alone(standing, move, by)
         return made
 
-    def _end_several(self, endings: list[tuple[Standing, Move, str]]) -> list[bool]:
+    def _end_several(self, endings: list[Shift]) -> list[bool]:
         """Return which of these dones one statement made: those of tasks that no others wait for."""
-        return self._together("done", endings, _results(endings))
+        return self._together("done", endings, _results)
 
-    def _end_several_followed(self, endings: list[tuple[Standing, Move, str]]) -> list[bool]:
+    def _end_several_followed(self, endings: list[Shift]) -> list[bool]:
         """Return which of these dones one statement made, whose tasks others wait for; the rest is made one by one."""
-        in_order = sorted(endings, key=lambda ending: ids.age_key(ending[0].id))  # so that no two batches deadlock
-        made = dict(
-            zip((e[0].id for e in in_order), self._together("done_followed", in_order, _results(in_order)), strict=True)
-        )
-        if any(made.values()):
+        order = sorted(range(len(endings)), key=lambda number: ids.age_key(endings[number][0].id))
+        made = [False] * len(endings)
+        # In one order, so that no two batches deadlock.
+        for number, done in zip(
+            order, self._together("done_followed", [endings[number] for number in order], _results), strict=True
+        ):
+            made[number] = done
+        if any(made):
             self._context.on_unsent()
-        return [made[standing.id] for standing, _, _ in endings]
+        return made
 
-    def _wake_several(self, wakings: list[tuple[Standing, Move, str]]) -> list[bool]:
+    def _wake_several(self, wakings: list[Shift]) -> list[bool]:
         """Return which of these due tasks are in todo now; a locked one is left to the next sweep."""
-        return self._together("wake", wakings, {"to_fences": driver.words([move.fence for _, move, _ in wakings])})
+        return self._together("wake", wakings, _targets)
 
-    def _together(self, name: str, shifts: list[tuple[Standing, Move, str]], more: dict[str, Any]) -> list[bool]:
-        """Return which of these moves one statement made."""
+    def _together(self, name: str, shifts: list[Shift], more: Callable[[list[Shift]], dict[str, Any]]) -> list[bool]:
+        """Return which of these moves one statement made; of several of one task it is given the first."""
+        firsts: dict[str, Shift] = {}
+        for shift in shifts:
+            firsts.setdefault(shift[0].id, shift)
+        made = self._at_once(name, list(firsts.values()), more)
+        return [shift is firsts[shift[0].id] and shift[0].id in made for shift in shifts]
+
+    def _at_once(self, name: str, shifts: list[Shift], more: Callable[[list[Shift]], dict[str, Any]]) -> set[str]:
+        """Return the ids of the tasks that one statement moved."""
         values = {
             "ages": driver.words([ids.age_key(standing.id) for standing, _, _ in shifts]),
             "ids": driver.words([standing.id for standing, _, _ in shifts]),
             "fences": driver.words([standing.fence for standing, _, _ in shifts]),
             "by": shifts[0][2],
-            **more,
+            **more(shifts),
         }
         before: set[str] = set()
 
-        def look(connection: Connection[Any]) -> None:
+        def look(connection: Statements) -> None:
             """Collect the moves that were made though their answer was lost; the rest is sent again."""
             for shift in shifts:
                 if self._was_made(connection, self._values(*shift)) is not None:
                     before.add(shift[0].id)
 
-        made = {row[0] for row in self._context.run("moves", name, values, look)} | before
-        return [standing.id in made for standing, _, _ in shifts]
+        return {row[0] for row in self._context.run("moves", name, values, look)} | before
 
     def _run(self, name: str, values: dict[str, Any]) -> Rows:
         return self._context.pool.run(
             self._statements[name], values, lambda connection: self._was_made(connection, values)
         )
 
-    def _was_made(self, connection: Connection[Any], values: dict[str, Any]) -> Rows | None:
+    def _was_made(self, connection: Statements, values: dict[str, Any]) -> Rows | None:
         """Return a row if a move was made whose answer was lost, else None."""
         found = self._context.on(connection, "moves", "was_made", values)
         return [()] if found[0][0] else None
@@ -170,9 +182,9 @@ class Shifts:
         """End a task that is locked, or that no claim holds; unblock those that wait for it in the same transaction."""
         values = self._values(standing, move, by)
 
-        def once(connection: Connection[Any]) -> bool:
+        def once(connection: Statements) -> bool:
             with connection.transaction():
-                if not driver.execute(connection, self._statements["end"], values).fetchall():
+                if not connection.rows(self._statements["end"], values):
                     return False
                 event = {"id": standing.id, "by": by, "more": drafts.compact({"freed_by": standing.id})}
                 self._context.on(connection, "moves", "free_followers", event)
@@ -180,7 +192,7 @@ class Shifts:
 
         return self._made_in_transaction(once, values)
 
-    def _made_in_transaction(self, once: Callable[[Connection[Any]], bool], values: dict[str, Any]) -> bool:
+    def _made_in_transaction(self, once: Callable[[Statements], bool], values: dict[str, Any]) -> bool:
         """Whether the move was made, by `once` or by an attempt of it whose answer was lost; others may move with it."""
         made: bool = self._context.pool.attempt(
             once, lambda connection: True if self._was_made(connection, values) is not None else None
@@ -194,10 +206,10 @@ class Shifts:
         if move.to is not State.BLOCKED:
             return bool(self._run("revive", values))
 
-        def once(connection: Connection[Any]) -> bool:
+        def once(connection: Statements) -> bool:
             context = self._context
             with connection.transaction():
-                if not driver.execute(connection, self._statements["revive"], values).fetchall():
+                if not connection.rows(self._statements["revive"], values):
                     return False
                 unmet = list(standing.unmet)
                 context.on(connection, "moves", "follow", {"ages": [ids.age_key(id) for id in unmet]})
@@ -277,10 +289,18 @@ def _after(draft: Draft) -> list[str] | None:
     return list(map(str, draft.after)) or ([] if any(value is not None for value in related(draft)) else None)
 
 
-def _results(endings: list[tuple[Standing, Move, str]]) -> dict[str, Any]:
+def _results(endings: list[Shift]) -> dict[str, Any]:
     """Return the values of several dones beyond where their tasks stand."""
-    nonces = driver.words([standing.nonce for standing, _, _ in endings])
-    return {"nonces": nonces, "results": driver.array([_result(move) for _, move, _ in endings])}
+    return {
+        "nonces": driver.words([standing.nonce for standing, _, _ in endings]),
+        "results": driver.array([_result(move) for _, move, _ in endings]),
+        "tellers": driver.array([by for _, _, by in endings]),
+    }
+
+
+def _targets(wakings: list[Shift]) -> dict[str, Any]:
+    """Return the same of several due tasks."""
+    return {"to_fences": driver.words([move.fence for _, move, _ in wakings])}
 
 
 def _result(move: Move) -> str | None:

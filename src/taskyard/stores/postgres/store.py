@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from copy import copy
 
 from taskyard.core.errors import TaskyardError
@@ -54,8 +53,8 @@ class PostgresStore:
     """Hints to others in Valkey; None without it, and in a caller's transaction, which may be rolled back."""
     liveness = None  # a connection may end while its worker lives, and behind a pooler it is no worker's
 
-    def __init__(self, url: str, durability: str | None = None) -> None:
-        self._assemble(Context(Address(url), durability))
+    def __init__(self, url: str, durability: str | None = None, *, brief: bool = False) -> None:
+        self._assemble(Context(Address(url), durability, brief=brief))
         self._listener = Listener(self._context)
         self._is_idle = self._listener.is_idle
         self.wakeup = Wakeup(self._listener)
@@ -166,10 +165,12 @@ class PostgresStore:
         return made
 
     def _wake_team(self, shifts: Sequence[tuple[Standing, Move]], made: Sequence[bool]) -> None:
-        """Wake whoever waits in the other projects of the team, if a claim has ended; without that they look in seconds."""
+        """After a claim has ended, wake the waiting workers of the team's other projects; without that they look in seconds."""
         if any(one and before.state is State.PROCESSING for (before, _), one in zip(shifts, made, strict=True)):
-            with suppress(TaskyardError):  # the move is made
+            try:
                 self._context.run("teams", "ring")
+            except TaskyardError:
+                pass  # the move is made
 
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Log that a verb came too late, and keep its output, if any, for a person to read."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from taskyard.core import teams
+from taskyard.core import json_codec, teams
 from taskyard.core.draft import compact
 from taskyard.core.limits import Reached
 from taskyard.core.tokens import KEY
@@ -14,9 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.core.teams import Quotas
+    from taskyard.stores.postgres.connection import Statements
     from taskyard.stores.postgres.context import Context
 
 _FIELDS = ("name", *teams.QUOTAS, "made_at", "projects")
@@ -31,7 +28,7 @@ class PostgresTeams:
     def make(self, name: str, quotas: Quotas, by: str) -> bool:
         """Make a team, and return whether it is new; projects that are called TEAM/NAME and are no team's become its own."""
 
-        def once(connection: Connection[Any]) -> bool:
+        def once(connection: Statements) -> bool:
             with connection.transaction():
                 if not self._context.on(connection, "teams", "make", {**_all(quotas), "name": name}):
                     return False
@@ -61,9 +58,9 @@ class PostgresTeams:
         }
 
     def change(self, name: str, changes: Quotas, by: str) -> None:
-        """Change these quotas, and wake whoever waits for room."""
+        """Change these quotas, and wake the processes that wait for room."""
 
-        def changed(connection: Connection[Any], team: int, before: Quotas) -> None:
+        def changed(connection: Statements, team: int, before: Quotas) -> None:
             self._context.on(connection, "teams", "change", {**before, **changes, "team": team})
             self._tell(connection, name, "team_changed", by, {"team": name, "changes": changes})
 
@@ -74,7 +71,7 @@ class PostgresTeams:
     def give(self, name: str, project: str, by: str) -> None:
         """Make a project the team's; raise `Conflict` if another team has it."""
 
-        def given(connection: Connection[Any], team: int) -> None:
+        def given(connection: Statements, team: int) -> None:
             moved, owner = self._project(connection, project)
             if owner not in (None, name):
                 raise teams.owned(project, owner)
@@ -87,7 +84,7 @@ class PostgresTeams:
     def take(self, name: str, project: str, by: str) -> None:
         """Take a project from the team; raise `Conflict` if it is not the team's, or is so by its name."""
 
-        def taken(connection: Connection[Any], team: int) -> None:
+        def taken(connection: Statements, team: int) -> None:
             moved, owner = self._project(connection, project)
             if owner != name:
                 raise teams.not_owned(project, name)
@@ -106,7 +103,9 @@ class PostgresTeams:
             raise teams.unknown(name)
         after: dict[str, Any] = {}
 
-        def replaced(connection: Connection[Any], team: int, text: str | None) -> None:
+        def replaced(connection: Statements, team: int, text: str | None) -> None:
+            import json
+
             after.clear()
             after.update(changed(_written(text)))
             self._context.on(connection, "teams", "change_tokens", {"team": team, "tokens": json.dumps(after[KEY])})
@@ -123,7 +122,7 @@ class PostgresTeams:
     def tell(self, name: str, event: str, by: str, more: dict[str, Any]) -> None:
         """Log an event about a team in this project and in all of the team's."""
 
-        def once(connection: Connection[Any]) -> None:
+        def once(connection: Statements) -> None:
             with connection.transaction():
                 self._tell(connection, name, event, by, more)
 
@@ -133,10 +132,10 @@ class PostgresTeams:
         """Return the quotas of the project's team that hold claims back now."""
         return [Reached(*row) for row in self._context.run("teams", "reached")]
 
-    def _within(self, name: str, change: Callable[[Connection[Any], tuple[Any, ...]], None]) -> None:
+    def _within(self, name: str, change: Callable[[Statements, tuple[Any, ...]], None]) -> None:
         """Call `change` in a transaction that has locked the team, with its row."""
 
-        def once(connection: Connection[Any]) -> None:
+        def once(connection: Statements) -> None:
             with connection.transaction():
                 for row in self._context.on(connection, "teams", "lock", {"name": name}):
                     return change(connection, row)
@@ -144,14 +143,14 @@ class PostgresTeams:
 
         self._context.pool.attempt(once)
 
-    def _project(self, connection: Connection[Any], project: str) -> tuple[int, str | None]:
+    def _project(self, connection: Statements, project: str) -> tuple[int, str | None]:
         for number, owner in self._context.on(connection, "teams", "lock_project", {"named": project}):
             return number, owner
         raise teams.unknown_project(project)
 
     def _tell(
         self,
-        connection: Connection[Any],
+        connection: Statements,
         name: str,
         event: str,
         by: str,
@@ -168,4 +167,4 @@ def _all(quotas: Quotas) -> Quotas:
 
 def _written(text: str | None) -> dict[str, Any]:
     """Return the tokens in the form that `core.tokens` has; without the key if none was ever made."""
-    return {} if text is None else {KEY: json.loads(text)}
+    return {} if text is None else {KEY: json_codec.read(text)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 
 from taskyard.core import ids
@@ -17,10 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from psycopg import Connection
-
     from taskyard.core.store_records import Query
     from taskyard.core.task import Standing
+    from taskyard.stores.postgres.connection import Statements
     from taskyard.stores.postgres.context import Context
 
 _MENDED_EVERY = 3600.0  # seconds between two looks at the partitions: each lasts for twelve days
@@ -82,8 +80,10 @@ class Upkeep:
         )
         self._server_ahead = now - milliseconds()  # the answer grew older on its way, so this is never too much
         if written is not None and written != self._context.settings_text:
-            with contextlib.suppress(Unavailable):  # broken ones are for the next opening to refuse
+            try:
                 self._context.heed_settings(written)
+            except Unavailable:
+                pass  # broken ones are for the next opening to refuse
         self._context.heed_team(team)
         return bool(granted)
 
@@ -159,9 +159,11 @@ class Upkeep:
             "ids": None if only is None else only.ids,
         }
 
-        def once(connection: Connection[Any]) -> dict[str, Any]:
+        def once(connection: Statements) -> dict[str, Any]:
             with connection.transaction():
                 context.on(connection, "upkeep", "choose_pruned", limits)
+                if apply:
+                    context.on(connection, "upkeep", "hold_pruned")
                 while context.on(connection, "upkeep", "keep_needed"):
                     pass
                 tasks, oldest, events = context.on(connection, "upkeep", "count_pruned", limits)[0]

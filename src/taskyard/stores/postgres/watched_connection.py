@@ -1,9 +1,7 @@
-"""A connection that does not wait for ever: if the server is silent, a second connection checks on it.
+"""A connection on psycopg that does not wait for ever: if the server is silent, a second connection checks on it.
 
-A statement may take long because it does much or waits for a lock; then its server process is visible to others. A
-server that is frozen, or behind a cut network, is just silent: neither the socket nor a server-side time limit reports
-it. One thread watches all waiting connections of this process, and runs only while there are any. To check between the
-driver's own steps would triple the cost of each statement. Imported together with the driver, and not before.
+One thread watches all waiting connections of this process, and runs only while there are any. To check between the
+driver's own steps would triple the cost of each statement. Imported together with psycopg, and not before.
 """
 
 from __future__ import annotations
@@ -15,28 +13,22 @@ import time
 from typing import Any
 
 import psycopg
+from psycopg import pq
 
 from taskyard.core import forks
-from taskyard.stores.postgres import driver, queries
+from taskyard.stores.postgres import driver, silence
+from taskyard.stores.postgres.psycopg_statements import Statements
 
-SILENCE = 5.0  # seconds without an answer, after which a second connection checks on the server
-# The same behind a pooler that accepts connections: for a while it may have no free connection to the server.
-QUEUE = 30.0
-_LONGEST_PAUSE = 60.0  # seconds between two checks, at the most, while the server works
-_CHECK_TIMEOUT = 4.0  # seconds that a check may take
 _ROUNDS = 5  # rounds of the watching thread in `SILENCE` seconds
 _IDLE_ROUNDS = 10  # rounds without a waiting connection, after which the thread ends
 
 
-class WatchedConnection(psycopg.Connection[Any]):
-    """A connection to PostgreSQL whose waits end when the server is gone."""
+class WatchedConnection(Statements, psycopg.Connection[Any]):
+    """A connection to PostgreSQL whose waits end when the server is gone (`connection.Connection`)."""
 
     reconnect: tuple[str, dict[str, Any]] | None = None
-    """How a second connection is opened to check on this one; None while this one is being opened."""
     pooled = False
-    """Whether the next transaction may run on another server connection, which has other settings."""
     pid: int | None = None
-    """The server process of this connection; None behind a pooler, where it is not known."""
     given_up: float | None = None
     """The seconds of silence after which this connection was given up."""
 
@@ -50,8 +42,7 @@ class WatchedConnection(psycopg.Connection[Any]):
         except psycopg.OperationalError:
             if self.given_up is None:
                 raise
-            behind = ", or a pooler there has no connection free" if self.pid is None else ""
-            raise psycopg.OperationalError(f"the server has said nothing for {self.given_up:.0f} s{behind}") from None
+            raise psycopg.OperationalError(silence.message(self, self.given_up)) from None
         finally:
             _watch.end(self)
 
@@ -64,22 +55,73 @@ class WatchedConnection(psycopg.Connection[Any]):
         except (OSError, psycopg.Error):
             return  # it has just been closed
 
-    def is_served(self, waited: float) -> bool | None:
-        """Whether the server still has a process for this connection; None if the server does not answer."""
+    @property
+    def is_idle(self) -> bool:
+        """Whether no statement and no transaction is under way."""
+        return self.pgconn.transaction_status == pq.TransactionStatus.IDLE
+
+    @property
+    def is_traceable(self) -> bool:
+        """Whether the server's process is known, so that a lost statement can be cancelled."""
+        return self.pid is not None
+
+    @property
+    def server(self) -> tuple[str, int]:
+        """The host and the port of the server that answers."""
+        return self.info.host, self.info.port
+
+    @property
+    def server_version(self) -> int:
+        """The release of the server."""
+        return self.info.server_version
+
+    @property
+    def reported_pid(self) -> int:
+        """The number that the server, or a pooler, gives for its process."""
+        return self.info.backend_pid
+
+    def parameter(self, name: str) -> str | None:
+        """Return a setting that the server reports by itself; None if it does not."""
+        return self.info.parameter_status(name)
+
+    def exchange(self, message: str, patience: float) -> list[list[str | None]]:
+        """Send a message of several statements and return the last row of each, as text."""
+        wire, end = self.pgconn, time.monotonic() + patience
+        wire.send_query(message.encode())
+        found: list[list[str | None]] = []
+        while True:
+            unsent = wire.flush()
+            if not unsent and not wire.is_busy():
+                result = wire.get_result()
+                if result is None:
+                    return found
+                if result.status == pq.ExecStatus.FATAL_ERROR:
+                    raise psycopg.OperationalError(result.error_message.decode(errors="replace"))
+                if result.ntuples:
+                    texts = [result.get_value(result.ntuples - 1, column) for column in range(result.nfields)]
+                    found.append([None if text is None else text.decode() for text in texts])
+                continue
+            if not driver.is_ready(wire.socket, end - time.monotonic(), writes=bool(unsent)):
+                raise psycopg.OperationalError(f"no answer in {patience:g} s")
+            wire.consume_input()
+
+    def notified(self) -> list[str]:
+        """Return the channels of the notifications that have arrived."""
+        self.pgconn.consume_input()
+        found = []
+        while (notice := self.pgconn.notifies()) is not None:
+            found.append(notice.relname.decode())
+        return found
+
+    def another(self) -> WatchedConnection:
+        """Open a second connection in the same way, to check on this one."""
         assert self.reconnect is not None
         target, options = self.reconnect
-        try:
-            with psycopg.connect(target, autocommit=True, **options) as other:
-                if self.pid is None:
-                    return waited < QUEUE or bool(driver.exchange(other, "SELECT 1", _CHECK_TIMEOUT))
-                if (other.info.host, other.info.port) != (self.info.host, self.info.port):
-                    return False  # another server has taken over
-                return bool(
-                    driver.exchange(other, queries.load("outages")["served"].format(pid=self.pid), _CHECK_TIMEOUT)
-                )
-        except psycopg.OperationalError as error:
-            # A refusal, such as too many connections: the server is there, and may be at work.
-            return True if "FATAL:" in str(error) else None
+        return WatchedConnection.connect(target, autocommit=True, **options)
+
+    def never_prepare(self) -> None:
+        """Prepare no statement from now on."""
+        self.prepare_threshold = None
 
 
 class Watch:
@@ -115,7 +157,7 @@ class Watch:
     def _run(self) -> None:
         idle = 0
         while True:
-            time.sleep(SILENCE / _ROUNDS)
+            time.sleep(silence.SILENCE / _ROUNDS)
             self._look()
             idle = 0 if self._waiting else idle + 1
             if idle < _IDLE_ROUNDS:
@@ -129,18 +171,18 @@ class Watch:
     def _look(self) -> None:
         gone = set()
         for connection, since in list(self._waiting.items()):
-            due, pause = self._next_checks.get(connection, (since + SILENCE, SILENCE))
+            due, pause = self._next_checks.get(connection, (since + silence.SILENCE, silence.SILENCE))
             if time.monotonic() < due:
                 continue
             assert connection.reconnect is not None
             target = connection.reconnect[0]
-            served = None if target in gone else connection.is_served(time.monotonic() - since)
+            served = None if target in gone else silence.is_served(connection, time.monotonic() - since)
             if served is None:
                 gone.add(target)  # for all its connections: each further check would take as long
             if self._waiting.get(connection) != since:
                 continue  # it was answered meanwhile
             if served:
-                self._next_checks[connection] = (time.monotonic() + 2 * pause, min(2 * pause, _LONGEST_PAUSE))
+                self._next_checks[connection] = (time.monotonic() + 2 * pause, min(2 * pause, silence.LONGEST_PAUSE))
             else:
                 connection.give_up(time.monotonic() - since)
 

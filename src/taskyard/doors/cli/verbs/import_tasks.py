@@ -197,5 +197,6 @@ COMMANDS = {
         least=2,
         most=2,
         options=OPTIONS,
+        lasts=True,
     ),
 }  # fmt: skip

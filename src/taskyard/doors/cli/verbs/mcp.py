@@ -38,5 +38,6 @@ COMMANDS = {
             Option("--idle", "S", "renew claims no longer after so long without a call (default 4h)"),
             Option("--grace", "S", "keep claims so long for an agent that disconnected (default 30s)"),
         ),
+        lasts=True,
     ),
 }

@@ -176,5 +176,6 @@ COMMANDS = {
                 "take the file as it is: end the tasks of deleted lines, however many, also if it looks like an older version",
             ),
         ),
+        lasts=True,
     ),
 }

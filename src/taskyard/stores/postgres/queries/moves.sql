@@ -85,9 +85,9 @@ logged AS (
 SELECT id, taskyard.ring(%(project)s), followed FROM gone
 
 -- name: done
--- Several dones in one statement, each guarded by itself.
-SELECT * FROM taskyard.finish(
-    %(project)s, %(ages)s::text[], %(ids)s::text[], %(fences)s::int[], %(nonces)s::text[], %(results)s::text[], %(by)s)
+-- Several dones in one statement, each guarded by itself, and logged with the one who asked.
+SELECT * FROM taskyard.finish_each(
+    %(project)s, %(ages)s::text[], %(ids)s::text[], %(fences)s::int[], %(nonces)s::text[], %(results)s::text[], %(tellers)s::text[])
 
 -- name: done_followed
 SELECT * FROM taskyard.finish_followed(

@@ -40,6 +40,16 @@ FROM (
 SELECT id, kind, title, state, priority, worker, mission, assignee, fence FROM taskyard.find(
     %(project)s, %(states)s::taskyard.state[], %(kinds)s::text[], %(mission)s, %(worker)s, %(taker)s, %(past)s, %(limit)s)
 
+-- name: find_held
+-- The same for what one worker holds, by the index of that: `find` reads past all that is open.
+SELECT task.id, kind, said.title, state, priority, worker, said.mission, assignee, fence
+FROM taskyard.task, LATERAL (
+    SELECT title, mission FROM taskyard.body WHERE body.project = task.project AND body.id = task.id OFFSET 0) AS said
+WHERE task.project = %(project)s AND state = 'processing' AND worker = %(worker)s AND task.age > %(past)s
+  AND (%(kinds)s::text[] IS NULL OR kind = ANY (%(kinds)s::text[]))
+  AND (%(mission)s::text IS NULL OR said.mission = %(mission)s)
+ORDER BY task.age LIMIT %(limit)s
+
 -- name: find_of_mission
 SELECT id, kind, title, state, priority, worker, mission, assignee, fence FROM taskyard.find_of_mission(
     %(project)s, %(states)s::taskyard.state[], %(kinds)s::text[], %(mission)s, %(worker)s, %(taker)s, %(past)s, %(limit)s)

@@ -84,14 +84,23 @@ SELECT taskyard.drop_windows()
 -- name: choose_pruned
 -- Of the tasks that match: those that ended more than `age` milliseconds ago, or are not among the last `count` that ended.
 CREATE TEMPORARY TABLE taskyard_pruned ON COMMIT DROP AS
-SELECT age, id, key FROM (
-    SELECT age, id, key, ended_at, row_number() OVER (ORDER BY ended_at DESC, age DESC) AS place
+SELECT age, id, key, fence FROM (
+    SELECT age, id, key, fence, ended_at, row_number() OVER (ORDER BY ended_at DESC, age DESC) AS place
     FROM taskyard.ended
     WHERE project = %(project)s AND (%(kinds)s::text[] IS NULL OR kind = ANY (%(kinds)s::text[]))
       AND (%(states)s::taskyard.state[] IS NULL OR state = ANY (%(states)s::taskyard.state[])) AND (%(mission)s::text IS NULL OR mission = %(mission)s)
       AND (%(worker)s::text IS NULL OR worker = %(worker)s) AND (%(ids)s::text[] IS NULL OR id = ANY (%(ids)s::text[]))
 ) AS endings
 WHERE place > %(count)s OR ended_at < taskyard.now() - %(age)s
+
+-- name: hold_pruned
+-- Lock what was chosen, so that nobody retries it or comes to need it; what has moved since stays.
+WITH held AS MATERIALIZED (
+    SELECT ended.age, ended.id FROM taskyard_pruned AS chosen
+    JOIN taskyard.ended ON ended.project = %(project)s AND ended.age = chosen.age AND ended.id = chosen.id AND ended.fence = chosen.fence
+    FOR UPDATE OF ended
+)
+DELETE FROM taskyard_pruned AS pruned WHERE NOT EXISTS (SELECT FROM held WHERE held.age = pruned.age AND held.id = pruned.id)
 
 -- name: keep_needed
 -- Keep a task that a remaining task still waits for, and so on for the tasks that this one waits for.

@@ -72,7 +72,7 @@ class Hints:
             won = grant.standing
             acts.append(("pull", won.id, won.kind, won.priority, won.assignee or ""))
             acts.append(self._take(won, grant.lease_until))
-            acts.append(self._say(event, won.id, won.kind, won.state, won.fence, won.worker, want.worker))
+            acts.append(self._say(event, won.id, won.kind, won.state, won.fence, won.worker, want.by))
         mine = {grant.standing.id for grant in grants}
         if grants:
             acts.extend(_give_back(hint) for hint in popped if hint[1] not in mine)

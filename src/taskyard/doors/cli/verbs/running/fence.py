@@ -98,6 +98,7 @@ COMMANDS = {
         least=1,
         most=None,
         options=(Option("--grace", "S", f"time between TERM and KILL (default {GRACE:g})"),),
+        lasts=True,
     ),
     "publish": Command(
         publish,

@@ -135,5 +135,6 @@ COMMANDS = {
             Option("--accept", "S", "how long an assigned task waits for its agent (default 30)"),
             Option("--load", "N", "tasks of one agent, held and assigned (default 2)"),
         ),
+        lasts=True,
     ),
 }

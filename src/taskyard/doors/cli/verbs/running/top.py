@@ -241,5 +241,6 @@ COMMANDS = {
             ("taskyard --json top", "the same as JSON: overview, agents, missions"),
         ),
         options=(Option("--once", None, "print it once, also on a terminal"),),
+        lasts=True,
     ),
 }

@@ -172,5 +172,6 @@ COMMANDS = {
                 "--check", "NAME=CMD", "the command behind the check of this name (else that of yard.json)", many=True
             ),
         ),
+        lasts=True,
     ),
 }

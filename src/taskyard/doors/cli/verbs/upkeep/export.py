@@ -176,5 +176,6 @@ COMMANDS = {
             Option("--format", "NAME", "jsonl (default), markdown, or events"),
             *filters.OPTIONS,
         ),
+        lasts=True,
     ),
 }

@@ -166,5 +166,6 @@ COMMANDS = {
             Option("--alive", "FILE", "with --every: touch this file after each sweep, for 'taskyard alive'"),
             Option("--alert-above", "N", "run CMD when more than so many tasks were reaped in the last minute"),
         ),
+        lasts=True,
     ),
 }
