@@ -27,6 +27,7 @@ help:
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
+	@echo "Building $(VENV) with all that the tests need: a minute or two, and only once."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(READY)

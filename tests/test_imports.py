@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import taskyard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(taskyard.__file__).parent
 # The house from the ground up: a module imports its own tier and those below.
@@ -71,11 +76,17 @@ MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path
 SLOW = ("dataclasses", "typing", "pathlib", "random", "datetime", "inspect")
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
 def imports(module: str) -> set[str]:
     """What the module imports of taskyard, without the package's own name; '' is the package itself."""
     found = set()
     package = ["taskyard", *module.split(".")[:-1]]
-    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(MODULES[module])):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -104,14 +115,21 @@ def tier(name: str) -> int:
 HOUSE = sorted(name for name in MODULES if name not in ("__init__", "__main__"))
 
 
+def pairs(part: str = "") -> Iterator[tuple[str, str]]:
+    """Each module of this part of the house, with each that it imports."""
+    return ((module, name) for module in HOUSE if module.startswith(part) for name in sorted(imports(module)))
+
+
 def test_the_test_sees_imports_at_all() -> None:
     assert {"core.errors", "core.task", "core.retry"} <= imports("core.moves")
     assert "stores.memory.store" in imports("stores.memory.__init__")
 
 
-@pytest.mark.parametrize("module", HOUSE)
-def test_imports_go_down_only(module: str) -> None:
-    for name in imports(module):
+# One test looks at all modules: a test for each would take longer to set up than to run.
+
+
+def test_imports_go_down_only() -> None:
+    for module, name in pairs():
         if not name:
             assert module.startswith("doors."), f"{module} imports the package itself"
             continue
@@ -120,31 +138,25 @@ def test_imports_go_down_only(module: str) -> None:
             assert module.startswith("stores") or module == "opening", f"{module} imports {name}: only opening may"
 
 
-@pytest.mark.parametrize(
-    "module", sorted(name for name in MODULES if name.startswith("core.") and name != "core.__init__")
-)
-def test_the_core_has_tiers_too(module: str) -> None:
+def test_the_core_has_tiers_too() -> None:
     height = {name: at for at, names in enumerate(CORE) for name in names}
-    for name in imports(module):
+    for module, name in pairs("core."):
         assert height[name.split(".")[1]] <= height[module.split(".")[1]], (
             f"{module} imports {name}, which stands above it"
         )
 
 
-@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("stores.")))
-def test_a_store_imports_no_other_store(module: str) -> None:
-    own = STORES.get(module.split(".")[1])
-    for name in imports(module):
+def test_a_store_imports_no_other_store() -> None:
+    for module, name in pairs("stores."):
         if name.startswith("stores."):
+            own = STORES.get(module.split(".")[1])
             assert STORES[name.split(".")[1]] in (own, None), f"{module} imports {name}, another store"
 
 
-@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith("doors.")))
-def test_a_door_imports_no_other_door(module: str) -> None:
-    own = module.split(".")[1]
-    for name in imports(module):
+def test_a_door_imports_no_other_door() -> None:
+    for module, name in pairs("doors."):
         if name.startswith("doors.") and name.split(".")[1] != STARTS.get(module):
-            assert name.split(".")[1] == own, f"{module} imports {name}, another door"
+            assert name.split(".")[1] == module.split(".")[1], f"{module} imports {name}, another door"
 
 
 BELOW_THE_STORES = sorted(
@@ -152,21 +164,24 @@ BELOW_THE_STORES = sorted(
 )
 
 
-@pytest.mark.parametrize("module", BELOW_THE_STORES)
-def test_no_module_imports_itself_in_a_circle(module: str) -> None:
+def test_no_module_imports_itself_in_a_circle() -> None:
     """What is imported when the module is loaded; imports for the type checker only, or inside functions, make no circle."""
+    assert [module for module in BELOW_THE_STORES if module in _loaded_with(module)] == []
+
+
+def _loaded_with(module: str) -> set[str]:
     seen: set[str] = set()
     ahead = [module]
     while ahead:
-        for name in _loaded(ahead.pop()):
-            assert name != module, f"{module} is loaded while it is being loaded"
-            if name not in seen:
-                seen.add(name)
-                ahead.append(name)
+        new = _loaded(ahead.pop()) - seen
+        seen |= new
+        ahead.extend(new)
+    return seen
 
 
+@functools.cache
 def _loaded(module: str) -> set[str]:
-    tree = ast.parse(MODULES.get(module, MODULES.get(f"{module}.__init__", ROOT)).read_text(encoding="utf-8"))
+    tree = parsed(MODULES.get(module, MODULES.get(f"{module}.__init__", ROOT)))
     names = {
         f"{node.module}.{alias.name}" for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
@@ -176,7 +191,7 @@ def _loaded(module: str) -> set[str]:
 
 def reaches(module: str) -> list[str]:
     """Private names of others that the module uses: its own are those that it defines somewhere."""
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    tree = parsed(MODULES[module])
     own, used = {"_exit", "_replace"}, set()  # os._exit, and a named tuple's public verb
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -205,9 +220,8 @@ def test_the_test_sees_private_reaches_at_all(monkeypatch: pytest.MonkeyPatch, t
     assert reaches("bad") == ["_own_name", "_store"]
 
 
-@pytest.mark.parametrize("module", HOUSE)
-def test_no_module_reaches_into_private_parts_of_another(module: str) -> None:
-    assert reaches(module) == []
+def test_no_module_reaches_into_private_parts_of_another() -> None:
+    assert {module: found for module in HOUSE if (found := reaches(module))} == {}
 
 
 CLAIM = """
