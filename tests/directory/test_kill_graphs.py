@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import taskyard
-from tests.directory.kills import killed_at
+from tests.directory.kills import kills
 from tests.directory.stories import check_log, check_nothing_is_stuck, check_places
 
 if TYPE_CHECKING:
@@ -29,17 +28,12 @@ def killed_everywhere(
     template = str(tmp_path / "template")
     with taskyard.init(template, worker="w", durability=durability) as yard:
         context = ready(yard)
-    died, fatal = True, 0
-    while died:
-        fatal += 1
-        url = str(tmp_path / f"{fatal}")
-        subprocess.run(["cp", "-a", template, url], check=True)
 
-        def work(url: str = url) -> Any:
-            with taskyard.open(url, worker="w") as yard:
-                return verb(yard, context) and None
+    def work(url: str) -> Any:
+        with taskyard.open(url, worker="w") as yard:
+            return verb(yard, context) and None
 
-        died, _ = killed_at(fatal, work)
+    for _, url, died, _ in kills(template, tmp_path, work):
         with taskyard.open(url, worker="other") as yard:
             yard.sweep()
             check_places(url)
@@ -47,7 +41,6 @@ def killed_everywhere(
             check_nothing_is_stuck(yard)
             check(yard, context, died)
         shutil.rmtree(url)
-    assert fatal > 1, "nothing was killed"
 
 
 def needed_by_all(yard: taskyard.Yard) -> dict[str, str]:
@@ -174,17 +167,12 @@ def test_a_graph_under_keys_keeps_its_edges_if_its_end_is_looked_up_first(tmp_pa
     graph = [{"kind": "k", "key": key, "after": [{"key": keys[at - 1]}] if at else []} for at, key in enumerate(keys)]
     template = str(tmp_path / "template")
     taskyard.init(template, worker="w", durability=durability).close()
-    died, fatal = True, 0
-    while died:
-        fatal += 1
-        url = str(tmp_path / f"{fatal}")
-        subprocess.run(["cp", "-a", template, url], check=True)
 
-        def work(url: str = url) -> Any:
-            with taskyard.open(url, worker="w") as yard:
-                return yard.add_many(graph) and None
+    def work(url: str) -> Any:
+        with taskyard.open(url, worker="w") as yard:
+            return yard.add_many(graph) and None
 
-        died, _ = killed_at(fatal, work)
+    for fatal, url, _, _ in kills(template, tmp_path, work):
         with taskyard.open(url, worker="other") as yard:
             yard.get_many(keys=keys[::-1])
             yard.add_many(graph)
@@ -196,4 +184,3 @@ def test_a_graph_under_keys_keeps_its_edges_if_its_end_is_looked_up_first(tmp_pa
             yard.sweep()
             check_places(url)
         shutil.rmtree(url)
-    assert fatal > 1, "nothing was killed"

@@ -46,18 +46,26 @@ class Actor:
         """A folder of another user, who keeps it to himself: what is in it is not for this process."""
         self.budget = 0
         """How many more times something may go wrong for it."""
+        self.said = ""
+        """All that it has said and was answered, once it is gone."""
+        self._is_shared = False
+        """Whether a copy has the same dictionaries: what changes one of them makes its own first."""
         self._rests = 0
         self._made = 0
         self._numbered = 0
 
     def fork(self) -> Actor:
         """The same, to go on from."""
+        self._is_shared = True
         twin = Actor.__new__(Actor)
         twin.__dict__.update(self.__dict__)
-        twin.opened = Descriptors(self.opened)
-        twin.paths = self.paths.copy()
-        twin.view = self.view.copy()
         return twin
+
+    def own(self) -> None:
+        """Have for itself what copies have in common: it is about to make a call."""
+        if self._is_shared:
+            self.opened, self.paths, self.view = Descriptors(self.opened), self.paths.copy(), self.view.copy()
+            self._is_shared = False
 
     def rest(self) -> object:
         """All that counts of it besides what its code remembers; what it makes is numbered from here on as on any other way."""
@@ -94,8 +102,13 @@ class Sole(Actor):
 
     def call(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Make the call, now."""
-        answer = self._world.made(self, name, args, options)
-        self._world.files.seen.clear()
+        world = self._world
+        world.files.seen.clear()
+        if world.trace is None and name not in CHANGING:  # nobody asks what it was, and an end has thousands of them
+            kernel = world.package.kernel
+            kernel.world = world
+            return kernel.calls[name](self, *args, **options)
+        answer = world.made(self, name, args, options)
         if isinstance(answer, OSError):
             raise answer
         return answer
@@ -157,7 +170,7 @@ class World:
         self.files.now += round(seconds * SECOND)
         if seconds * SECOND > VIEW:
             for actor in (*self.actors, *([] if self._sole is None else [self._sole])):
-                actor.view.clear()
+                actor.view = {}
 
     # Making calls
 
@@ -170,30 +183,40 @@ class World:
 
     def made(self, actor: Actor, name: str, args: tuple[Any, ...], options: dict[str, Any], wrong: str = "") -> Any:
         """Make the call for this actor, with this gone wrong; its answer, or its error."""
-        kernel = self.package.kernel
-        kernel.world = self
         silent = is_silent(actor, name, args)
-        answer: Any
-        try:
-            if wrong in FAULTS:
-                number = getattr(errno, wrong)
-                raise OSError(number, os.strerror(number), args[0] if args and isinstance(args[0], str) else None)
-            if actor.shut_out and any(_is_within(arg, actor.shut_out) for arg in args):
-                if name not in ("access", "exists"):
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), args[0])
-                answer = False
-            elif name == LISTING_ENDS:
-                answer = kernel.do_listdir(actor, args[0])
-                before, now = set(args[1]), set(answer)
-                answer = sorted(before | now if args[2] == TWICE else before & now)
-            else:
-                answer = getattr(kernel, f"do_{name}")(actor, *args, **options)
-            if wrong == LOST:
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), args[0])
-        except OSError as error:
-            answer = error.with_traceback(None)
+        answer = self._answer(actor, name, args, options, wrong)
         if not silent:
             self._noted(actor, name, args, answer, wrong)
+        return answer
+
+    def _answer(self, actor: Actor, name: str, args: tuple[Any, ...], options: dict[str, Any], wrong: str = "") -> Any:
+        kernel = self.package.kernel
+        kernel.world = self
+        actor.own()
+        try:
+            if wrong or actor.shut_out or name == LISTING_ENDS:
+                return self._amiss(actor, name, args, options, wrong)
+            return kernel.calls[name](actor, *args, **options)
+        except OSError as error:
+            return error.with_traceback(None)
+
+    def _amiss(self, actor: Actor, name: str, args: tuple[Any, ...], options: dict[str, Any], wrong: str) -> Any:
+        """Make a call that goes wrong, or is in the midst of that, or may not be made."""
+        kernel = self.package.kernel
+        if wrong in FAULTS:
+            number = getattr(errno, wrong)
+            raise OSError(number, os.strerror(number), args[0] if args and isinstance(args[0], str) else None)
+        if actor.shut_out and any(_is_within(arg, actor.shut_out) for arg in args):
+            if name not in ("access", "exists"):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), args[0])
+            return False
+        if name == LISTING_ENDS:
+            answer = kernel.do_listdir(actor, args[0])
+            before, now = set(args[1]), set(answer)
+            return sorted(before | now if args[2] == TWICE else before & now)
+        answer = kernel.calls[name](actor, *args, **options)
+        if wrong == LOST:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), args[0])
         return answer
 
     def _noted(self, actor: Actor, name: str, args: tuple[Any, ...], answer: Any, wrong: str) -> None:
@@ -246,15 +269,19 @@ class World:
         assert node is not None
         while node.call is not None:
             name, args, options = node.call
-            if actor.is_racing and not is_silent(actor, name, args):
+            if not actor.is_racing:
+                node = node.told(self.made(actor, name, args, options))
+                continue
+            if not is_silent(actor, name, args):
                 actor.node = node
                 return
-            node = node.told(self.made(actor, name, args, options))
+            node = node.told(self._answer(actor, name, args, options))
         self._ends(actor)
 
     def _ends(self, actor: Actor) -> None:
         """Killed, or at its end without a word: the kernel closes what it has open, and its locks are free."""
         actor.node = actor.half = None
+        actor.said = repr([note for note in self.told if note["by"] == actor.name])
         self.package.kernel.world = self
         self.package.kernel.closed(actor)
 
@@ -264,7 +291,7 @@ class World:
 
     def live(self) -> list[Actor]:
         """Who is still on its way."""
-        return [actor for actor in self.actors if actor.pending is not None]
+        return [actor for actor in self.actors if actor.node is not None and actor.pending is not None]
 
     def options(self) -> list[tuple[Actor, str]]:
         """Who may go next, and what may go wrong then."""
@@ -279,7 +306,7 @@ class World:
     def _part(self, actor: Actor) -> object:
         """What counts of this process: all that it was told, or all that it has said and was answered once it is gone."""
         if actor.node is None:
-            return actor.was_killed, repr([note for note in self.told if note["by"] == actor.name])
+            return actor.was_killed, actor.said
         return actor.node, actor.half and actor.half[1], actor.budget, actor.shut_out
 
     def schedule(self) -> str:

@@ -9,6 +9,8 @@ thought, the search goes on from there with everybody who is concerned, until al
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import random
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from .replay import replayed
 from .watch import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .actors import Actor, Trail, World
     from .program import Marks, Node
@@ -96,12 +98,18 @@ class Explorer:
         self.tally = Tally()
         self._seen: dict[object, list[object]] = {}
         self._judged: set[object] = set()
+        self._marked: set[object] = set()
+        """The same ends by the marks of their disks, which are known without a look at every file."""
         self._ahead: list[tuple[World, Part | None, int, str, object]] = []
         self._parts: list[Part] = []
 
     def all(self) -> Tally:
         """Try them all; `Found` at the first that breaks the promise."""
         start = self._stage.play(stale=self._stale)
+        with _rarely_collected():
+            return self._all(start)
+
+    def _all(self, start: World) -> Tally:
         start.trace = None
         start.deviations, start.minded = self._wrong, self._minded
         for actor in start.actors:
@@ -129,11 +137,17 @@ class Explorer:
         """One turn, and a note of all that it has looked at or changed."""
         node, bits = actor.node, self._bits
         world.step(actor, wrong)
-        marks = {"r": 0, "a": 0, "w": 0}
-        for how, what in world.files.seen:
-            marks[how] |= bits.get(what) or bits.setdefault(what, 1 << len(bits))
+        read = appended = written = 0
+        for how, what in set(world.files.seen):
+            bit = bits.get(what) or bits.setdefault(what, 1 << len(bits))
+            if how == "r":
+                read |= bit
+            elif how == "w":
+                written |= bit
+            else:
+                appended |= bit
         assert node is not None
-        touched = (marks["r"], marks["a"], marks["w"])
+        touched = (read, appended, written)
         node.note(touched)
         if part is not None:
             part.marks = union(part.marks, touched)
@@ -259,7 +273,13 @@ class Explorer:
     def _is_new(self, world: World) -> bool:
         """Whether nobody has judged such an end: the same disk, and the same told to the same."""
         killed = any(actor.was_killed for actor in world.actors)
-        end = (world.files.picture(), world.files.now, repr(world.told), killed, frozenset(world.pruned))
+        rest = (world.files.now, repr(world.told), killed, frozenset(world.pruned))
+        times = frozenset((node.ino, node.mtime) for node in world.files.nodes.values())
+        marked = (world.files.mark, times, rest)
+        if marked in self._marked:
+            return False
+        self._marked.add(marked)
+        end = (world.files.picture(), rest)
         is_new = end not in self._judged
         self._judged.add(end)
         return is_new
@@ -269,6 +289,19 @@ class Explorer:
         schedule = world.schedule()
         replayed(self._stage, schedule, stale=self._stale)
         raise AssertionError(f"{violation}, and not when it was played again: {schedule}")
+
+
+@contextlib.contextmanager
+def _rarely_collected() -> Iterator[None]:
+    """Have memory looked through for cycles less often: a search keeps much that has none, and that was a fifth of its time."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _closed(movers: list[Actor], live: list[Actor]) -> list[Actor]:
@@ -285,7 +318,9 @@ def concerns(call: Marks, future: Marks) -> bool:
     """Whether it matters which comes first; two that only append to the same do not mind one another."""
     reads, appends, writes = call
     read, appended, written = future
-    return bool(writes & (read | appended | written) or appends & (read | written) or reads & (appended | written))
+    if reads & written or reads & appended:
+        return True
+    return bool(appends & (read | written) or writes & (read | appended | written))
 
 
 def _paths(edges: dict[object, list[object]]) -> int:

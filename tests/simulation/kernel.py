@@ -77,7 +77,10 @@ def _on_the_way(path: str) -> Iterator[str]:
 
 
 def _free(actor: Actor) -> int:
-    return next(number for number in range(3, 10_000) if number not in actor.opened)
+    number, opened = 3, actor.opened
+    while number in opened:
+        number += 1
+    return number
 
 
 def is_silent(actor: Actor, name: str, args: tuple[Any, ...]) -> bool:
@@ -105,6 +108,8 @@ class Kernel:
         """Whose code runs at the moment."""
         self.thread = THREADS[0]
         """Which of its threads."""
+        self.calls = {name.removeprefix("do_"): getattr(self, name) for name in dir(self) if name.startswith("do_")}
+        """What answers each call."""
         calls = "open read write pread pwrite fsync close rename link unlink mkdir rmdir utime stat fstat listdir access lseek dup2"
         self.os = SimpleNamespace(
             **{name: getattr(os, name) for name in CONSTANTS},

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 400  # that stand still, ready to go on; others are run anew when they are needed
 
+PLAIN = (int, str, bytes, type(None))  # answers that tell themselves apart
 REST = "rest"  # the call by which a process says that it is all that it remembers, whatever it was told
 
 Marks = tuple[int, int, int]
@@ -33,7 +34,7 @@ class Gone(BaseException):
 class Node:
     """A process after one row of answers: what it calls next, and what it may look at or change from here on."""
 
-    __slots__ = ("after", "answer", "call", "future", "is_known", "next", "parents", "program", "run")
+    __slots__ = ("after", "answer", "call", "future", "is_known", "next", "noted", "parents", "program", "run")
 
     def __init__(self, program: Program, parent: Node | None, answer: Any) -> None:
         self.program = program
@@ -50,6 +51,8 @@ class Node:
         """What the next call and all that comes silently after it have looked at or changed, wherever they were made."""
         self.future: Marks = (0, 0, 0)
         """The same of all that can follow, as far as it is known."""
+        self.noted: Marks = (0, 0, 0)
+        """What the next call touched when it was made last."""
 
     def told(self, answer: Any) -> Node:
         """Where the process is once it is told this."""
@@ -61,7 +64,9 @@ class Node:
 
     def note(self, marks: Marks) -> None:
         """The next call touches all this."""
-        self.is_known = True
+        if self.is_known and marks == self.noted:
+            return
+        self.is_known, self.noted = True, marks
         self.next = union(self.next, marks)
         self.foresee(marks)
 
@@ -216,6 +221,8 @@ class Run:
 
 def _key(answer: Any) -> object:
     """What tells this answer from others to the same call."""
+    if isinstance(answer, PLAIN):
+        return answer
     if isinstance(answer, OSError):
         return "error", answer.errno
     if isinstance(answer, list):

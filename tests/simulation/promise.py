@@ -6,6 +6,7 @@ and somebody has done all the work that was left.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import Counter
@@ -17,8 +18,12 @@ from taskyard.stores.directory.names import Lane, Token
 from .watch import STATES, Violation, task_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .actors import World
     from .hands import Hand
+
+    Reported = Callable[[str], Any]
 
 MOVES = frozenset(
     ("added", "claimed", "released", "reaped", "retried", "due", "cancelled", "edited", "failed", "done", "set_aside")
@@ -89,7 +94,7 @@ def nothing_is_lost(world: World, there: dict[str, tuple[str, Token]], known: se
         raise Violation("lost", f"{id} was there at the beginning, and is nowhere")
 
 
-def endings(world: World, hand: Hand, there: dict[str, tuple[str, Token]], *, cut: bool) -> None:
+def endings(world: World, reported: Reported, there: dict[str, tuple[str, Token]], *, cut: bool) -> None:
     """Published once, by the claim whose name it has, with the result of that claim; late ones changed nothing.
 
     A power cut may undo a release: nobody was promised anything but that the task comes back.
@@ -102,7 +107,7 @@ def endings(world: World, hand: Hand, there: dict[str, tuple[str, Token]], *, cu
         if id not in there:
             continue
         state, token = there[id]
-        report = hand.yard.report(id)
+        report = reported(id)
         by_it = (token.fence, token.nonce) == (int(fence), nonce)
         if note["verb"] == "done" and note["answer"] == "ok":
             if state != "done" or not by_it:
@@ -123,15 +128,16 @@ def endings(world: World, hand: Hand, there: dict[str, tuple[str, Token]], *, cu
                 raise Violation("history", f"{handle} has ended {len(ways)} times in the history: {ways}")
 
 
-def published(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
+def published(world: World, reported: Reported, there: dict[str, tuple[str, Token]]) -> None:
     """Whoever's name a done task has, that claim was handed out, said done, and brought the result that is shown."""
     for id, (state, token) in there.items():
         if state != "done":
             continue
         handle = f"{id}.{token.fence}.{token.nonce}"
         asked = [note["result"] for note in world.told if note.get("handle") == handle and note["verb"] == "done"]
-        if hand.yard.get(id).result not in asked:
-            raise Violation("result", f"{id} shows {hand.yard.get(id).result}, and {handle} brought {asked}")
+        shown = reported(id).task.result
+        if shown not in asked:
+            raise Violation("result", f"{id} shows {shown}, and {handle} brought {asked}")
 
 
 def late_verbs(world: World) -> None:
@@ -160,13 +166,13 @@ def nothing_ready(world: World) -> None:
             raise Violation("nothing ready", f"{note['by']} was told so, and there was {note['left'][0]}")
 
 
-def counters(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None:
+def counters(world: World, hand: Hand, reported: Reported, there: dict[str, tuple[str, Token]]) -> None:
     """Errors and crashes are counted, each as what it was; and a task has failed by these, or because its holder said so."""
     retried = {note["task"] for note in world.told if note["verb"] == "retry"}
     for id, (state, token) in there.items():
         if id in retried:
             continue
-        ways = Counter(entry["outcome"] for entry in hand.yard.report(id).history)
+        ways = Counter(entry["outcome"] for entry in reported(id).history)
         if (token.errors, token.crashes) != (ways["error"], ways["crash"]):
             counted = f"{token.errors} errors and {token.crashes} crashes"
             raise Violation("counters", f"{id} has {counted} in its name, and its history is {dict(ways)}")
@@ -331,16 +337,17 @@ def drops(world: World, hand: Hand, there: dict[str, tuple[str, Token]]) -> None
 def after_a_sweep(world: World, hand: Hand, known: set[str], *, logged: bool, cut: bool) -> None:
     """All that must hold once the janitor has been there."""
     there = places(world)
+    reported = functools.cache(hand.yard.report)  # nobody changes anything while these look
     legal_names(world)
     nothing_is_lost(world, there, known)
     nothing_ready(world)
     claims(world, again=cut)
-    endings(world, hand, there, cut=cut)
-    published(world, hand, there)
+    endings(world, reported, there, cut=cut)
+    published(world, reported, there)
     steering(world, hand, there)
     keys(world, there, cut=cut)
     if not cut:
-        counters(world, hand, there)
+        counters(world, hand, reported, there)
         drops(world, hand, there)  # whoever copies a file in does not sync it
         late_verbs(world)
     if logged:

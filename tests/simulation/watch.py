@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ class Violation(AssertionError):
         self.what = what
 
 
+@functools.lru_cache(maxsize=100_000)
 def task_at(root: str, path: str) -> tuple[str, str, int] | None:
     """Id, state and fence of the task that this path names, or None if it is no task's."""
     if not path.startswith(f"{root}/"):
@@ -58,6 +60,7 @@ class Watch:
         self._fences: dict[str, int] = {}
         self._beats: dict[str, tuple[int, bool]] = {}
         """When each claim was last made or renewed, and whether it was written down by then that it has crashed."""
+        self._mark: int | None = None
         self._recorded: set[str] = set()
         """The claims of which it is written down that they have crashed."""
         for folder, names in files.names.items():
@@ -76,7 +79,10 @@ class Watch:
 
     def mark(self) -> object:
         """All that decides what will be allowed."""
-        return hash((frozenset(self._beats.items()), frozenset(self._fences.items()), frozenset(self.left)))
+        if self._mark is None:
+            parts = frozenset(self._beats.items()), frozenset(self._fences.items()), frozenset(self.left)
+            self._mark = hash(parts)
+        return self._mark
 
     def holder(self, id: str) -> str | None:
         """The nonce of whoever holds the task now."""
@@ -101,6 +107,7 @@ class Watch:
 
     def after(self, call: str, args: tuple[Any, ...], failed: bool) -> None:
         """A call was made that may have changed names; `Violation` if that was not allowed."""
+        self._mark = None
         if call == "utime" and not failed and args[0] in self._beats:
             claim = _CLAIM.fullmatch(args[0].rpartition("/")[2])
             self._beats[args[0]] = (self._files.now, claim is not None and _handle(claim) in self._recorded)
