@@ -118,6 +118,8 @@ LEAVES = {
     "a long assignee": json.dumps({"assignee": "é" * 30}), "an endless number": '{"a": 1e999}', "half a letter": '{"a": "\\ud800"}',
     "a float for a key": '{"taskId": 1.5}', "a list for a key": '{"taskId": []}', "NUL": '{"title": "a\\u0000"}',
     "too deep": '{"a":' * 201 + "1" + "}" * 201, "too large": json.dumps({"a": "x" * (1 << 20)}),
+    "a review": '{"review": true}', "a review under a key": '{"taskId": "t", "review": true, "verify": "tests"}',
+    "a queue": '{"tasks": [{"id": 1, "title": "a"}]}', "a queue under a tag": '{"master": {"tasks": [{"id": 1, "title": "a"}]}}',
     "C1": '{"mission": "\\u0085"}', "a separator": '{"verify": "\\u2028"}',
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from pathlib import Path
@@ -157,9 +158,14 @@ def test_a_loop_takes_no_claim_of_its_name_that_somebody_is_at_work_on(
 # Beside programs that move files
 
 
-def test_a_claim_that_another_programs_janitor_moves_to_todo_is_the_same_task_again(sh: Shell, yard: Yard) -> None:
+@pytest.mark.parametrize("stale", [True, False], ids=["stale", "too early"])
+def test_a_claim_that_another_programs_janitor_moves_to_todo_is_the_same_task_again(
+    sh: Shell, yard: Yard, stale: bool
+) -> None:
     (Path(sh.yard) / "todo" / "task_9.json").write_text('{"kind": "build"}', encoding="utf-8")
     handle, file = sh.claim(env=BOB)
+    if stale:
+        os.utime(file, (1, 1))
     file.rename(Path(sh.yard) / "todo" / file.name)
     again, _ = sh.claim()
     assert again.split(".")[0] == handle.split(".")[0]
@@ -167,7 +173,8 @@ def test_a_claim_that_another_programs_janitor_moves_to_todo_is_the_same_task_ag
     assert sh.run("complete_task", handle, env=BOB).code == 4
     assert sh.run("complete_task", again).code == 0
     assert sum(yard.counts().values()) == 1
-    assert yard.get("task_9").state == "done"
+    assert (yard.get("task_9").state, yard.get("task_9").attempts) == ("done", int(stale))
+    assert [entry["outcome"] for entry in yard.report("task_9").history] == ["crash" if stale else "released", "done"]
 
 
 def test_a_holder_hears_that_its_claim_in_todo_is_lost(sh: Shell, yard: Yard) -> None:

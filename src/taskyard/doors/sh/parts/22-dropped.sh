@@ -43,8 +43,11 @@ _ty_read_dropped() { # size, the file at standard input
             if (!odd && (!whole || val[""] != "o" || bytes != ENVIRON["_TY_SIZE"])) { print "wait"; exit }
             if (odd || size > (floats ? 131072 : 1048576)) leave("its data may be more than a task can hold")
             if ("/taskyard" in val) leave("it is a file of a yard")
-            n = split("after uses notBefore not_before expires timeout", names, " ")
+            n = split("after uses notBefore not_before expires timeout review", names, " ")
             for (i = 1; i <= n; i++) if (given(names[i]) && val["/" names[i]] != (i < 3 ? "a" : "")) leave("it has " names[i])
+            if (!("/kind" in val || "/operation" in val || "/taskId" in val || "/task_id" in val || "/data" in val)) {
+                for (i in val) if (i ~ "^(/[^/]*)?/tasks$" && val[i] == "A") leave("it may be many tasks")
+            }
             kind = text(given("kind") ? "/kind" : "/operation")
             if (!given("kind") && (kind == "" || kind !~ "[\200-\377]" && (!is_kind(kind) || length(kind) > 60))) kind = "default"
             if (!is_kind(kind)) leave("its kind may not be allowed")

@@ -23,9 +23,29 @@ _ty_is_over() { # file lease
     [ $((_ty_asked - _ty_now)) -gt "$2" ]
 }
 
+# Has another program put the claim into todo/ less than a lease after its last heartbeat? A rename does not change that moment.
+_ty_was_early() { # file lease
+    local seconds=''
+    case $1 in "$_ty_root"/todo/*) ;; *) return 1 ;; esac
+    seconds=$(stat -c %Y -- "$1" 2>/dev/null) && [ $((_ty_asked - seconds * 1000)) -lt "$2" ]
+}
+
+_ty_give_back() { # file in todo/, split: a release, which counts as no attempt
+    local reason='"another program gave it back before its lease was over"'
+    _ty_handle "$_ty_id.$_ty_fence.$_ty_nonce" && _ty_record released "$reason" || return
+    _ty_now=$_ty_asked
+    _ty_aim "$_ty_errors" "$_ty_crashes" 0
+    _ty_event released "$_ty_id" $((_ty_fence + 1)) "$_ty_json" ",\"reason\":$reason"
+    _ty_sweep_move released "$1" "$_ty_target"
+}
+
 _ty_reap() { # file in processing/, split; _ty_asked is the yard's time
     local crashes=$((_ty_crashes + 1)) reason='' delay=0 holder='' seconds='' rest=''
     _ty_is_over "$1" "$_ty_lease" || return 0
+    if _ty_was_early "$1" "$_ty_lease"; then
+        _ty_give_back "$1"
+        return
+    fi
     _ty_holder_json
     holder=$_ty_json
     _ty_decode "$_ty_holder"
