@@ -339,3 +339,26 @@ def test_ctrl_c_exits_130_quietly(run: Callable[..., Answer], yard: Path, monkey
     monkeypatch.setattr(taskyard.Yard, "stats", interrupted)
     answer = run("stats", "--json")
     assert (answer.code, answer.out, answer.err) == (130, "", "")
+
+
+def test_a_yard_that_has_lost_its_settings_is_not_called_missing(run: Callable[..., Answer], place: Path) -> None:
+    run("init")
+    (place / ".taskyard/yard.json").unlink()
+    for words, code in ((("list",), 2), (("--yard", ".taskyard", "list"), 8)):
+        answer = run(*words)
+        assert answer.code == code
+        assert f"{place}/.taskyard has no yard.json" in answer.err
+        assert f"'taskyard fsck --yard {place}/.taskyard'" in answer.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("add", "build", "--priority", "11"), ("create", "build", "--priority", "high"), ("add", "build", "--title")],
+)
+def test_the_hint_for_a_bad_value_names_the_verb(
+    run: Callable[..., Answer], place: Path, words: tuple[str, ...]
+) -> None:
+    run("init")
+    answer = run(*words)
+    assert answer.code == 2
+    assert "'taskyard help add' lists what is allowed" in answer.err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -180,3 +180,25 @@ def test_tasks_with_uses_checks_and_deadlines_keep_all_three(yard: Yard) -> None
 def test_what_is_no_deadline_or_timeout_is_refused(yard: Yard, options: dict[str, object]) -> None:
     with pytest.raises(Invalid):
         yard.add("build", **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("begins", [{"not_before": "2100-01-02T00:00:00Z"}, {"delay": "2d"}], ids=["moment", "delay"])
+def test_an_edit_that_would_have_a_task_expire_before_it_is_due_is_refused(yard: Yard, begins: dict[str, Any]) -> None:
+    task = yard.add("build", **begins)
+    tomorrow = times.rfc3339(int(time.time() * 1000) + 86_400_000)
+    with pytest.raises(Invalid, match="before it is due"):
+        yard.edit(task.id, expires=tomorrow)
+    assert yard.edit(task.id, expires="2100-01-03T00:00:00Z", title="Later").state is State.WAITING
+    assert yard.edit(task.id, delay=0, expires=tomorrow).state is State.TODO
+
+
+def test_a_task_whose_deadline_is_before_its_delay_ends_can_be_edited_and_done(yard: Yard) -> None:
+    soon = times.rfc3339(int(time.time() * 1000) + 1_800_000)
+    task = yard.add("build", {"n": 1}, delay=3600, expires=soon)
+    assert yard.edit(task.id, priority=0).state is State.WAITING
+    assert retried(yard, task.id).state is State.TODO
+    assert yard.edit(task.id, title="Now").state is State.TODO
+    claim = taken(yard.claim())
+    assert (claim.task.id, claim.task.data, claim.task.priority) == (task.id, {"n": 1}, 0)
+    claim.done()
+    assert yard.prune(count=0, apply=True)["tasks"] == 1

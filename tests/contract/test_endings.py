@@ -290,3 +290,11 @@ def test_a_block_whose_claim_was_lost_says_so_at_its_end(yard: Yard, claim: Clai
 def test_an_error_in_a_block_whose_claim_was_lost_is_the_one_that_is_raised(yard: Yard, claim: Claim) -> None:
     with pytest.raises(ValueError, match="mine"), claim:
         _cancel_and_raise(yard, claim)
+
+
+def test_of_two_dones_of_a_claim_that_come_together_the_first_stands(yard: Yard) -> None:
+    yard.add("build")
+    yard.add("build")
+    claim, other = taken(yard.claim()), taken(yard.claim())
+    assert yard.done_many([(claim.ref, "first"), (other.ref, 1), (claim.ref, "second")]) == [True, True, False]
+    assert (yard.get(claim.task.id).result, yard.get(other.task.id).result) == ("first", 1)

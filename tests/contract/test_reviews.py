@@ -267,3 +267,14 @@ def test_a_large_result_is_cut_in_the_history_that_the_next_claim_gets(yard: Yar
     boss.reject(task.id, "shorter")
     assert taken(yard.claim(task.id)).history[0]["result"] == "[cut]"
     assert yard.report(task.id).history[0]["result"] == "x" * 100_000
+
+
+def test_a_late_verb_of_who_submitted_is_logged_as_theirs_after_the_review(yard: Yard, boss: Yard) -> None:
+    id = yard.add("build", review=True).id
+    claim = taken(yard.claim(id))
+    claim.done()
+    boss.accept(id)
+    with pytest.raises(ClaimLost):
+        claim.note("one thing more")
+    [refused] = [event for event in yard.events(task=id) if event["event"] == "refused"]
+    assert (refused["worker"], refused["fence"]) == ("ada", claim.fence)

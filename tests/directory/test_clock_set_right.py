@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
+from tests.conftest import taken, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,53 @@ def shift(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         ahead[0] = hours
 
     return set_to
+
+
+@pytest.fixture
+def touched(shift: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """As `shift`, also for the times that files get by being touched from then on."""
+    from taskyard.stores.directory.filesystem.disk import Disk
+
+    stamp, touch = Disk.stamp, Disk.touch
+    ahead, at = [0], dict[str, int]()
+
+    def touched(self: Disk, path: str) -> None:
+        touch(self, path)
+        at[path] = ahead[0]
+
+    monkeypatch.setattr(Disk, "touch", touched)
+    monkeypatch.setattr(Disk, "stamp", lambda self, path: stamp(self, path) + at.get(path, 0) * HOUR // 1_000_000)
+
+    def set_to(hours: int) -> None:
+        ahead[0] = hours
+        shift(hours)
+
+    return set_to
+
+
+def test_a_dead_workers_claim_comes_back_though_the_clock_was_set_back(
+    url: str, touched: Callable[[int], None]
+) -> None:
+    with taskyard.open(url, worker="ada") as ada:
+        id = ada.add("build").id
+        assert ada.claim(lease=0.2) is not None
+    touched(-2)
+    with taskyard.open(url, worker="bo") as bo:
+        wait_until(lambda: bo.sweep().reaped)
+        again = taken(bo.claim())
+        assert (again.task.id, again.task.attempts) == (id, 1)
+
+
+def test_a_living_workers_claim_is_not_taken_because_the_clock_was_set_back(
+    url: str, touched: Callable[[int], None]
+) -> None:
+    with taskyard.open(url, worker="ada") as ada, taskyard.open(url, worker="bo") as bo:
+        ada.add("build")
+        claim = taken(ada.claim(lease=60))
+        touched(-2)
+        for _ in range(3):
+            assert bo.sweep().reaped == 0
+        claim.done()
 
 
 def news(url: str, cursor: str | None) -> tuple[list[str], str]:

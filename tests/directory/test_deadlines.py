@@ -35,6 +35,14 @@ def entries(yard: Yard) -> list[str]:
     return [name for _, _, names in os.walk(f"{yard.url}/deadlines") for name in names]
 
 
+def put_back(url: str) -> None:
+    """Have all entries look as if their time were over."""
+    for entry in Path(url, "deadlines").glob("*/*/*"):
+        past = Path(url, "deadlines", "2001-01-01", entry.parent.name, f"{entry.name.partition('.')[0]}.978307200000")
+        past.parent.mkdir(parents=True, exist_ok=True)
+        entry.rename(past)
+
+
 @pytest.mark.parametrize("expires", ["2h", 7200, "2100-01-01T00:00:00Z"])
 @pytest.mark.parametrize("key", [None, "k"])
 def test_a_dropped_file_may_have_a_deadline_and_a_timeout(yard: Yard, expires: object, key: str | None) -> None:
@@ -106,6 +114,16 @@ def test_an_entry_stays_if_its_task_moves_while_a_sweep_reads_it(place: str) -> 
         assert bob.get(id).state is State.CANCELLED
 
 
+def test_an_entry_stays_if_its_task_is_claimed_after_a_sweep_has_listed_the_claims(place: str) -> None:
+    with yard_on(place, worker="bob") as bob:
+        id = bob.add("build", expires="1h").id
+        put_back(place)
+        with yard_on(place, Step("after", "listdir", "/processing", lambda: bob.claim(id))) as yard:
+            assert yard._store.upkeep.expire("ada", 10) == 0
+            assert bob.get(id).state is State.PROCESSING
+            assert len(entries(yard)) == 1, "a release would bring the task back"
+
+
 @pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE])
 def test_an_entry_stays_if_its_task_cannot_be_read_for_a_moment(
     yard: Yard, monkeypatch: pytest.MonkeyPatch, number: int
@@ -156,12 +174,7 @@ def test_a_sweep_looks_for_no_task_that_is_worked_on(tmp_path: Path) -> None:
         with yard_on(url, worker="bob") as bob:
             bob.add_many({"kind": "build", "expires": "1h"} for _ in range(number))
             assert len(bob.claim_many(number)) == number
-        for entry in Path(url, "deadlines").glob("*/*/*"):  # as if the hour were over
-            past = Path(
-                url, "deadlines", "2001-01-01", entry.parent.name, f"{entry.name.partition('.')[0]}.978307200000"
-            )
-            past.parent.mkdir(parents=True, exist_ok=True)
-            entry.rename(past)
+        put_back(url)
         with yard_on(url, cue) as yard:
             assert janitor.sweep(yard._store, "ada").expired == 0
             assert len(entries(yard)) == number, "a release would bring the tasks back"

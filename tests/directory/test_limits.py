@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+import taskyard
 from taskyard.core.limits import WINDOW
 from taskyard.core.settings import KindLimits
 from taskyard.stores.directory.context import Context
 from taskyard.stores.directory.tasks.limits import Limits
+from tests.conftest import taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
 
 NOW = 1_800_000_000_000
 
@@ -41,6 +46,28 @@ def test_a_slot_is_free_again_after_a_minute_or_when_it_is_given_back(fresh: Cal
     one.forget()
     assert one.enter("call", NOW + WINDOW + 200) is not None
     assert one.enter("call", NOW + WINDOW + 300) is None
+
+
+def test_a_claim_that_one_listing_misses_while_its_worker_takes_it_over_is_counted(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with taskyard.open(place, worker="ada") as ada, taskyard.open(place, worker="bob") as bob:
+        ada.set_settings({"kinds": {"call": {"concurrency": 1}}})
+        ada.add_many([{"kind": "call"}] * 2)
+        held = taken(ada.claim()).task.id
+        [name] = os.listdir(f"{place}/processing")
+        counted: Limits = bob._store._claims.limits  # type: ignore[attr-defined]
+        bob.claim()  # it has read the limits
+        whole, listings = counted._context.disk.listdir, 0
+
+        def listdir(folder: str) -> list[str]:
+            nonlocal listings
+            listings += 1
+            return [other for other in whole(folder) if other != name or listings > 1]
+
+        monkeypatch.setattr(counted._context.disk, "listdir", listdir)
+        assert name.startswith(held)
+        assert counted.exceeded("call", "another")
 
 
 def test_slots_that_others_took_and_gave_back_are_found_at_once(fresh: Callable[[], str]) -> None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
+from taskyard.core import times
+from taskyard.stores.directory import names
 from taskyard.stores.directory.filesystem import safety
 from taskyard.stores.directory.filesystem.disk import Disk
 from taskyard.stores.directory.fsck import audit
@@ -394,6 +396,19 @@ def test_a_task_that_was_let_go_too_early_is_blocked_again(yard: Yardful) -> Non
     assert yard.task("blocked").state == "blocked"
     yard.does("needed")
     yard.does("blocked")
+
+
+def test_a_waiting_task_that_was_let_go_too_early_is_blocked_again_and_waits_after_that(yard: Yardful) -> None:
+    file, now = yard.file("blocked"), time.time_ns() // 1_000_000
+    due = now + 3_600_000
+    bucket = yard.root / "waiting" / names.bucket(due, now) / file.parent.name
+    bucket.mkdir(parents=True, exist_ok=True)
+    file.rename(bucket / f"{yard.ids['blocked']}.1.e0.c0.5-blocked.d{due}.json")
+    yard.heals("need_open")
+    assert yard.task("blocked").state == "blocked"
+    yard.does("needed")
+    freed = yard.task("blocked")
+    assert (freed.state, freed.not_before) == ("waiting", times.rfc3339(due))
 
 
 def test_a_follower_without_a_need_is_left_to_the_sweeps(yard: Yardful) -> None:

@@ -54,8 +54,16 @@ def segments_of(yard: Path, kind: str) -> list[str]:
     return sorted(path.name for path in (yard / "todo" / f"5-{kind}").iterdir())
 
 
-@pytest.mark.parametrize("plant", PLANTS)
-@pytest.mark.parametrize("name", [LAST, "zzzy", "zz00", "y000", "0000"])
+# Every plant under the last number, and every number with a plant of each sort: what can be read, what cannot, and what is no file.
+@pytest.mark.parametrize(
+    ("name", "plant"),
+    [(LAST, plant) for plant in PLANTS]
+    + [
+        (name, plant)
+        for name in ("zzzy", "zz00", "y000", "0000")
+        for plant in ("a lane's own marker", "a full marker", "garbage", "a folder")
+    ],
+)
 def test_a_planted_marker_stops_no_add(place: str, plant: str, name: str) -> None:
     PLANTS[plant](Path(place, "segments", name))
     for kind in ("build", "lint", "test"):
@@ -102,19 +110,24 @@ def test_an_adder_that_knows_its_segment_needs_no_other_and_one_that_does_not_sh
         (["0003", "y000", "zzzz"], "y001"),
         (["0000", "00zz", "zzzz"], "0100"),
         (["0000", "0001", "x000", "zz00"], "x001"),
-        ([ids.base32(n, 4) for n in range(1 << 20) if n % 1000], ids.base32(1_048_000, 4)),
-        ([ids.base32(n, 4) for n in range(1, 1 << 20)], "0000"),
     ],
 )
 def test_the_next_number_is_the_highest_that_has_room_above_it(taken: list[str], number: str) -> None:
-    newest, found = next_number(sorted(taken, reverse=True))
+    _has_room(sorted(taken, reverse=True), number)
+
+
+def _has_room(taken: list[str], number: str) -> None:
+    newest, found = next_number(taken)
     assert found is not None
     assert ids.base32(found, 4) == number
-    assert [*sorted(taken, reverse=True), ""][newest] < number
+    assert [*taken, ""][newest] < number
 
 
 def test_only_a_yard_that_has_used_all_numbers_is_full() -> None:
-    assert next_number([ids.base32(n, 4) for n in reversed(range(1 << 20))])[1] is None
+    every = [ids.base32(n, 4) for n in reversed(range(1 << 20))]
+    assert next_number(every)[1] is None
+    _has_room(every[:-1], "0000")
+    _has_room([name for n, name in enumerate(every, 1) if n % 1000 != (1 << 20) % 1000], ids.base32(1_048_000, 4))
 
 
 @pytest.mark.parametrize("plant", ["an empty file", "a full marker", "a folder", "a pipe"])

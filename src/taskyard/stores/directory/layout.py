@@ -147,6 +147,10 @@ def load(path: str) -> Settings:
         found = _parsed(file)
         _refuse_links(path)
     except FileNotFoundError:
+        if _is_yard(path):
+            raise Unavailable(
+                f"{path} has no yard.json", hint=f"'taskyard fsck --yard {path}' says how to mend it"
+            ) from None
         raise Unavailable(
             f"there is no yard at {path}", hint=f"check the path, or make one there with: taskyard init {path}"
         ) from None

@@ -35,6 +35,7 @@ class MemoryReader:
             asked = record.draft.changed(
                 {"data": json.loads(record.draft.payload)}
             )  # data that no other caller can change
+            asked.delay, asked.not_before = 0.0, record.not_before
             history, notes = [dict(entry) for entry in record.history], [dict(note) for note in record.notes]
             followers = sorted(shelf.followers.get(record.standing.id, ()), key=age_key)
             children = list(shelf.children.get(record.standing.id, ()))

@@ -205,8 +205,8 @@ class Repair:
 
     def _block(self, suspect: Suspect) -> str | None:
         found = self._found(suspect)
-        if found.state is not State.TODO:
-            raise NotRepairable("it is not in todo; " + CODES[suspect.code].by_hand)
+        if found.state not in (State.TODO, State.WAITING):
+            raise NotRepairable("it is not in todo or waiting; " + CODES[suspect.code].by_hand)
         return self._moves.shift(found, State.BLOCKED, suspect.logged_fence, "edited", suspect.what)
 
     def _rebucket(self, suspect: Suspect) -> str | None:
@@ -223,9 +223,7 @@ class Repair:
             and found.token.has_result
             and suspect.name == f"{id}.{found.token.fence}.{found.token.nonce}.done.json"
         ):
-            raise NotRepairable(
-                "it is the result of a done task, and nobody can know what it was; restore it from a backup"
-            )
+            raise NotRepairable("it is the result of a done task, and no other file has it; restore it from a backup")
         return self._moves.set_aside(suspect.path, f"a record that is {suspect.what}")
 
     def _give_reason(self, suspect: Suspect) -> str | None:

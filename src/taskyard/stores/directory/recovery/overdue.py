@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # seconds without reaping after this machine was suspended: its workers need a heartbeat to wake up too
 _AFTER_SLEEP = 20.0
 _TRUSTED = 60.0  # seconds for which an observed lease end is trusted
+_AHEAD = (
+    60_000  # milliseconds by which a heartbeat may be ahead of the clock: beyond that, the clock was set back since
+)
 _SOON = 0.1  # seconds until the next look, if this one found something overdue
 
 
@@ -78,7 +81,7 @@ class Overdue:
             if token is None or token.lease is None or len(late) >= limit:
                 continue
             try:
-                end = end or self._disk.stamp(f"{context.processing}/{name}") + token.lease
+                end = end or self._beaten_at(f"{context.processing}/{name}", now) + token.lease
             except FileNotFoundError:
                 continue
             standing = token.standing(State.PROCESSING, (context.processing, name), context.policy)
@@ -89,6 +92,20 @@ class Overdue:
                 ends[name] = end
         self._ends = ends
         return late
+
+    def _beaten_at(self, path: str, now: int) -> int:
+        """Return when the claim was last renewed; a moment that has yet to come becomes now.
+
+        Else the claim of a dead worker would be held until a clock that was set back has caught up, and its lease is over.
+        """
+        at = self._disk.stamp(path)
+        if at - now > _AHEAD:
+            try:
+                self._disk.touch(path)
+            except PermissionError:
+                return at  # another user's: one who may write it comes by
+            return now
+        return at
 
     def _given_back(self, now: int) -> list[Standing]:
         """Return claims that other programs have put into todo/, and those that they hold and left for a lease."""

@@ -274,9 +274,12 @@ class Shifts:
         """Return folder and name after this move, and the due time if the task is to wait."""
         name = name[name.index(f"{standing.id}.") :]  # another program may have put a prefix before it
         stem = f"{standing.id}.{move.fence}.e{move.errors}.c{move.crashes}{names.own_parts(name, moves.keeps_deadline(standing, move))}"
-        due = (names.due(name) or at + round(move.delay * 1000)) if move.to is State.WAITING else None
+        due = names.due(name) if move.to in (_WAITING, _BLOCKED) else None
+        if move.to is _WAITING and due is None:
+            due = at + round(move.delay * 1000)
         claim = names.claim_parts(name) if move.keeps_claim else ""
-        return *self._placed(standing.id, move.to, stem, lane, due, at, claim), due
+        place = self._placed(standing.id, move.to, stem, lane, due, at, claim)
+        return *place, due if move.to is _WAITING else None
 
     def _placed(
         self, id: str, state: State, stem: str, lane: Lane, due: int | None, now: int, claim: str = ""
@@ -394,7 +397,11 @@ class Shifts:
         if move is not None:
             self._context.records.keep_stale(handle, move, None, by, at)
         token = found.token
-        holder = token.worker if token.nonce == handle.nonce else self._context.records.holder(handle)
+        own = (token.fence, token.nonce) == (
+            handle.fence,
+            handle.nonce,
+        )  # a review ends under the nonce of who submitted
+        holder = token.worker if own else self._context.records.holder(handle)
         self._log.write(at, "refused", handle.id, token.lane.kind, handle.fence, holder or by, by, {"verb": verb})
 
 

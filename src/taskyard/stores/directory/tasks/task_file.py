@@ -5,7 +5,7 @@ from __future__ import annotations
 from taskyard.core import needs
 from taskyard.core.draft import Draft, compact
 from taskyard.core.errors import Invalid
-from taskyard.core.times import is_moment, rfc3339
+from taskyard.core.times import is_moment, moment, rfc3339
 from taskyard.stores.directory.dropbox import json_text
 
 TYPE_CHECKING = False
@@ -125,7 +125,11 @@ def draft(content: bytes) -> Draft:
         return file_format.draft(file_format.parse(content))
     fields = _written(content)
     fields.pop("id", None)
-    return Draft.of(fields)
+    expires = fields.pop("expires", None)
+    found = Draft.of(fields)
+    if expires is not None:  # set by itself: a delay and a moment are not compared when a task is added
+        found.expires = moment(expires, "expires")
+    return found
 
 
 def _dropped_fields(content: bytes) -> dict[str, Any]:
