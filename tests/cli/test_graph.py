@@ -94,6 +94,9 @@ def test_a_picture_goes_into_a_file_as_its_name_ends(
     assert run("graph", alone, "--output", "one.svg").out == "1 task drawn into one.svg\n"
     assert ask("graph", "--format", "dot")["picture"].startswith("digraph")
     assert ask("graph", "--output", "no/such/plan.svg", code=8)["code"] == "unavailable"
+    assert ask("graph", "--output", "plan.foo", code=2)["message"] == "no format has files that end in '.foo'"
+    assert not (place / "plan.foo").exists()
+    assert run("graph", "--output", "plan.foo", "--format", "dot").code == 0
     assert ask("graph", "--format", "png", code=2)["code"] == "invalid"
     assert ask("graph", "--fold", "colour", code=2)["code"] == "invalid"
 

@@ -86,14 +86,20 @@ def test_what_cannot_be_published_is_refused_with_the_reason(yard: Yard, tmp_pat
     yard.add("build")
     claim = taken(yard.claim())
     source = written(tmp_path / "new", "x")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
     for bad, place in (
         (tmp_path / "nothing", tmp_path / "report"),
         (tmp_path, tmp_path / "report"),
         (source, tmp_path),
         (source, tmp_path / "no folder" / "report"),
+        (source, tmp_path / "pipe"),
+        (source, tmp_path / "loop"),
+        (source, tmp_path / ("n" * 250)),
     ):
         with pytest.raises(Invalid):
             claim.publish(bad, place)
+    assert (tmp_path / "pipe").is_fifo(), "what is no file stays what it is"
     written(tmp_path / ".report.fence", "a program's own file")
     with pytest.raises(Conflict, match="no record"):
         claim.publish(source, tmp_path / "report")

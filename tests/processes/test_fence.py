@@ -109,6 +109,28 @@ def test_a_guarded_command_that_ends_its_own_claim_is_left_to_finish(place: str,
     assert opened.get(claim.id).result == 1
 
 
+@pytest.mark.parametrize("verb", ["release", "fail --reason x"])
+def test_a_guarded_command_whose_claim_was_given_up_is_stopped(
+    place: str, opened: Yard, verb: str, tmp_path: Path
+) -> None:
+    opened.add("build")
+    claim = taken(opened.claim(lease=2))
+    process = guard(place, claim, sys.executable, "-c", FAMILY, str(tmp_path / "family"), options=("--grace", "0.2"))
+    pids = family(tmp_path / "family")
+    tools.taskyard(place, *verb.split(), claim.handle)
+    process.communicate(timeout=tools.PATIENCE)
+    assert process.returncode == 4
+    assert not any(map(is_alive, pids))
+
+
+def test_a_guarded_command_that_submits_for_review_is_left_to_finish(place: str, opened: Yard) -> None:
+    opened.add("draft", review=True)
+    claim = taken(opened.claim(lease=0.5))
+    process = guard(place, claim, "sh", "-c", f"{tools.IN_SHELL} done >/dev/null && sleep 1 && echo finished")
+    out, err = process.communicate(timeout=tools.PATIENCE)
+    assert (process.returncode, out) == (0, "finished\n"), err
+
+
 def test_the_guard_renews_the_lease_beside_its_command(place: str, opened: Yard, tmp_path: Path) -> None:
     opened.add("build")
     claim = taken(opened.claim(lease=1))

@@ -295,7 +295,7 @@ def unpacked(package: str) -> Path:
     """The folder with the files of this package of Debian's, which needs no root; it is not there if it cannot be had."""
     folder = Path(tempfile.gettempdir()) / f"taskyard-{package}-{os.getuid()}"
     # One attempt in a run of the tests, however many processes they are spread over.
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+    run = os.environ.get("PYTEST_RUN_ID") or str(os.getpid())
     with Path(f"{folder}.tried").open("a+") as tried:
         fcntl.flock(tried, fcntl.LOCK_EX)
         tried.seek(0)

@@ -19,6 +19,19 @@ def test_a_sync_answers_what_it_did(ask: Callable[..., Any], place: Path) -> Non
     assert ask("sync", "TASKS.md", "--status")["added"] == []
 
 
+def test_a_name_that_was_not_there_is_told_of_as_a_new_file(
+    ask: Callable[..., Any],  # noqa: F811
+    run: Callable[..., Any],  # noqa: F811
+    place: Path,  # noqa: F811
+) -> None:
+    (place / "TASKS.md").write_text("- [ ] One\n")
+    assert run("sync", "TASKS.md").out.startswith("TASKS.md: 1 task, ")
+    assert run("sync", "TAKS.md", "--status").out.startswith("TAKS.md: a new file, ")
+    assert not (place / "TAKS.md").exists()
+    assert run("sync", "TAKS.md").out.startswith("TAKS.md: a new file, 1 task, ")
+    assert [ask("sync", name)["made"] for name in ("TASKS.md", "TAKS.md", "more.md")] == [False, False, True]
+
+
 def test_exit_codes_of_a_sync(ask: Callable[..., Any], run: Callable[..., Any], place: Path) -> None:  # noqa: F811
     file = place / "TASKS.md"
     file.write_text("| id | status | title |\n|---|---|---|\n| A | not-started | One |\n")

@@ -16,7 +16,6 @@ from taskyard.doors.tasksmd import base as bases
 from taskyard.doors.tasksmd import dialects, file
 from taskyard.doors.tasksmd import sync as syncing
 from taskyard.doors.tasksmd.text import patched
-from tests.conftest import sized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -287,9 +286,15 @@ def mortal(monkeypatch: pytest.MonkeyPatch) -> list[Fate]:
     return current
 
 
-@sized("runs", 60, 1000)
-def test_no_edit_and_no_task_is_lost_whatever_happens_in_between(runs: int, tmp_path: Path, mortal: list[Fate]) -> None:
-    for seed in range(runs):
+# With the proofs in four parts, so that one test is not the longest of all.
+PARTS = [range(60), *(pytest.param(range(at, at + 250), marks=pytest.mark.proof) for at in range(0, 1000, 250))]
+
+
+@pytest.mark.parametrize("seeds", PARTS, ids=str)
+def test_no_edit_and_no_task_is_lost_whatever_happens_in_between(
+    seeds: range, tmp_path: Path, mortal: list[Fate]
+) -> None:
+    for seed in seeds:
         story = Story(seed, tmp_path)
         mortal[:] = [story.fate]
         play(story)

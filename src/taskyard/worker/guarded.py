@@ -10,7 +10,7 @@ from taskyard.core import ids
 from taskyard.core.errors import ClaimLost, Invalid, TaskyardError
 from taskyard.worker.command import environment
 from taskyard.worker.guard_client import GuardClient, GuardLost, stop_strays
-from taskyard.worker.heartbeats import STOP_GRACE, Heartbeats
+from taskyard.worker.heartbeats import STOP_GRACE, Heartbeats, has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from taskyard.worker.guard_client import Ended
     from taskyard.yard.claim import Claim
 
-# Marks the processes of one run. The claim would not do: whoever runs this may be the claim's own worker's command.
+# Marks the processes of one run. The claim would not do: the program that runs this may itself be the command of the claim's worker.
 _MARK = "TASKYARD_GUARD"
 
 
@@ -59,9 +59,9 @@ class _Watched:
         self._thread = threading.Thread(target=self._beats.run, name="heartbeats", daemon=True)
 
     def _lose(self) -> None:
-        """Stop the command, unless it has ended the claim itself and is only finishing."""
+        """Stop the command, unless it has ended the task itself and is only finishing."""
         try:
-            if self._claim.settled() is not None:
+            if has_ended(self._claim):
                 return
         except TaskyardError:
             pass  # a claim that cannot be looked up is not ours any more

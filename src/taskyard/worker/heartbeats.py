@@ -190,12 +190,18 @@ class ThreadBeats:
         self._thread.join()
 
 
+def has_ended(claim: Claim) -> bool:
+    """Whether this claim has ended its task, or submitted it for review. One that was given up is another's to begin."""
+    state = claim.settled()
+    return state is not None and (state.ended or claim.yard.get(claim.id).review == "pending")
+
+
 def lose(job: Job | None) -> None:
-    """Stop the work on a lost claim, unless the work itself has ended the claim and is only finishing."""
+    """Stop the work on a lost claim, unless its task has ended by it, and the work is only finishing."""
     if job is None:
         return
     try:
-        if job.claim.settled() is not None:
+        if has_ended(job.claim):
             return
     except TaskyardError:
         pass  # a claim that cannot be looked up is not ours any more

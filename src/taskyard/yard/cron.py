@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from taskyard.core.errors import Invalid
+from taskyard.core.errors import Invalid, Unavailable
 from taskyard.core.words import shown
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ _MOST = 200  # characters of an expression
 _YEARS = 253_402_300_799_000  # milliseconds: the last second that a datetime can hold
 
 
-class Missing(Invalid):
+class Missing(Unavailable):
     """Schedules need a library that is not installed here."""
 
     def __init__(self) -> None:

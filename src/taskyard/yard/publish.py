@@ -7,6 +7,7 @@ shuts out older claims, and the same claim says it again.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 TASKS_MOST = 1000  # tasks that a record remembers: those that published last
 PATIENCE = 60.0  # seconds to wait for another publisher
 _CHUNK = 1 << 20
+_NAME_MOST = 80  # bytes that always fit: a file's name has 255 at most, and a handle up to 160
 
 
 def publish(claim: Claim, source: str, destination: str) -> str:
@@ -41,6 +43,10 @@ def publish(claim: Claim, source: str, destination: str) -> str:
     path = os.path.realpath(destination)
     if os.path.isdir(path) or not os.path.basename(destination):
         raise Invalid(f"{destination} is a folder", hint="name the file that is to be there")
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise Invalid(
+            f"{destination} is no regular file", hint="publish beside it: a pipe or a device stays what it is"
+        )
     given = _opened(source)
     try:
         _must_hold(claim)
@@ -48,6 +54,11 @@ def publish(claim: Claim, source: str, destination: str) -> str:
     except FileNotFoundError as error:
         raise Invalid(f"{os.path.dirname(path)} is no folder: {error.strerror}", hint="make it first") from None
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise Invalid(
+                f"the name {os.path.basename(path)[:40]}... is too long to keep a record beside it",
+                hint=f"the claim's handle has to fit beside it: take a name of at most {_NAME_MOST} bytes",
+            ) from None
         raise Unavailable(f"{path} cannot be published: {error.strerror or error}") from None
     finally:
         os.close(given)

@@ -14,6 +14,8 @@ class Report:
         self.path = path
         self.dialect = ""
         self.mission: str | None = None
+        self.made = False
+        """Whether there was no file of this name."""
         self.rows = 0
         self.added: list[str] = []
         """Rows that have become tasks, by their ids in the file."""
@@ -51,6 +53,7 @@ class Report:
             "path",
             "dialect",
             "mission",
+            "made",
             "rows",
             "added",
             "edited",

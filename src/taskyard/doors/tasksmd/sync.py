@@ -122,6 +122,7 @@ class Run:
         base, report = self._base, self._report
         report.conflicts.clear()
         self._before = self._read()
+        report.made = self._before is None
         self._document = document = dialects.parsed(self._before or "", self._options.dialect or base.dialect)
         self._settle_scope(document)
         self._tasks = tasks = Tasks(self._yard, base.mission, self._options.person)

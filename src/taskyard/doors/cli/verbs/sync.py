@@ -134,7 +134,8 @@ def _text(report: Report, look: bool) -> str:
         )
         if some
     ]
-    first = f"{report.path}: {report.rows} task{'' if report.rows == 1 else 's'}, {', '.join(parts) or 'in sync'}"
+    made = "a new file, " if report.made else ""
+    first = f"{report.path}: {made}{report.rows} task{'' if report.rows == 1 else 's'}, {', '.join(parts) or 'in sync'}"
     lines = [f"  {notice['message']}" for notice in report.notices]
     lines += [
         f"  conflict in line {one['line']}, {one['row']}: the {one['field']} is {one['file']!a} in the file, {one['yard']!a} in the yard"

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 FORMATS = ("text", "svg", "mermaid", "dot", "json")
-_SUFFIXES = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid", ".dot": "dot", ".gv": "dot", ".json": "json"}
+_SUFFIXES = {
+    "": "text",
+    ".txt": "text",
+    ".svg": "svg",
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".json": "json",
+}
 
 
 def graph(call: Call) -> Reply:
@@ -51,7 +60,13 @@ def _shown(drawn: dict[str, Any], picture: str) -> str:
 def _format(wanted: str | None, output: str | None) -> str:
     """Return the format that was asked for, else the one that the file's name ends in."""
     if wanted is None:
-        return _SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
+        suffix = os.path.splitext(output or "")[1].lower()
+        if suffix not in _SUFFIXES:
+            raise Invalid(
+                f"no format has files that end in {ascii(suffix)[:40]}",
+                hint=f"end the name in {', '.join(suffix for suffix in _SUFFIXES if suffix)}, or give --format",
+            )
+        return _SUFFIXES[suffix]
     if wanted not in FORMATS:
         raise Invalid(f"not a format: {ascii(wanted)[:40]}", hint=f"formats are {', '.join(FORMATS)}")
     return wanted
