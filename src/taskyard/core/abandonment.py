@@ -21,7 +21,7 @@ class Abandoned(Exception):
 
 
 class Abandonment:
-    """One piece of work. Without `reads` it changes something, and stops between two moves alone."""
+    """One piece of work. One that `reads` stops at any step; one that changes tasks stops only between two moves."""
 
     __slots__ = ("_cancel", "_lock", "is_abandoned", "reads")
 
@@ -43,21 +43,21 @@ class Abandonment:
             del _working[thread]
 
     def abandon(self) -> None:
-        """Give it up, from another thread; this may take as long as a cancel takes to reach a database."""
+        """Give the work up, from another thread; this waits until a running statement's cancel has reached the database."""
         with self._lock:  # so that what is cancelled is not lent to other work meanwhile
             self.is_abandoned = True
             if self._cancel is not None:
                 self._cancel()
 
     def begin(self, cancel: Callable[[], object]) -> None:
-        """Have `cancel` called if the work is given up from now on."""
+        """From now on, call `cancel` if the work is given up; raise `Abandoned` if it was given up before."""
         with self._lock:
             if self.is_abandoned:
                 raise Abandoned
             self._cancel = cancel
 
     def end(self) -> bool:
-        """Have it called no more; return whether it was."""
+        """Forget the `cancel` of `begin`; return whether the work was given up."""
         with self._lock:
             self._cancel = None
             return self.is_abandoned

@@ -70,7 +70,7 @@ def full(kind: str | None, count: int, most: int, number: int) -> Full:
 
 
 def is_current(at: int, now: int) -> bool:
-    """Whether a count of that moment may be carried on by what was added since."""
+    """Whether a count made at `at` may still be used, with the tasks added since then on top."""
     return 0 <= now - at < TRUSTED
 
 

@@ -272,7 +272,7 @@ def _flag(value: object, name: str) -> bool:
 
 
 def _several(value: object, name: str, most: int, check: Callable[[object], str]) -> tuple[str, ...]:
-    """Return one text or several as a tuple."""
+    """Return one text, or a list of at most `most` texts, as a tuple of checked texts."""
     given = [value] if isinstance(value, str | dict) or hasattr(value, "id") else value
     if not isinstance(given, list | tuple | set | frozenset):
         raise Invalid(f"{name} must be a text or a list of texts, not {type(value).__name__}")

@@ -52,7 +52,7 @@ def _legal(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def replaced(written: dict[str, Any], file: str, at: str, conflicts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings with these conflicts of one file in the place of those that it had; without it, if there are none."""
+    """Return the settings in which these conflicts replace the file's old ones; with none, the file is left out."""
     files = {name: one for name, one in kept(written).items() if name != file}
     if conflicts:
         files[file] = {"at": at, "count": len(conflicts), "conflicts": list(conflicts[:_KEPT_MOST])}

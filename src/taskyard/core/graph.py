@@ -24,7 +24,7 @@ _GROUPS_MOST = 60  # groups that one picture shows; the smallest beyond that are
 
 
 def ordered(ids: Sequence[str], edges: Iterable[Edge]) -> list[str]:
-    """Return the ids, each behind those that it comes after; a cycle is cut before the first of its ids."""
+    """Return the ids in topological order: each behind those that it comes after. A cycle is cut before its first id."""
     after = _followers(ids, edges)
     waits = Counter(to for some in after.values() for to in some)
     ready = deque(id for id in ids if not waits[id])

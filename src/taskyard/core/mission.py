@@ -69,7 +69,7 @@ class Tally:
             self.started_at = added if self.started_at is None else min(self.started_at, added)
 
     def ended(self, at: int | None) -> None:
-        """Note that one of its tasks ended then."""
+        """Take the moment at which one of its tasks ended into `ended_at`, the latest of all."""
         if at is not None:
             self.ended_at = at if self.ended_at is None else max(self.ended_at, at)
 

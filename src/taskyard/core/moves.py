@@ -241,7 +241,7 @@ def cancelled(standing: Standing, reason: str | None = None) -> Move:
 def expired(standing: Standing, deadline: int) -> Move:
     """No worker has started the task by its deadline: cancel it."""
     if standing.state not in (State.TODO, State.WAITING, State.BLOCKED):
-        raise Conflict(f"task {standing.short} is {standing.state}: only a task that nobody holds can expire")
+        raise Conflict(f"task {standing.short} is {standing.state}: only a task that no worker holds can expire")
     return cancelled(standing, f"expired: no worker had started it by {rfc3339(deadline)}")
 
 
@@ -300,7 +300,7 @@ def editable(standing: Standing) -> None:
             State.CANCELLED: "'taskyard retry' puts it back into todo; then it can be edited",
         }
         raise Conflict(
-            f"task {standing.short} is {standing.state}: only tasks that nobody holds and that have not ended can be edited",
+            f"task {standing.short} is {standing.state}: only tasks that no worker holds and that have not ended can be edited",
             hint=hints[standing.state],
         )
 
@@ -408,7 +408,7 @@ def _submitted(standing: Standing, verb: str) -> None:
 
 def _held(standing: Standing, verb: str) -> None:
     if standing.state is not State.PROCESSING:
-        raise Conflict(f"task {standing.short} is {standing.state}: nobody holds it, so it cannot {verb}")
+        raise Conflict(f"task {standing.short} is {standing.state}: no worker holds it, so it cannot {verb}")
 
 
 def _back(

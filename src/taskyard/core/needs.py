@@ -18,7 +18,7 @@ _NAMES = ("id", "ref", "key")
 
 
 class Need(str):
-    """The name of a task that another comes after: an id, once a store has looked it up. It equals that text.
+    """The name of a task that another comes after, as a text with extra fields; once a store has looked it up, an id.
 
     A text without these fields is a need that blocks, and that may be an id, a short name, a key or a local name.
     """

@@ -49,7 +49,7 @@ def named(after: Sequence[str], find_keys: FindKeys) -> tuple[Need, ...]:
 
 
 def path(id: str, after: Sequence[str], find_after: FindAfter) -> list[str] | None:
-    """Return how task `id` would come after itself if it came after these: ids, from it to itself; None if it would not."""
+    """Return the cycle that would arise if task `id` came after these tasks: ids from `id` back to `id`; None without one."""
     from_whom: dict[str, str] = dict.fromkeys(map(str, after), id)
     level = list(from_whom)
     while level:
@@ -136,7 +136,7 @@ def _places(need: Need, local: dict[tuple[str, str], int]) -> set[int]:
 
 
 def _place(need: Need, local: dict[tuple[str, str], int], keys: dict[str, str]) -> Need:
-    """Return the need with what it names: a draft of the batch, a key of the yard, or a pattern of an id."""
+    """Return the need resolved: to a draft of the batch, a key of the yard, or a pattern of an id."""
     places = _places(need, local)
     if len(places) > 1:
         raise Ambiguous(

@@ -60,7 +60,7 @@ def is_folder(name: str) -> bool:
 
 
 def conflict(one: str, other: str) -> bool:
-    """Whether two tasks that use these must not run at the same time."""
+    """Whether the resource `one` and the resource `other` conflict: their tasks must not run at the same time."""
     if "/" not in one and "/" not in other:
         return one == other
     first, second = path(one), path(other)
@@ -77,17 +77,17 @@ def is_plain(name: str) -> bool:
 
 
 def may_starve(names: Sequence[str]) -> bool:
-    """Whether a task that uses these may wait for ever, because something of it is always in use."""
+    """Whether a task with these resources may wait for ever: with several, or with a folder, one part may always be in use."""
     return len(names) > 1 or any(map(is_folder, names))
 
 
 def marks(names: Iterable[str]) -> frozenset[str]:
-    """Return marks of what a task uses: another task conflicts with it if it seeks one of them (`sought`)."""
+    """Return the marks that a task with these resources leaves; a task that has one of them in its `sought` conflicts with it."""
     return frozenset(mark for name in names for mark in _marks(name, _FOLDER, _ABOVE))
 
 
 def sought(names: Iterable[str]) -> frozenset[str]:
-    """Return the marks of what would conflict with a task that uses these."""
+    """Return the marks of other tasks with which a task with these resources would conflict (`marks`)."""
     return frozenset(mark for name in names for mark in _marks(name, _ABOVE, _FOLDER))
 
 
@@ -138,7 +138,7 @@ class InUse:
         return True
 
     def conflict(self, name: str, but: str | None = None) -> tuple[str, str] | None:
-        """Return a key that conflicts with this name, and the task that uses it; not those of the task `but`."""
+        """Return a key in use that conflicts with this name, and its task, ignoring the task `but`; None if there is none."""
         own = path(name)
         found = [*self._users.get(own, {}).items()]
         if "/" in own:

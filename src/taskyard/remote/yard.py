@@ -538,6 +538,6 @@ def _refuse_connection(label: str, conn: Any) -> None:
 
 def _beside_the_gateway() -> Invalid:
     return Invalid(
-        "nobody orchestrates through a gateway",
+        "no process can orchestrate through a gateway",
         hint="run 'taskyard orchestrate' on the URL of the yard that the gateway serves, or 'taskyard serve --orchestrate'",
     )

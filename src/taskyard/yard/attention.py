@@ -99,7 +99,7 @@ class Attention:
         return {**_entries(found), "count": len(found) + more}
 
     def _lines(self, tasks: list[Task], events: Mapping[str, Event]) -> dict[str, Any]:
-        """Return entries of these tasks, each with when and by whom, as its event tells."""
+        """Return one entry for each task: who made its last move, and when, by its event in the log."""
         self._name(tasks)
         found = []
         for task in tasks:

@@ -123,7 +123,7 @@ def apply(
 
 
 def _together(store: Store, share: Sequence[str], choice: Choice, decided: Decide, by: str) -> set[str]:
-    """Return those of these tasks that could be moved at once; the others are looked at one by one."""
+    """Move as many of these tasks as possible by one call of the store, and return the ids of those that moved."""
     shifts = []
     for standing in store.upkeep.stand_all(share).values():
         if choice.strayed(standing) is None:
@@ -151,7 +151,7 @@ def _refusal(store: Store, id: str, choice: Choice, decided: Decide, by: str) ->
 
 
 def order(choice: Choice, name: str) -> Choice:
-    """Return the choice in the order to move it: what is called off goes before what it comes after, so that none cascades."""
+    """Return the choice in the order to move it: a cancel begins with the followers, so that no cancel cascades."""
     if name == "cancel":
         choice.ids.reverse()
         choice.together = True

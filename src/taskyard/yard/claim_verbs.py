@@ -90,7 +90,7 @@ class ClaimVerbs(Tending):
         return standing if standing.is_under(handle) and standing.state is State.PROCESSING else None
 
     def _without_check(self, standings: list[Standing | None]) -> list[Standing | None]:
-        """Replace by None each standing whose task needs a check or a review; those of which it is not known are read together."""
+        """Replace each standing whose task needs a check or a review by None; read the unknown ones in one query."""
         unknown = [one.id for one in standings if one is not None and one.verified is None]
         tasks = self._store.find(Query(ids=unknown, whole=True))[0] if unknown else []
         free = {task.id for task in tasks if task.verify is None and not task.needs_review}
@@ -228,7 +228,7 @@ class ClaimVerbs(Tending):
         if current.is_under(handle) and current.state is State.PROCESSING:
             raise Conflict(
                 f"the transaction sees only what was there before the claim {handle}, which holds its task",
-                hint="roll back, and say it again in a transaction that begins after the claim, or is READ COMMITTED",
+                hint="roll back, and repeat it in a transaction that begins after the claim, or is READ COMMITTED",
             )
         return current
 

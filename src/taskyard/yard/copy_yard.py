@@ -157,7 +157,7 @@ class _Pass:
         some = ", ".join(self._differing[:_EXAMPLES]) or "its log or its files"
         return TaskyardError(
             f"{self._target.label} is not the same as {self._source.label} after {_PASSES} passes: {some}",
-            hint="see that nobody adds to, edits or sweeps the source meanwhile, and say it again; the source was not touched",
+            hint="stop every process that adds to, edits or sweeps the source, and repeat the command; the source was not touched",
         )
 
     # Tasks

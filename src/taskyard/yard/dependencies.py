@@ -50,7 +50,7 @@ def relate(store: Store, drafts: Sequence[Draft]) -> None:
 
 
 def replaced(store: Store, id: str, after: Sequence[str]) -> tuple[tuple[Need, ...], tuple[Need, ...]]:
-    """Return what task `id` is to come after, by whole ids, and those of these needs that are unmet.
+    """Return the needs of task `id` by whole ids, and those of them that are unmet.
 
     Raise `NotFound` for an unknown name, and `Invalid` with the path if the task would come after itself.
     """

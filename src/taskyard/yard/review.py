@@ -27,7 +27,7 @@ _LOSING = ("delay", "not_before", "expires", "after")  # edits that would take a
 def review(store: Store, id: str, worker: str, by: str, note: str | None, word: str) -> Standing:
     """Accept what was submitted, or with a note reject it; return where the task stood. Raise `Conflict` if nothing waits.
 
-    The log says that it was asked `by` somebody. The word is this judgement's own: by it a store knows two of one worker apart.
+    The log names `by` as the asker. `word` is unique to this judgement, so that a store can tell two of one worker apart.
     """
     whole = store.stand(id).id
     late: tuple[Handle, Move] | None = None

@@ -150,7 +150,7 @@ class SteeringVerbs(Reading):
         raise Conflict(f"task {id} keeps moving under other hands", hint="try again")
 
     def _refuse_crossed(self, id: str, before: Sequence[str], after: Sequence[str]) -> None:
-        """Take back an edit that made a cycle together with one of another caller, and raise `Conflict`."""
+        """Undo this caller's edit if it and another caller's edit have made a cycle, and raise `Conflict`."""
         from taskyard.yard import dependencies
 
         crossed = dependencies.standing_cycle(self._store, id, after)

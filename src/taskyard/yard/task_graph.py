@@ -97,7 +97,7 @@ class Gathered:
 
 
 def gathered(store: Store, ids: Sequence[str], query: Query, limit: int) -> Gathered:
-    """Return the named tasks with all that they are connected with, or those of the list; each with what it comes after."""
+    """Return the graph of the tasks `ids` with all that they are connected with; without ids, of the tasks that the query lists."""
     found = Gathered(store, limit)
     if ids:
         found.named(ids)

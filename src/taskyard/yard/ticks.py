@@ -70,7 +70,7 @@ class Ticks:
 
 
 def _tick(store: Store, schedule: Schedule, now: int) -> tuple[bool, int] | None:
-    """Add the tick that is due and move the schedule on; return whether this added one, and the next; None if not yet."""
+    """Add the task of a due tick and move the schedule on; return whether it added one, and the next tick. None if this process cannot, or the yard is full."""
     from taskyard.core import schedule as rules
     from taskyard.yard import cron
 

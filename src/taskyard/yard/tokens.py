@@ -89,7 +89,7 @@ class NewToken:
         self.is_new = True
 
     def put_into(self, written: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings with this token, or as they are if its key has made one before: then this is that one."""
+        """Return the settings with this token added; unchanged if its key made a token before, which this object then stands for."""
         from taskyard.core import tokens
 
         before = tokens.made_before(written, self._key, self._asked, self._wanted)

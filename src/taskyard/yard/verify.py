@@ -32,7 +32,7 @@ def check(task: Task, handle: Handle, result: Any, checks: Mapping[str, Sequence
     if code:
         raise Conflict(
             f"the check {name!r} did not pass: exit {code}" + (f": {complaint}" if complaint else ""),
-            hint="the task is still yours: put it right and say done again, or say fail",
+            hint="the task is still yours: correct it and call done again, or fail",
         )
 
 

@@ -154,7 +154,7 @@ class TaskFacts:
         return found
 
     def _cancels(self) -> Task | None:
-        """Return a task that this one is cancelled with as long as that is failed or cancelled: no retry brings it back before."""
+        """Return a failed or cancelled task that cancels this one too, also after a retry, until it is retried itself; else None."""
         others = chains.by_ids(self._store, [str(need) for need in self._task.after])
         for need in self._task.after:
             other = others.get(str(need))

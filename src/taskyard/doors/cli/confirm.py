@@ -16,8 +16,8 @@ def confirmed(call: Call, count: int, what: str) -> None:
     if call.given.flag("yes") or count == 0:
         return
     if call.as_json or sys.stdin is None or sys.stderr is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Invalid(f"this would {what}, and nobody is here to be asked", hint="say --yes if that is meant")
+        raise Invalid(f"this would {what}, and there is no terminal to ask at", hint="add --yes if that is meant")
     sys.stderr.write(f"{what[:1].upper()}{what[1:]}? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Invalid("nothing was changed", hint="answer y, or say --yes, if that is meant")
+        raise Invalid("nothing was changed", hint="answer y, or add --yes, if that is meant")

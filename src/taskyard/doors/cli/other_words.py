@@ -28,7 +28,7 @@ _GONE = (
 )
 _CANCEL = "'taskyard cancel ID' calls a task off, and a worker that holds it loses its claim"
 _AGAIN = "'taskyard retry ID' has a failed or cancelled task tried anew; one that is done stays done"
-_EDIT = "'taskyard edit ID' changes a task that nobody holds"
+_EDIT = "'taskyard edit ID' changes a task that no worker holds"
 _GO_ON = (
     "'taskyard resume' takes your own claims again, 'taskyard retry ID' has an ended task tried anew, 'taskyard unpause' "
     "ends a pause"

@@ -41,7 +41,9 @@ def done_is_kept(task: TaskHistory) -> Iterator[Violation]:
     for handle in task.acknowledged("done"):
         ops = [op for op in task.operations(handle, "done") if op.answer is not None]
         if final.state != "done" or handle not in task.published():
-            text = f"{handle} was told that task {task.id} is done, and it is {final.state} at fence {final.fence}"
+            text = (
+                f"{handle} got the answer that task {task.id} is done, and it is {final.state} at fence {final.fence}"
+            )
             yield Violation("ending_lost", task.id, text, ops)
     if final.state == "done":
         yield from _published_by(task, final)
@@ -61,9 +63,7 @@ def _published_by(task: TaskHistory, final: FinalTask) -> Iterator[Violation]:
             yield Violation("wrong_result", task.id, text, causes)
         replaced = [op for op in causes if op.answer is not None and op.arguments["result"] != final.result]
         if replaced:
-            text = (
-                f"{handle} was told that task {task.id} is done with what it brought, and the result is {final.result}"
-            )
+            text = f"{handle} got the answer that task {task.id} is done with what it brought, and the result is {final.result}"
             yield Violation("wrong_result", task.id, text, replaced)
 
 

@@ -74,7 +74,7 @@ def explained(history: History, tasks: dict[str, TaskHistory]) -> Iterator[Viola
             found = _assign(group, operations, assigned, set())
         if not found:
             first = group[0]
-            text = f"task {first.task.id} tells of a claim of {first.worker} ({first.name}) that nobody made"
+            text = f"task {first.task.id} tells of a claim of {first.worker} ({first.name}) that no process made"
             yield Violation("unclaimed", first.task.id, text, [] if known is None else [known])
 
 

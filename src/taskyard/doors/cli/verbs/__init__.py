@@ -16,7 +16,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "For a worker": {
         "ready": ("list_tasks", "what could be claimed now"),
         "claim": ("claim", "take one task; prints the handle that the other verbs need"),
-        "note": ("heartbeat", "leave a word for whoever works on the task next"),
+        "note": ("heartbeat", "leave a word for the next worker of the task"),
         "done": ("done", "end the task, with a result if there is one"),
         "fail": ("done", "give up with a reason; tried again while attempts are left"),
         "release": ("release", "hand the task back untouched"),
@@ -48,7 +48,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "retry": ("cancel", "have failed, cancelled or waiting tasks tried now"),
         "accept": ("review", "accept what a worker has submitted: the task is done"),
         "reject": ("review", "reject it with a note: the task is done again"),
-        "edit": ("edit", "change a task that nobody holds"),
+        "edit": ("edit", "change a task that no worker holds"),
         "pause": ("pause", "hand out nothing more, of one kind or at all"),
         "unpause": ("pause", "hand out again"),
         "settings": ("settings", "print the yard's settings, or change some"),

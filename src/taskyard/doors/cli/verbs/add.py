@@ -181,11 +181,11 @@ OPTIONS = (
     Option(
         "--after",
         "ID[:cancel|:run]",
-        "not before this task is done, by id or key; :cancel and :run say what its failure means; may be repeated",
+        "not before this task is done, by id or key; :cancel and :run say what its failure means",
         many=True,
     ),
     Option("--parent", "ID", "the task that this one is a part of"),
-    Option("--uses", "NAME", "not while another task runs that uses this; may be repeated", many=True),
+    Option("--uses", "NAME", "not while another task runs that uses this", many=True),
     Option("--wait", "S", "wait so long for room, if the yard or the kind is full (max_todo)"),
     Option("--from", "FILE|-", "add a task for each line of JSON; every line is checked before the first is added"),
 )

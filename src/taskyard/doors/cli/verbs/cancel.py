@@ -52,8 +52,8 @@ COMMANDS = {
         "Several IDs: those that cannot be cancelled are named, and the exit is 1. With a filter in place of IDs, all that match and have not ended: "
         "they are counted first, and it asks on a terminal whether that is meant; elsewhere it wants --yes.",
         (
-            ('taskyard cancel 0-kf12 --reason "not needed any more"', "nobody is handed this task again"),
-            ("taskyard cancel --kind build --state todo,waiting", "all builds that nobody works on, once you say yes"),
+            ('taskyard cancel 0-kf12 --reason "not needed any more"', "no worker is handed this task again"),
+            ("taskyard cancel --kind build --state todo,waiting", "all builds that no worker holds, once you say yes"),
             ("taskyard cancel --mission login --yes --json", "a whole mission, by a program"),
         ),
         words="[ID...]",

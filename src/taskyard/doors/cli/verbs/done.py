@@ -78,7 +78,7 @@ COMMANDS = {
             ("taskyard done HANDLE", "the work is finished"),
             (
                 'taskyard done HANDLE --result \'{"url": "https://example.org/1"}\'',
-                "with a result for whoever waits for it",
+                "with a result for those who wait for it",
             ),
             ("./report | taskyard done --result -", "inside a worker's command, with the result from stdin"),
         ),
@@ -92,7 +92,7 @@ COMMANDS = {
         (
             (
                 'taskyard fail HANDLE --reason "the server answers 500"',
-                "tried again after a while, by whoever claims it then",
+                "tried again after a while, by the worker that claims it then",
             ),
             (
                 'taskyard fail HANDLE --reason "no such customer" --no-retry',

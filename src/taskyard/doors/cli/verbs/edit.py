@@ -39,7 +39,7 @@ def edit(call: Call) -> Reply:
 COMMANDS = {
     "edit": Command(
         edit,
-        "Change a task that nobody holds: in todo, waiting or blocked. What is not named stays as it is, the id and the history too. "
+        "Change a task that no worker holds: in todo, waiting or blocked. What is not named stays as it is, the id and the history too. "
         "A task that is held or has ended: exit 7.",
         (
             ("taskyard edit 0-kf12 --priority 0 --title 'Fix the login first'", "more urgent, and it says why"),
@@ -66,7 +66,7 @@ COMMANDS = {
             Option(
                 "--after",
                 "ID[:cancel|:run]",
-                "not before this task is done, in place of all that it came after; may be repeated",
+                "not before this task is done, in place of all that it came after",
                 many=True,
             ),
             Option("--no-after", None, "it comes after nothing"),

@@ -60,11 +60,11 @@ COMMANDS = {
     ),
     "note": Command(
         note,
-        f"Leave a word for whoever works on the task next; it outlives this claim, and renews its lease. {HANDLE_HINT}",
+        f"Leave a word for the next worker of the task; it outlives this claim, and renews its lease. {HANDLE_HINT}",
         (
             (
                 'taskyard note HANDLE "the tests need network access"',
-                "whoever claims the task after me reads this in 'taskyard show'",
+                "the next worker of the task reads this in 'taskyard show'",
             ),
         ),
         words="[HANDLE] TEXT",

@@ -173,7 +173,7 @@ OPTIONS = (
     Option(
         "--status",
         "WORD=STATE",
-        "what a status of the other tool means; may be repeated",
+        "what a status of the other tool means",
         many=True,
     ),
 )

@@ -235,7 +235,7 @@ _FILTERS = (
 COMMANDS = {
     "ready": Command(
         ready,
-        "List what this worker could claim now, in the order in which claims would hand it out: in todo, and assigned to nobody else.",
+        "List what this worker could claim now, in the order in which claims would hand it out: in todo, and not assigned to another worker.",
         (
             ("taskyard ready", "what there is to do"),
             ("taskyard ready --kind review --json --limit 5", "the next five of one kind, for a program"),

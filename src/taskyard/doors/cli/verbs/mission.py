@@ -152,7 +152,7 @@ COMMANDS = {
         "A mission is a named goal that groups tasks: 'add --mission NAME' puts a task into it, and needs no 'mission new'. Its state follows from its tasks: "
         "empty, open (nothing has begun), running, done, failed (nothing is open and something failed), cancelled; cancelled tasks do not count. It starts when its first task is added, and ends "
         "with its last. 'new' notes a brief and an owner: the same words again change nothing, others are exit 7. 'cancel' cancels every task that has not ended; "
-        "workers lose their claims. It asks first, and wants --yes where nobody can be asked. An unknown mission: exit 6.",
+        "workers lose their claims. It asks first, and wants --yes where there is no terminal. An unknown mission: exit 6.",
         (
             ('taskyard mission new launch --brief "Ship 1.0 by Friday" --owner ada', "say what it is about"),
             ("taskyard mission list", "one line each: state, and how many of how many are done"),

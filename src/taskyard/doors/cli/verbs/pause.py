@@ -40,8 +40,8 @@ COMMANDS = {
         "Hand out no more tasks of this kind, or without KIND none at all, until 'unpause' of the same words. What is being worked on goes on, "
         "and tasks can be added; 'ready' and 'claim' do not see what is paused.",
         (
-            ("taskyard pause deploy", "nobody is handed a deploy from now on"),
-            ("taskyard pause", "nobody is handed anything"),
+            ("taskyard pause deploy", "no worker is handed a deploy from now on"),
+            ("taskyard pause", "no worker is handed anything"),
         ),
         words="[KIND]",
         most=1,

@@ -78,7 +78,7 @@ def sharing(directory: ExaminedDirectory) -> Finding:
         return warn(
             "sharing",
             f"the group shares this yard, and with umask {measured['umask']} it cannot write to what this user makes",
-            "set umask 002 for whoever works here",
+            "set umask 002 for every user who works here",
             **measured,
         )
     if not top & stat.S_IWOTH and not all(mode & stat.S_ISGID for mode in modes.values()):

@@ -226,7 +226,7 @@ def locks(pair: Pair) -> Finding:
         os.close(held)
     measured = {"seen": seen, "relied_on": pair.me["local"]}
     if not pair.me["local"]:
-        reason = f"the other's lock is {'seen' if seen else 'not seen'} here; nobody relies on it, leases decide over a network"
+        reason = f"the other's lock is {'seen' if seen else 'not seen'} here; Taskyard does not rely on it, leases decide over a network"
         return green("peer_locks", reason, **measured)
     if not seen:
         reason = "this machine takes the place for its own disk, and does not see the other's locks: it would take the living for dead"

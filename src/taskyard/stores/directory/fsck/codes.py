@@ -24,7 +24,7 @@ CODES: dict[str, Code] = {
     # Folders
     "settings_broken": Code(
         DAMAGE,
-        "yard.json is gone, cannot be read, or has a setting that cannot be: nobody works here until it is put right, and all else is judged by the default settings",
+        "yard.json is gone, cannot be read, or has a setting that cannot be: no worker can open the yard until it is put right, and all else is judged by the default settings",
         "left alone; nothing else is healed either",
         "put a copy of it back; or move it out of the yard, and 'taskyard init' for this path writes one with the default settings and leaves all tasks as they are",
     ),
@@ -33,13 +33,13 @@ CODES: dict[str, Code] = {
         DAMAGE,
         "a folder is a symbolic link, a file, or a mount of its own: renames cannot cross it, and links lead out of the yard",
         ALONE,
-        "while nobody works, put a real folder in its place and move what belongs into it back",
+        "while no worker runs, put a real folder in its place and move what belongs into it back",
     ),
     "unreadable": Code(
         DAMAGE,
         "a file or folder cannot be read, so nothing is proven of what is in it",
         ALONE,
-        "give whoever uses the yard permission, or look at the system's log for errors of the disk; then run fsck again",
+        "give the users of the yard permission, or look at the system's log for errors of the disk; then run fsck again",
     ),
     "folder_closed": Code(
         DAMAGE,
@@ -51,14 +51,14 @@ CODES: dict[str, Code] = {
         DAMAGE, "a name that PROTOCOL.md does not know, where only known ones may be", ASIDE, "look at it in failed/"
     ),
     "root_stray": Code(
-        NOTICE, "something beside the yard's own folders; it harms nobody", ALONE, "move it out of the yard"
+        NOTICE, "something beside the yard's own folders; it does no harm", ALONE, "move it out of the yard"
     ),
     "symlink": Code(DAMAGE, "a symbolic link; the yard follows none", ASIDE, "put the file itself into the drop box"),
     "not_a_file": Code(DAMAGE, "a folder, pipe or device under the name of a file", ASIDE, "look at it in failed/"),
     "not_a_task": Code(
         NOTICE,
         "something in todo/ that is no task: a folder, a name that does not end in .json, or a file that is not a JSON object",
-        "left alone; a .json file is set aside by a sweep when nobody has written to it for a while",
+        "left alone; a .json file is set aside by a sweep when no program has written to it for a while",
         "move it out of todo/, or put one JSON object into a file whose name ends in .json",
     ),
     "lane_astray": Code(PENDING, "another program has taken a lane of todo/ for a task, and moved it", "a sweep"),
@@ -76,7 +76,7 @@ CODES: dict[str, Code] = {
     ),
     "misplaced": Code(
         DAMAGE,
-        "the task lies in the folder of another segment, where nobody finds it by its id",
+        "the task lies in the folder of another segment, where a search by its id does not look",
         "moved to its own segment",
     ),
     "lane_differs": Code(
@@ -122,7 +122,7 @@ CODES: dict[str, Code] = {
     "record_missing": Code(
         DAMAGE,
         "the task is done with a result, and the record that has it is not there",
-        "left alone: nobody can know the result",
+        "left alone: the result cannot be known",
         "restore the record from a backup, or do the work again as a new task",
     ),
     "record_broken": Code(
@@ -283,8 +283,8 @@ CODES: dict[str, Code] = {
         "put said.json right by hand, or move the folder out of the yard and say 'taskyard schedule add' again",
     ),
     # What the next sweep does, and what is legal but worth knowing
-    "lapsed": Code(PENDING, "a claim's lease has been over for long, and nobody has taken it back", "a sweep"),
-    "overdue": Code(PENDING, "a task has been due for long, and nobody has woken it", "a sweep"),
+    "lapsed": Code(PENDING, "a claim's lease has been over for long, and no sweep has taken it back", "a sweep"),
+    "overdue": Code(PENDING, "a task has been due for long, and no sweep has woken it", "a sweep"),
     "orphan": Code(
         PENDING,
         "a record, edit, folder, edge or entry of a task that is gone or has moved on",

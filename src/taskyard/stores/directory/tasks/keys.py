@@ -157,8 +157,8 @@ class Keys:
         except (Invalid, KeyError):
             pass
         raise Conflict(
-            f"the file of the key {key!r} is broken, so nobody can tell which task it stands for: {path}",
-            hint="use another key, or have somebody look at that file",
+            f"the file of the key {key!r} is broken and no longer names its task: {path}",
+            hint="use another key, or ask the person who keeps the yard to look at that file",
         )
 
     def release(self, key: str | None, pruned: str) -> bool:

@@ -77,7 +77,7 @@ class YardReader:
         facts = Facts(paused, kinds, given)
         if untrusted:
             facts.warnings.append(
-                "the checks in its yard.json were written by somebody else, and are not copied: whoever has them run must write them"
+                "another user wrote the checks in its yard.json, so they are not copied: the user whose workers run them must write them"
             )
         folder = f"{self.root}/{layout.MISSIONS}"
         facts.missions = missions.copied(

@@ -122,7 +122,7 @@ COMMANDS = {
         "Everything also works without it: every command does a share. With --json it prints one line for each round that did something.",
         (
             ("taskyard orchestrate", "until Ctrl-C"),
-            ("taskyard orchestrate --once --json", "one round, if nobody else leads"),
+            ("taskyard orchestrate --once --json", "one round, if no other process leads"),
             (
                 "taskyard orchestrate --assign --accept 1m",
                 "assign tasks; what an agent does not take in a minute goes back",

@@ -179,7 +179,7 @@ _ACTS = {
 COMMANDS = {
     "team": Command(
         team,
-        "A team owns projects of one database, and its quotas hold over all of them together, whoever works there: --max-todo refuses adds (exit 7), --max-running and --rate hold claims back until there is room. "
+        "A team owns projects of one database, and its quotas hold over all of them together: --max-todo refuses adds (exit 7), --max-running and --rate hold claims back until there is room. "
         "A project called TEAM/NAME is the team's from the start; any other is given with 'give', and taken back with 'take'. What runs goes on, and what waits stays. 'show' without NAME is about the yard's own team. "
         "The same words about a NAME change nothing, others are exit 7: 'set' changes quotas. Only a yard in PostgreSQL has teams, and only the role that owns its schema changes them; through a gateway that needs a token with the scope 'teams'.",
         (

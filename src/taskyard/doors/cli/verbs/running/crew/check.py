@@ -89,7 +89,7 @@ def _check_complaints(crew: Config, member: Member, yard_checks: set[str] | None
         if yard_checks is not None and name not in known:
             others = f"known here: {', '.join(sorted(known))}; or " if known else ""
             meant = f'{others}write {name} = "COMMAND" under [defaults.checks]'
-            yield f"{crew.place(f'{member.key}.checks')}: nobody knows the check {name!a} ({meant})"
+            yield f"{crew.place(f'{member.key}.checks')}: no check is called {name!a} ({meant})"
 
 
 def _member_complaints(crew: Config, member: Member) -> Iterator[str]:
