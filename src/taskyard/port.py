@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Waiter(Protocol):
-    """Made before the first look; called for a `nap` after each look in vain."""
+    """Waits between looks. Create it before the first look; call `nap` after each look that found nothing."""
 
     def is_over(self) -> bool:
         """Whether the time is up: ask before a look, which is then the last."""
@@ -79,10 +79,10 @@ class YardPort(Protocol):
     def add(
         self, kind: str, data: Any = None, *, conn: Any = None, wait: float = 0, **options: Unpack[TaskOptions]
     ) -> Task:
-        """Keep a new task and return it; at the return it is safe. Raise `Full` if no room is made within `wait` seconds."""
+        """Add a new task and return it; it is stored safely when this returns. Raise `Full` if there is no room within `wait` seconds."""
 
     def add_many(self, tasks: Iterable[NewTask | dict[str, Any]], *, conn: Any = None, wait: float = 0) -> Added:
-        """Keep many tasks; all are checked before the first is kept. Raise `Full`, and keep none, as `add` does."""
+        """Add many tasks; check all before adding the first. Raise `Full`, and add none, as `add` does."""
 
     def full(self) -> list[dict[str, Any]]:
         """The bounds (`max_todo`) that are reached: kind (None for the whole yard), count and max_todo of each."""
@@ -97,7 +97,7 @@ class YardPort(Protocol):
         """The `path` of the spool, None if there is none, and its `entries`, oldest first."""
 
     def replay_spool(self, *, failed: bool = False) -> dict[str, Any]:
-        """Say everything in the spool to the yard, now; with `failed`, also what it has refused before."""
+        """Replay the whole spool now; with `failed`, also entries that the yard refused before."""
 
     # Take it
 
@@ -111,7 +111,7 @@ class YardPort(Protocol):
         wait: float = 0,
         lease: float | None = None,
     ) -> Claim | None:
-        """Take one task, the most urgent and oldest that serves; None if nothing is ready within `wait` seconds."""
+        """Claim the most urgent, then oldest task that fits; return None if nothing is ready within `wait` seconds."""
 
     def claim_many(
         self,
@@ -122,10 +122,10 @@ class YardPort(Protocol):
         worker: str | None = None,
         lease: float | None = None,
     ) -> list[Claim]:
-        """Take up to `number` tasks at once."""
+        """Claim up to `number` tasks at once."""
 
     def resume(self, worker: str | None = None) -> list[Claim]:
-        """Take every claim of this worker's name again, under a new fence."""
+        """Claim again every task that this worker's name holds, under a new fence."""
 
     def held(self, handle: str) -> Claim:
         """The claim of this handle, for a process that knows the handle and nothing else."""
@@ -145,13 +145,13 @@ class YardPort(Protocol):
         """
 
     def fail(self, claim: ClaimRef, reason: str = "no reason was given", retry: bool = True) -> State:
-        """Give up with an error; returns the task's state."""
+        """End the claim with an error, and return the task's state."""
 
     def release(self, claim: ClaimRef, after: float = 0.0, reason: str | None = None) -> None:
-        """Hand the task back; it counts as no attempt."""
+        """Release the task; this counts as no attempt."""
 
     def crash(self, claim: ClaimRef, reason: str) -> State:
-        """Give the task back as if its worker had died; returns the task's state."""
+        """End the claim as if its worker had died, and return the task's state."""
 
     def holding(self, claims: Sequence[ClaimRef]) -> list[bool]:
         """Which of these claims still hold their tasks."""
@@ -381,10 +381,10 @@ class YardPort(Protocol):
     # Steer
 
     def cancel(self, id: str, reason: str | None = None) -> Task:
-        """Call a task off; a worker that holds it loses its claim."""
+        """Cancel a task; a worker that holds it loses its claim."""
 
     def retry(self, id: str) -> Task | None:
-        """Have a failed or cancelled task tried anew, a waiting one now, or a file that was set aside taken in."""
+        """Retry a failed or cancelled task, make a waiting one ready now, or put a file that was set aside back into the drop box."""
 
     def accept(self, id: str) -> Task:
         """Accept what was submitted for review: the task is done with it."""
@@ -412,10 +412,10 @@ class YardPort(Protocol):
         """Change a task that no worker holds."""
 
     def pause(self, kind: str | None = None) -> None:
-        """Hand out nothing more, of this kind or of any; what runs goes on."""
+        """Pause this kind, or the whole yard: no task of it is claimed; running tasks go on."""
 
     def unpause(self, kind: str | None = None) -> None:
-        """Take back a `pause` of the same words."""
+        """End the pause of this kind, or of the whole yard."""
 
     def settings(self) -> dict[str, Any]:
         """The yard's settings, each as it was set or by default."""

@@ -68,3 +68,15 @@ def test_a_command_gets_inputs_and_what_it_adds_is_a_part_of_its_task(run: Run) 
     assert result["inputs"] == {first: {"path": "a.tar"}}
     part = data(run("show", result["added"], "--json"))["task"]
     assert (part["parent"], part["discovered_from"]) == (last, last)
+
+
+def test_a_shell_that_keeps_the_handle_of_an_ended_task_adds_no_parts_of_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("add", "build")
+    monkeypatch.setenv("TASKYARD_CLAIM", run("claim", "--handle").stdout.strip())
+    part = run("add", "part").stdout.strip()
+    assert data(run("show", part, "--json"))["task"]["discovered_from"] is not None
+    run("done")
+    later = data(run("show", run("add", "later").stdout.strip(), "--json"))["task"]
+    assert (later["parent"], later["discovered_from"]) == (None, None)

@@ -91,6 +91,7 @@ def test_a_kind_where_an_id_is_due_offers_the_option(ask: Callable[..., Any]) ->
     error = ask("claim", "fix", code=6)
     assert (error["code"], "claim --kind fix" in error["hint"]) == ("not_found", True)
     assert "--kind" not in ask("claim", "0" * 21, code=6)["hint"]
+    assert "--kind" not in ask("claim", "0-zzzz", code=6)["hint"]
     assert ask("stats")["counts"]["todo"] == 1
 
 

@@ -132,3 +132,11 @@ def test_a_wait_ends_when_its_task_gets_stuck(ask: Callable[..., Any], yard: Pat
         verdict = ask("wait", task.id, "--timeout", "30", code=1)
         failing.join()
     assert verdict["why"]["blocked"][0]["state"] == "failed"
+
+
+def test_why_names_the_way_on_where_all_that_is_left_has_failed(
+    run: Callable[..., Answer], ask: Callable[..., Any], yard: Path
+) -> None:
+    ask("add", "build")
+    ask("fail", ask("claim")["claim"], "--reason", "boom", "--no-retry")
+    assert "'taskyard retry ID' tries one again" in run("why").out

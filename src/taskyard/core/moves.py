@@ -248,8 +248,7 @@ def expired(standing: Standing, deadline: int) -> Move:
 def keeps_deadline(standing: Standing, move: Move) -> bool:
     """Whether the task's deadline applies after this move, if it did before.
 
-    It is for the first start: a task that comes back from an error or a crash was started, and who retries an ended one
-    wants it to run.
+    A deadline ends with the first start: neither a task that comes back after an error or a crash, nor a retried one, keeps it.
     """
     return not standing.state.ended and not move.errors and not move.crashes and not move.submits
 
@@ -315,8 +314,8 @@ def edited(
 ) -> Move:
     """Edit a task that no worker holds; `timed` is set if its time was changed too, `expires` if its deadline was.
 
-    `unmet` are the needs that it waits for, if what it comes after was changed: with any it is blocked, with none it is
-    ready, or with `later` waits until it is due.
+    `unmet` are the needs still open, if what it comes after was changed. With any the task is blocked. With none it is ready,
+    or waits if `later`.
     """
     editable(standing)
     to = standing.state

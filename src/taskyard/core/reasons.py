@@ -248,6 +248,7 @@ _WAYS = {
     "due": _OPEN,
     "running": _OPEN,
     "blocked": _OPEN,
+    "failed": "'taskyard list --state failed' names them, 'taskyard show ID' has the reason; 'taskyard retry ID' tries one again",
 }
 
 

@@ -64,7 +64,7 @@ class Yard(
     warnings: Sequence[str] = ()
     """Warnings of `taskyard.init` about the place of the yard."""
     by: str
-    """Who changes something, in the log: the worker, or whom a door speaks for."""
+    """The name that the log has as `by`: the worker's, or the caller's for whom a door acts."""
 
     def __init__(self, store: Store, worker: str | None = None) -> None:
         self._store = store
@@ -88,14 +88,14 @@ class Yard(
     def acting_for(
         self, worker: str | None, request: str | None = None, usual: float | None = None, by: str | None = None
     ) -> Yard:
-        """Return this yard as another worker uses it, for a door that speaks for many; it shares all that is open.
+        """Return a yard for another worker that shares this yard's store: doors make one for each caller.
 
-        Claims under the same name of a `request` are the same claims: `granted` returns those that hold. `usual` is the lease
+        A repeated `request` makes no new claims: `granted` returns those that it made and that still hold. `usual` is the lease
         of claims where the task has none of its own. `by` is the name in the log of who changes something, if not the worker's.
         """
         twin = Yard(self._store, worker)
         twin._speaker = self
-        twin._ticks = self._ticks  # what one request learns of the next tick, all that wait must know
+        twin._ticks = self._ticks  # shared: a tick that one request finds must wake every waiter
         if request is not None:
             twin._identify(_incarnation(request))
         if usual is not None:
@@ -190,7 +190,7 @@ class Yard(
         return self._add_to(self._store if conn is None else self._within(conn), drafts)
 
     def add_spooled(self, drafts: list[draft.Draft], token: str, sent: dict[str, Any] | None) -> list[str]:
-        """Add what was kept in a spool, once only for its token, and return the ids; `sent` is of an attempt before that."""
+        """Add spooled drafts and return their ids; a repeated `token` adds nothing. `sent` is what an earlier attempt without an answer reported."""
         resends = self._store.resends
         if resends is None:
             raise Invalid(f"the yard {self.label} has no server, so nothing of it is spooled")

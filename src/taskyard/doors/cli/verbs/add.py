@@ -72,13 +72,15 @@ def task_options(given: Given) -> TaskOptions:
 
 
 def _discovered_from(call: Call) -> str | None:
-    """Return the task whose command runs this, if it is in the same yard: `work` says so in the environment."""
+    """Return the id of the task in whose command this runs, from the environment; None if this yard lacks it, or it has ended."""
     claim, task = os.environ.get("TASKYARD_CLAIM"), os.environ.get("TASKYARD_TASK")
     id = (claim or "").partition(".")[0] or task
     if not id or not ids.is_id(id):
         return None
     try:
-        return call.yard.get(id).id
+        found = call.yard.get(id)
+        # A shell keeps the variable after the ending; a worker's command may add its follow-ups last.
+        return None if found.state.ended and task is None else found.id
     except NotFound:  # a task of another yard
         return None
     except Unavailable:  # an add goes to the spool, and it is of this yard if the worker that runs this says so
@@ -86,7 +88,7 @@ def _discovered_from(call: Call) -> str | None:
 
 
 def _related(fields: Mapping[str, Any], origin: str | None) -> dict[str, Any]:
-    """Return where a task comes from that is added during the work on `origin`, as far as its fields do not say so."""
+    """Return `parent` and `discovered_from` for a task added during the work on `origin`, where its fields lack them."""
     found = dict.fromkeys(("parent", "discovered_from"), origin) if origin is not None else {}
     return {name: value for name, value in found.items() if fields.get(name) is None}
 

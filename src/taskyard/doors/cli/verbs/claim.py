@@ -77,7 +77,8 @@ def _kind_meant(word: str) -> str | None:
         kind = words.kind(word)
     except Invalid:
         return None
-    return None if ids.is_id(word) else f"if {word} is a kind: taskyard claim --kind {kind}"
+    is_name = ids.is_id(word) or (word[0].isdigit() and "-" in word and ids.pattern(word) is not None)
+    return None if is_name else f"if {word} is a kind: taskyard claim --kind {kind}"
 
 
 def resume(call: Call) -> Reply:

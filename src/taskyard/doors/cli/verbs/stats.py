@@ -106,7 +106,7 @@ def not_tasks(others: list[dict[str, str | None]]) -> str:
 
     some = "; ".join(f"{entry['name']} ({entry['reason']})" for entry in others[:_NAMED])
     more = f"; and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-    return output.plain(f"no tasks in todo/: {some}{more}") if some else ""
+    return output.plain(f"in todo/, and no task: {some}{more}") if some else ""
 
 
 def _row(name: str, counts: dict[str, int], states: list[str]) -> tuple[str, ...]:

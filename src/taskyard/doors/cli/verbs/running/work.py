@@ -119,7 +119,11 @@ _WORDS = {"failed": "failed for good"}
 def _sum(tally: Tally) -> str:
     if not tally.total:
         return "nothing to do"
-    return ", ".join(f"{number} {_WORDS.get(ending, ending)}" for ending, number in tally.as_dict().items())
+    ended = tally.as_dict().items()
+    return ", ".join(
+        f"{number} {'errors' if ending == 'error' and number > 1 else _WORDS.get(ending, ending)}"
+        for ending, number in ended
+    )
 
 
 COMMANDS = {
