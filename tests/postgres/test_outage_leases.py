@@ -247,7 +247,9 @@ def test_one_who_comes_anew_after_a_failover_and_sweeps_first_costs_nobody_a_cla
         with taskyard.open(standby.url(), worker="ada") as back:
             assert (back.get(claim.task.id).state, back.get(over.task.id).state) == (State.PROCESSING, State.TODO)
             # Recorded once: the time does not count as lost again. A slow answer is another outage, and may extend the lease.
-            again = "SELECT cut_until <= extract(epoch FROM pg_last_xact_replay_timestamp()) * 1000 FROM taskyard.project"
+            again = (
+                "SELECT cut_until <= extract(epoch FROM pg_last_xact_replay_timestamp()) * 1000 FROM taskyard.project"
+            )
             assert other.execute(again).fetchone() == (False,)
             wait_until(lambda: back.sweep().reaped == 1, 60)
             assert other.execute(again).fetchone() == (False,)

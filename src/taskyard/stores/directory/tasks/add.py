@@ -171,7 +171,7 @@ class Adder:
         return known
 
     def _add_alone(self, draft: Draft, by: str) -> New:
-        """Add a task that has no key and comes after no other: the calls of a batch, without its books (41 us, with them 29)."""
+        """Add a task that has no key and comes after no other: without the bookkeeping of a batch, which took 12 us of 41."""
         new = self.place(draft)
         try:
             self.index([new], self._durable)

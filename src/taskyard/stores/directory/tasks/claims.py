@@ -154,7 +154,7 @@ class Claims:
         return moves and self._disk.may_change(self._processing)
 
     def _pass_over(self, head: Head, folder: str, name: str, taken: InUse | None, kept: dict[str, str]) -> str | None:
-        """Return what to skip because this task needs a resource in use, or kept for an older one; None if it may have all.
+        """Return the resource or lane to skip if this task must wait for a resource; None if it can be claimed.
 
         The task is moved where it waits for that resource. No claim lists that place before the resource is free: so a
         backlog is walked once, and not by every claim.
@@ -192,7 +192,7 @@ class Claims:
             return  # another user's folder, or a full disk: the task is skipped all the same
 
     def _stand_back(self, folder: str, rest: str, target: str) -> None:
-        """Give back a task that was claimed while another one uses the same resource, or beyond a limit: no claim, no event, nothing counted."""
+        """Undo a claim that conflicts with another one's resource, or exceeds a limit. It logs and counts nothing."""
         id, fence, _ = target.split(".", 2)
         self._log.forget()
         self._context.mover.move(f"{self._processing}/{target}", folder, f"{id}.{int(fence) + 1}.{rest}")
@@ -249,7 +249,7 @@ class Claims:
         return self._take_within_limits(want, nonce, *found.place, found.token.lane)
 
     def _take_within_limits(self, want: Want, nonce: str, folder: str, name: str, lane: Lane) -> Grant | None:
-        """The same for a kind that may have limits; None also if a limit is reached."""
+        """Claim by rename, within the limits of the kind; return None if another worker was first or a limit is reached."""
         if lane.kind not in self._context.kinds:
             return self._take(want, nonce, folder, name, lane)
         now, grant = self._now(), None

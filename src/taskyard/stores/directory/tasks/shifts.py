@@ -142,9 +142,9 @@ class Shifts:
         at = self._now()
         acknowledged = move.event not in _UNSYNCED or move.submits
         sync = context.durable and alone and acknowledged
-        speaks = move.outcome is not None and (move.outcome != "done" or move.result is not None)
-        said = self._recorded(standing, move, by, at, sync) if speaks else True
-        if said is None:
+        needs_record = move.outcome is not None and (move.outcome != "done" or move.result is not None)
+        agrees = self._recorded(standing, move, by, at, sync) if needs_record else True
+        if agrees is None:
             return False
         if move.outcome is None and move.event in ("cancelled", "retried"):
             self._record_task(standing, move, by, at, sync)
@@ -171,7 +171,7 @@ class Shifts:
             self._log.append(line)  # the move is made, and a repeated call moves nothing that could be logged
         if alone:
             self.arrive(standing, move, (folder, target), by)
-        return said  # False: the claim has ended by its first ending, and not by this one
+        return agrees  # False: the claim has ended by its first ending, and not by this one
 
     def follow_up(self, id: str, state: State, by: str) -> None:
         """Unblock or cancel the tasks that waited for a task which has ended now, as their needs say."""
@@ -204,12 +204,12 @@ class Shifts:
         if not self._disk.exists(path):
             return None
         handle = Handle(standing.id, standing.fence, standing.nonce or "")
-        said = self._context.records.write(handle, move, standing, by, at, sync)
+        agrees = self._context.records.write(handle, move, standing, by, at, sync)
         # A heartbeat came while the record was written: the claim is alive.
-        return said if not move.if_lapsed or self._is_over(standing, path) else None
+        return agrees if not move.if_lapsed or self._is_over(standing, path) else None
 
     def _record_task(self, standing: Standing, move: Move, by: str, at: int, sync: bool) -> None:
-        """Write what the move of a task that no worker holds leaves behind beside its new name."""
+        """Write the record of a cancel or a retry of a task that no worker holds."""
         retries = move.event == "retried" and standing.state is not _WAITING
         if not retries and (move.event == "retried" or move.reason is None):
             return
