@@ -63,7 +63,7 @@ class Parts(Protocol):
     def hints(self) -> Hints | None:
         """Hints of what is ready, in a server beside the store."""
 
-    # What every store has.
+    # What every store has, but for `teams`.
 
     @property
     def log(self) -> Log:
@@ -106,29 +106,29 @@ class Store(Parts, Protocol):
     """One yard's tasks, kept: these verbs, and its parts."""
 
     def add(self, drafts: Sequence[Draft], by: str) -> list[Task]:
-        """Keep new tasks, in this order; at the return all of them are there. A known key gives the task that has it.
+        """Add these tasks in this order, all or none; they are stored when this returns. For a known key, return the task that has it.
 
-        A need that has a `position` is the task of the draft there, which stands earlier; any other is a pattern of an id.
+        A need with a `position` names an earlier draft of this call; any other is a pattern of an id.
         Raise `Full` where `core.backlog` refuses them; adders at the same moment may each take the last place.
-        A task with unmet needs is blocked, and is cancelled at once if `needs.verdict` says so. All are added, or none.
+        A task with unmet needs is blocked, and is cancelled at once if `needs.verdict` says so.
         """
 
     def claim(self, want: Want, nonces: Sequence[str]) -> list[Grant]:
-        """Hand out the most urgent, oldest tasks that serve: as many as there are nonces, or tasks.
+        """Claim the most urgent, oldest tasks that fit: one for each nonce, or fewer if there are fewer.
 
-        A task whose deadline has passed by the store's time is not handed out, but cancelled as `moves.expired` says.
+        A task whose deadline has passed by the store's time is not claimed, but cancelled as `moves.expired` says.
         Raise `Conflict` where the very task that is named cannot be had. Each nonce is used for one claim at most. Which
         kinds are asked for is noted for `Reasons.asked`, about once a minute.
         """
 
     def shift(self, shifts: Sequence[tuple[Standing, Move]], by: str) -> list[bool]:
-        """Which of these moves were made: each only if its task still stands exactly there, else nothing changes.
+        """Make each move if its task still has exactly this standing; return which were made.
 
-        Where a claim ends, its outcome is recorded first, so that a move that came too late leaves a stale result. If the
-        claim had recorded another one before, it ends with that, and this move was not made. See `Move` for its guards.
+        The store records a claim's outcome before its move, so that a move that came too late leaves a stale result. If the
+        claim has recorded another outcome already, that one ends it, and this move counts as not made. See `Move` for its guards.
 
-        When a task ends, each task that needs it is freed or cancelled as `needs.verdict` says (`moves.unblocked`,
-        `moves.cancelled_with`), and those that need a task that is cancelled so in turn. A task's deadline applies after a
+        When a task ends, the store frees or cancels each task that needs it, as `needs.verdict` says (`moves.unblocked`,
+        `moves.cancelled_with`). A cancelled one is then such a task itself. A task's deadline applies after a
         move only if it did before and `moves.keeps_deadline`, or if an edit sets it. An edit with `unmet` makes the task
         wait for these needs and for no other; those that were met since the decision count no more.
         """
@@ -144,8 +144,8 @@ class Store(Parts, Protocol):
     def refuse(self, handle: Handle, verb: str, move: Move | None, by: str) -> None:
         """Log that a verb came too late, and keep its output, if any, for a person to read."""
 
-    def stand(self, id: str) -> Standing:
-        """Where the one task that fits this pattern (`ids.pattern`) stands now."""
+    def stand(self, name: str | Handle) -> Standing:
+        """Where the one task that fits this pattern (`ids.pattern`) stands now, or the task of this claim."""
 
     def held(self, worker: str) -> list[Standing]:
         """Every claim that a worker of this name holds; `dead` is set where the kernel knows that its process is gone."""

@@ -390,3 +390,22 @@ def test_two_who_find_the_same_tasks_due_begin_at_different_ones(url: str) -> No
         wait_until(lambda: len(ada._store.upkeep.overdue(1000)) == 200)
         firsts = {ada._store.upkeep.overdue(1)[0].id for _ in range(20)}
         assert len(firsts) > 1
+
+
+@pytest.mark.parametrize("kinds", [1, 40])
+def test_a_verb_by_handle_looks_for_its_claim_where_claims_are_and_in_no_lane(tmp_path: Path, kinds: int) -> None:
+    path = str(tmp_path / "yard")
+    with taskyard.init(path, worker="ada") as ada:
+        ada.add_many({"kind": f"kind{number}"} for number in range(kinds + 1))
+        handles = [taken(ada.claim()).handle for _ in range(2)]
+    calls = Calls()
+    with yard_on(path, calls) as yard:
+        yard.tends = False
+        yard.heartbeat(handles[1])  # the first look also reads what all later ones know
+        for verb in (yard.heartbeat, yard.done):
+            asked = calls.of(lambda verb=verb: verb(handles[1]))
+            listed = {
+                call.removeprefix(f"listdir {path}/").partition("/")[0] for call in asked if call.startswith("listdir ")
+            }
+            assert listed <= {"processing", "attempts", "events"}, listed
+            assert asked[f"listdir {path}/processing"] == 1

@@ -48,7 +48,7 @@ class Want:
     ) -> None:
         self.worker = worker
         self.by = worker if by is None else by
-        """Who asks, in the log: the worker, or whom a door speaks for."""
+        """The name that the log has as `by`: the worker's, or the caller's for whom a door acts."""
         self.kinds = kinds
         self.mission = mission
         """Claim only tasks of this mission."""
@@ -153,10 +153,10 @@ class Query:
         return self.taker is None or assignee is None or assignee == self.taker
 
 
-def holds(stand: Callable[[str], Standing], handle: Handle) -> bool:
+def holds(stand: Callable[[Handle], Standing], handle: Handle) -> bool:
     """Whether this claim holds its task, for a store that looks up one task at a time."""
     try:
-        standing = stand(handle.id)
+        standing = stand(handle)
     except NotFound:
         return False
     return standing.is_under(handle) and standing.state is State.PROCESSING

@@ -40,13 +40,13 @@ class ClaimVerbs(Tending):
         share = None if progress is None else _share(progress)
         text = None if note is None else legal_text(note, "note")
         handle = handle_of(claim)
-        current = claim if isinstance(claim, Standing) else self._store.stand(handle.id)
+        current = claim if isinstance(claim, Standing) else self._store.stand(handle)
         if current.is_under(handle) and current.state is State.PROCESSING:
             until = self._store.renew(current, share, text, self.by)
             if until is not None:
                 self.tend()  # after the renewal: a holder that slept past its lease must not reap its own claim
                 return times.rfc3339(until)
-            current = self._store.stand(handle.id)
+            current = self._store.stand(handle)
         _refuse_mistyped(self._store.get(handle.id), handle, current)
         raise self._refused(handle, "heartbeat" if note is None else "note", None)
 
@@ -84,7 +84,7 @@ class ClaimVerbs(Tending):
             return claim if claim.verified is False else None
         handle = handle_of(claim)
         try:
-            standing = self._store.stand(handle.id)
+            standing = self._store.stand(handle)
         except NotFound:
             return None
         return standing if standing.is_under(handle) and standing.state is State.PROCESSING else None
@@ -124,7 +124,7 @@ class ClaimVerbs(Tending):
         Raise `Invalid` for a handle that is mistyped.
         """
         handle = handle_of(claim)
-        standing = self._store.stand(handle.id)
+        standing = self._store.stand(handle)
         if standing.is_under(handle):
             return None if standing.state is State.PROCESSING else standing.state
         report = self._store.get(handle.id)
@@ -136,7 +136,7 @@ class ClaimVerbs(Tending):
 
     def lease(self, claim: ClaimRef) -> float:
         """Return how long the claim lasts without a heartbeat, in seconds."""
-        return claim.lease if isinstance(claim, Standing) else self._store.stand(handle_of(claim).id).lease
+        return claim.lease if isinstance(claim, Standing) else self._store.stand(handle_of(claim)).lease
 
     # A claim's folder
 
@@ -218,13 +218,13 @@ class ClaimVerbs(Tending):
         """Return the standing that `store` sees; raise `Conflict` if it is a transaction that cannot see the claim yet."""
         own = self._store
         try:
-            current = store.stand(handle.id)
+            current = store.stand(handle)
             if store is own or current.is_under(handle):
                 return current
         except NotFound:
             if store is own:
                 raise
-        current = own.stand(handle.id)
+        current = own.stand(handle)
         if current.is_under(handle) and current.state is State.PROCESSING:
             raise Conflict(
                 f"the transaction sees only what was there before the claim {handle}, which holds its task",
@@ -235,7 +235,7 @@ class ClaimVerbs(Tending):
     def _repeat(
         self, store: Store, handle: Handle, current: Standing, verb: str, decide: Callable[[Standing], Move]
     ) -> State:
-        """Answer a verb on a claim that is over: repeat the answer to the same ending, refuse everything else.
+        """Return the first answer if the claim ended in the same way; else log the refusal, keep its output, and raise.
 
         The yard itself logs and keeps what it refuses, also if `store` is in a transaction that is rolled back.
         """

@@ -271,9 +271,12 @@ class DirectoryStore:
         self._shifts.refuse(handle, verb, move, by)
 
     @explains_errors
-    def stand(self, id: str) -> Standing:
-        """Return the current standing of the one task that matches this pattern."""
-        return self._standing(self._context.locator.find(id))
+    def stand(self, name: str | Handle) -> Standing:
+        """Return the current standing of the one task that matches this pattern, or of the task of this claim."""
+        locator = self._context.locator
+        if isinstance(name, str):
+            return self._standing(locator.find(name))
+        return self._standing(locator.held(name) or locator.find(name.id))
 
     @explains_errors
     def stand_all(self, ids: Sequence[str]) -> dict[str, Standing]:

@@ -184,10 +184,10 @@ class MemoryStore:
             shelf.pace(standing.kind, now)
             return Grant(standing.copy(), record.task(), record.until)
 
-    def stand(self, id: str) -> Standing:
-        """Return the standing of the one task that fits this pattern."""
+    def stand(self, name: str | Handle) -> Standing:
+        """Return the standing of the one task that fits this pattern, or of the task of this claim."""
         with self._open() as shelf:
-            record = shelf.named(id)
+            record = shelf.named(name if isinstance(name, str) else name.id)
             standing = record.standing.copy()
             standing.unmet = tuple(sorted(record.needs))
             standing.expires = record.deadline

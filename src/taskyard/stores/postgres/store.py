@@ -180,9 +180,9 @@ class PostgresStore:
 
     # Reading
 
-    def stand(self, id: str) -> Standing:
-        """Return where the one task that matches this pattern stands now."""
-        return self._reader.stand(id)
+    def stand(self, name: str | Handle) -> Standing:
+        """Return where the one task that matches this pattern stands now, or the task of this claim."""
+        return self._reader.stand(name if isinstance(name, str) else name.id)
 
     def held(self, worker: str) -> list[Standing]:
         """Return every claim that a worker of this name holds, oldest task first."""

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from taskyard.core.task import Handle
     from taskyard.stores.directory.dropbox.moved_away import MovedTasks
     from taskyard.stores.directory.filesystem.disk import Disk
     from taskyard.stores.directory.filesystem.links import Links
@@ -75,6 +76,16 @@ class Locator:
                 return next(iter(found.values()))
         self._disk.listdir(f"{self._root}/processing")  # raises if the yard itself is gone
         raise task_names.unknown(pattern)
+
+    def held(self, handle: Handle) -> Found | None:
+        """Return the task that this claim holds, by one look into one folder; None if it does not hold it."""
+        begin, folder = f"{handle.id}.{handle.fence}.", f"{self._root}/processing"
+        for name in self.names(folder):
+            if name.startswith(begin):
+                token = Token.parse(name)
+                if token is not None and token.nonce == handle.nonce:
+                    return Found(State.PROCESSING, (folder, name), token)
+        return None
 
     def _moved_away(self, pattern: str) -> dict[str, Found]:
         """Return the tasks that fit among those that other programs have moved out of their places."""
