@@ -113,6 +113,25 @@ def test_a_tick_that_its_adder_has_only_selected_is_finished_by_the_next_look(
         clean(other)
 
 
+def test_a_schedule_is_paused_while_an_adder_of_its_tick_is_gone_or_takes_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with taskyard.init(str(tmp_path / "yard")) as yard, taskyard.open(str(tmp_path / "yard")) as other:
+        far_off(yard, "@hourly")
+        due, schedules = next_of(yard), yard._store.schedules
+
+        def die(*_: Any) -> None:
+            raise KeyboardInterrupt  # the token has selected the task by now
+
+        monkeypatch.setattr(schedules, "_finish", die)
+        with pytest.raises(KeyboardInterrupt):
+            sweep_at(yard, due)
+        assert other.pause_schedule("nightly")["paused"]
+        assert len(ticks_of(other)) == 1
+        assert sweep_at(other, due + HOUR) == 0
+        clean(other)
+
+
 def test_what_a_slow_adder_wrote_can_no_longer_be_selected_once_it_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

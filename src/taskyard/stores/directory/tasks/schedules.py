@@ -108,8 +108,14 @@ class DirectorySchedules:
 
     @explains_errors
     def move(self, at: Schedule, to: Schedule) -> bool:
-        """Move the schedule if it still stands there."""
-        return self._move(self._folder(at.name), token(at), to, OFF if to.paused else ON)
+        """Move the schedule if it still stands there. A tick that its adder has not finished is finished first."""
+        folder = self._folder(at.name)
+        if self._move(folder, token(at), to, OFF if to.paused else ON):
+            return True
+        read = self._read(folder)
+        if read is not None and read[1] == ADD:
+            self._tidy(folder, *read)
+        return False
 
     @explains_errors
     def tick(self, at: Schedule, to: Schedule, draft: Draft, by: str) -> Task | None:
