@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+import sys
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +108,18 @@ def test_prime_does_not_wait_for_a_yard_that_hangs(place: Path, run: Run, monkey
     assert "did not answer within" in answer.out
     assert answer.out.count("\n") == 1
     hung.set()
+
+
+@pytest.mark.parametrize("lost", ["exec >&-;", "exec > /dev/full;", ""], ids=["closed", "full", "no reader"])
+def test_prime_never_fails_a_hook_whose_output_is_lost(place: Path, lost: str) -> None:
+    init().close()
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = ["sh", "-c", f'{lost} exec "$@"', "sh", sys.executable, "-m", "taskyard", "prime", "--hook"]
+    done = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(writer)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
 
 
 def test_a_hook_gets_the_text_as_clients_want_it(place: Path, run: Run) -> None:

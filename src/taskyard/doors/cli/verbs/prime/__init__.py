@@ -6,7 +6,7 @@ import os
 
 from taskyard import opening
 from taskyard.core.errors import Invalid, TaskyardError
-from taskyard.doors.cli import output
+from taskyard.doors.cli import output, replies
 from taskyard.doors.cli.parser import Command, Option
 from taskyard.doors.cli.replies import Call, Reply
 
@@ -49,7 +49,7 @@ The claim under which you were started is lost, or has ended. Stop that work, pu
 """
 
 
-def prime(call: Call) -> Reply:
+def prime(call: Call) -> Reply | int:
     """Print the text, or put it into a client's settings, or take it out of them."""
     install, uninstall = call.given.text("install"), call.given.text("uninstall")
     if install is not None and uninstall is not None:
@@ -61,8 +61,16 @@ def prime(call: Call) -> Reply:
     text = _within_time(call)
     if call.given.flag("hook"):
         context = {"hookEventName": "SessionStart", "additionalContext": text}
-        return Reply({"text": text}, lambda: _json({"hookSpecificOutput": context}))
-    return Reply({"text": text}, lambda: text)
+        return _told(call, Reply({"text": text}, lambda: _json({"hookSpecificOutput": context})))
+    return _told(call, Reply({"text": text}, lambda: text))
+
+
+def _told(call: Call, reply: Reply) -> int:
+    """Print the reply and return 0, also if it cannot be written: a hook runs this, and must not fail."""
+    try:
+        return replies.answer(reply, call.as_json)
+    except replies.OutputLost:
+        return 0
 
 
 def _json(value: object) -> str:
