@@ -295,6 +295,19 @@ def test_a_section_that_a_merge_has_doubled_is_taken_out_whole(place: Path, run:
     assert "taskyard" not in (place / "AGENTS.md").read_text()
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_lines_that_a_user_has_put_around_the_section_stay_lines(place: Path, run: Run, newline: str) -> None:
+    path = place / "AGENTS.md"
+    for above, below in (("a", "b"), ("a", ""), ("", "b"), ("# a", "\nb")):
+        before, after = (f"{text}\n".replace("\n", newline) if text else "" for text in (above, below))
+        run("prime", "--install", "agents-md", "--yes")
+        section = path.read_bytes().decode().replace("\n", newline)
+        path.write_bytes(f"{before}{section}{after}".encode())
+        assert run("prime", "--uninstall", "agents-md", "--yes").code == 0
+        assert path.read_bytes().decode() == f"{before}{after}"
+        path.unlink()
+
+
 def test_a_file_that_cannot_be_written_stops_it_before_anything_is_changed(place: Path, run: Run) -> None:
     (place / "CLAUDE.md").write_text("mine\n")
     (place / ".mcp.json").symlink_to("/proc/nowhere/mcp.json")

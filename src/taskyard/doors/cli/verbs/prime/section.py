@@ -39,7 +39,9 @@ def _without(before: str, after: str, newline: str) -> str | None:
         return None
     if not after:
         return before.removesuffix(newline * 2)
-    return before.removesuffix(newline) + after.removeprefix(newline)
+    if before == newline or before.endswith(newline * 2):  # else the user's own line ends there
+        before = before.removesuffix(newline)
+    return before + after.removeprefix(newline)
 
 
 def _found(text: str, marks: tuple[str, str]) -> tuple[int, int] | None:
