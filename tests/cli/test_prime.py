@@ -226,8 +226,10 @@ def test_an_entry_of_the_same_name_in_another_place_stays(place: Path, run: Run)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"mcpServers": 3}', '{"mcpServers": []}', "nonsense", '{"a" 1}', '{"a": }']
-)
+    "text",
+    ["", "[]", "{", '{"mcpServers": 3}', '{"mcpServers": []}', "nonsense", '{"a" 1}', '{"a": }', '{"a": 1 "b": 2}', '{"a": 1]',
+     '{"a": [1}}', '{"a": 1}}', '{"a": b}', "{a: 1}", '{"a": "1\n2"}', '{"a": 1}\n>>>>>>> theirs\n', '{"a": 1} /* b'],
+)  # fmt: skip
 def test_a_file_that_cannot_be_read_stops_it_before_anything_is_changed(place: Path, run: Run, text: str) -> None:
     (place / ".mcp.json").write_text(text)
     answer = run("prime", "--install", "claude", "--yes")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # By the number of containers that were there before.
 _SPELLINGS = ((", ", ": "), (",", ":"), (", ", ":"))
+_DECODER = json.JSONDecoder()
 
 
 class Unreadable(Exception):
@@ -89,7 +90,10 @@ def _cut(text: str, begin: int, end: int) -> str:
 
 def _containers(text: str, entry: Entry) -> list[int]:
     """Return where the containers of the path begin, from the outermost: as many as there are."""
-    at: int | None = _skip(text, 1 if text.startswith("\ufeff") else 0)
+    begin = _skip(text, 1 if text.startswith("\ufeff") else 0)
+    if text[begin] == "{" and _skip(f"{text}\n$", _end(text, begin)) < len(text):
+        raise Unreadable("it is not JSON: something comes after its end")
+    at: int | None = begin
     found: list[int] = []
     for depth in range(len(entry.path) + 1):
         if at is None:
@@ -132,7 +136,7 @@ def _members(text: str, at: int) -> list[tuple[str | None, int, int, int]]:
             end = _end(text, at)
             key = str(_loaded(text[at:end]))
             at = _skip(text, end)
-            if text[at] != ":":
+            if text[begin] != '"' or text[at] != ":":
                 raise Unreadable("it is not JSON")
             at = _skip(text, at + 1)
         end = _end(text, at)
@@ -140,27 +144,24 @@ def _members(text: str, at: int) -> list[tuple[str | None, int, int, int]]:
         at = _skip(text, end)
         if text[at] == ",":
             at = _skip(text, at + 1)
+        elif text[at] not in "}]":
+            raise Unreadable("it is not JSON")
+    if (text[at] == "}") != is_object:
+        raise Unreadable("it is not JSON")
     return found
 
 
 def _end(text: str, at: int) -> int:
     """Return where the value that begins here ends."""
-    if text[at] == '"':
-        at += 1
-        while text[at] != '"':
-            at += 2 if text[at] == "\\" else 1
-        return at + 1
     if text[at] in "{[":
         members = _members(text, at)
         at = _skip(text, members[-1][3] if members else at + 1)
         at = _skip(text, at + 1) if text[at] == "," else at
         return at + 1
-    begin = at
-    while text[at].isalnum() or text[at] in "+-.":
-        at += 1
-    if at == begin:
-        raise Unreadable("it is not JSON")
-    return at
+    try:
+        return _DECODER.raw_decode(text, at)[1]
+    except ValueError:
+        raise Unreadable("it is not JSON") from None
 
 
 def _skip(text: str, at: int) -> int:
