@@ -320,6 +320,27 @@ def test_a_file_that_cannot_be_written_stops_it_before_anything_is_changed(place
     assert sorted(path.name for path in place.iterdir()) == [".mcp.json", "CLAUDE.md"]
 
 
+def test_a_read_only_file_stops_it_for_every_user(place: Path, run: Run) -> None:
+    (place / ".mcp.json").write_text("{}")
+    (place / ".mcp.json").chmod(0o444)
+    answer = run("prime", "--install", "claude", "--yes")
+    assert answer.code == 8
+    assert "it is read-only" in answer.err
+    assert [(path.name, path.read_text()) for path in place.iterdir()] == [(".mcp.json", "{}")]
+
+
+@pytest.mark.parametrize("step", ["--install", "--uninstall"])
+def test_what_is_no_regular_file_is_neither_read_nor_replaced(
+    place: Path, run: Run, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "CLAUDE.md").symlink_to(os.devnull)
+    monkeypatch.setattr(os, "replace", lambda *_: pytest.fail("root would have replaced the device"))
+    answer = run("prime", step, "claude", "--yes")
+    assert answer.code == 8
+    assert "CLAUDE.md is no regular file" in answer.err
+    assert [path.name for path in place.iterdir()] == ["CLAUDE.md"]
+
+
 def test_a_full_disk_leaves_the_file_as_it_was(place: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "CLAUDE.md").write_text("mine\n")
 
@@ -347,6 +368,12 @@ def test_links_and_modes_stay(place: Path, run: Run) -> None:
     run("prime", "--uninstall", "claude", "--yes")
     assert (place / "CLAUDE.md").is_symlink()
     assert not (place / "not-yet.md").exists()
+    (place / "shared").mkdir()
+    (place / ".gemini").symlink_to("shared")
+    run("prime", "--install", "gemini", "--yes")
+    assert run("prime", "--uninstall", "gemini", "--yes").code == 0
+    assert (place / ".gemini").is_symlink()
+    assert list((place / "shared").iterdir()) == []
 
 
 def test_an_unknown_client_is_refused_with_those_that_are_known(place: Path, run: Run) -> None:

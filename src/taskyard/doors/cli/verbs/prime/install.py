@@ -121,6 +121,8 @@ def _diff(path: str, before: str | None, after: str | None) -> str:
 
 
 def _read(path: str) -> str | None:
+    if os.path.exists(path) and not os.path.isfile(path):  # a link to /dev/null, say, which is not to be replaced
+        raise Unavailable(f"{path} is no regular file", hint="nothing was changed")
     try:
         with open(path, encoding="utf-8", newline="") as file:
             return file.read()
@@ -157,7 +159,8 @@ def _drafted(path: str, text: str) -> tuple[str, str]:
     real = os.path.realpath(path)
     os.makedirs(os.path.dirname(real), exist_ok=True)
     there = os.stat(real) if os.path.exists(real) else None
-    if there is not None and not os.access(real, os.W_OK):
+    # Root may write to a read-only file, and gets the same answer as its owner.
+    if there is not None and not (there.st_mode & 0o222 and os.access(real, os.W_OK)):
         raise PermissionError(errno.EACCES, "it is read-only")
     draft = f"{real}.{ids.base32(ids.chance(40), 8)}.tmp"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -181,5 +184,5 @@ def _remove(path: str) -> None:
     real = os.path.realpath(path)
     os.unlink(real)
     folder = os.path.dirname(path)
-    if folder and not os.listdir(folder):
+    if folder and not os.path.islink(folder) and not os.listdir(folder):
         os.rmdir(folder)
