@@ -46,6 +46,13 @@ def test_nothing_ready_says_why_and_what_to_do(yard: Yard, caller: Caller) -> No
     assert "paused" in caller.call("ready")["why"]
 
 
+def test_the_claim_that_is_to_be_made_next_asks_for_the_same_tasks(yard: Yard, caller: Caller) -> None:
+    yard.add("build")
+    assert caller.call("claim", kind="test")["next"].startswith("claim(kind='test', wait=45) ")
+    told = caller.call("claim", kind="prüfen", mission="it's one", wait=0.01)
+    assert """call claim(kind='prüfen', mission="it's one", wait=0.01) again""" in told["next"]
+
+
 def test_a_wait_for_a_task_answers_still_waiting(yard: Yard, caller: Caller) -> None:
     told = caller.call("claim", wait=0.01)
     assert "still waiting" in told["next"]

@@ -36,12 +36,14 @@ def review(yard: YardPort, id: str) -> str | None:
 def nothing_ready(yard: YardPort, kind: str | None, mission: str | None, wait: float) -> dict[str, Any]:
     """Return why a claim got nothing, and how to go on."""
     why = yard.why(kinds=kind, mission=mission)["message"]
+    asked = {"kind": kind, "mission": mission}
+    given = "".join(f"{word}={value!r}, " for word, value in asked.items() if value is not None)
     if wait:
         return {
             "nothing_ready": why,
-            "next": f"still waiting: call claim(wait={wait:.10g}) again, or stop if no work is expected",
+            "next": f"still waiting: call claim({given}wait={wait:.10g}) again, or stop if no work is expected",
         }
-    return {"nothing_ready": why, "next": "claim(wait=45) waits for work; stop if none is expected"}
+    return {"nothing_ready": why, "next": f"claim({given}wait=45) waits for work; stop if none is expected"}
 
 
 def claims(held: list[Claim]) -> dict[str, Any]:
