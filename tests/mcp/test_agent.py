@@ -288,3 +288,16 @@ def test_an_agent_within_a_workers_command_goes_on_with_that_task_and_shuts_nobo
     assert caller.call("resume")["claims"] == []
     assert other.holds()
     assert Caller(yard, lent=claim.handle).call("resume")["claims"] == []
+
+
+def test_an_agent_within_a_workers_command_takes_no_second_task_unasked(yard: Yard) -> None:
+    mine, second = yard.add("build"), yard.add("build")
+    claim = yard.claim(mine.id)
+    assert claim is not None
+    caller = Caller(yard, lent=claim.handle)
+    caller.call("done", result=1)
+    assert "Next: end, and your worker" in caller.refused("claim")
+    assert "it is over" in Caller(yard, lent=claim.handle).refused("claim", task=second.id)
+    assert yard.get(second.id).state is State.TODO
+    assert caller.call("claim", another=True)["task"] == second.short
+    caller.call("done", result=2)

@@ -134,8 +134,13 @@ class Agent:
 
     def _refuse_second(self, task: str | None, another: bool) -> None:
         held = self.claims.all()
-        if another or not held:
+        if another or not (held or self._lent):
             return
+        if not held:
+            raise Refusal(
+                "your worker has handed you one task, and it is over",
+                "end, and your worker goes on with the next; claim(another=true) only if your task is to work on others",
+            )
         names = ", ".join(each.name for each in held[:3])
         raise Refusal(
             f"you hold {names} already",
