@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import taskyard
 from taskyard import State
 from taskyard.doors.mcp.agent import Agent
-from tests.conftest import wait_until
+from tests.conftest import taken, wait_until
 
 from .conftest import Caller
 
@@ -127,11 +128,25 @@ def test_the_note_of_a_rejection_and_the_reason_of_a_release_reach_the_next_atte
     assert "another" in told["review"]
     with taskyard.open(yard_url, worker="bob") as reviewer:
         reviewer.reject(task.id, "name the fixed bugs")
-    assert "rejected: name the fixed bugs" in str(caller.call("claim")["history"])
+    [submitted, rejected] = caller.call("claim")["history"]
+    assert submitted["result"] == "a draft"
+    assert rejected["reason"] == "rejected: name the fixed bugs"
     caller.call("release", reason="needs a GPU")
     history = str(caller.call("claim")["history"])
     assert "rejected: name the fixed bugs" in history
     assert "needs a GPU" in history
+
+
+def test_the_folder_that_an_attempt_left_reaches_the_next_one(near: Yard) -> None:
+    caller = Caller(near)
+    near.add("build")
+    claim = taken(near.claim())
+    folder = claim.workdir
+    if folder is not None:  # else this store has no files
+        Path(folder, "half.txt").write_text("half")
+    claim.release()
+    told = caller.call("claim")
+    assert [one["workdir"] for one in told.get("history", [])] == ([] if folder is None else [folder])
 
 
 def test_a_long_reason_of_the_newest_attempt_comes_cut_and_not_left_out(yard: Yard, caller: Caller) -> None:

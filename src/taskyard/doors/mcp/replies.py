@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DATA_MOST = 16_000  # characters of data and inputs that come with a claim; `show` has them whole
 HISTORY_MOST = 2_400  # characters of earlier attempts that come with a claim: about 600 tokens
+_LEFT = ("reason", "notes", "result", "workdir")  # of an earlier attempt; the result is one that a reviewer rejected
 _RESULT_MOST = 2_000  # characters of each result that `wait` returns
 _PRIORITY = 5
 
@@ -79,18 +80,18 @@ def listed(task: Task) -> dict[str, Any]:
 
 
 def _attempts(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the newest attempts that fit the budget, oldest first; a claim that left no word is none."""
+    """Return the newest attempts that fit the budget, oldest first; a claim that left nothing is none."""
     kept: list[dict[str, Any]] = []
     budget = HISTORY_MOST
     for entry in reversed(history):
-        said = {name: entry[name] for name in ("outcome", "worker", "reason", "notes") if entry.get(name)}
-        if entry["outcome"] in ("resumed", "released") and not entry.get("notes") and not entry.get("reason"):
+        said = {name: entry[name] for name in ("outcome", "worker", *_LEFT) if entry.get(name)}
+        if entry["outcome"] in ("resumed", "released") and not any(name in said for name in _LEFT):
             continue
         size = len(json.dumps(said, ensure_ascii=False))
         if size > budget and kept:
             break
         if size > budget:  # the newest attempt always comes along: what a reviewer wrote may be long
-            said.update({name: clipped(said[name], budget // 2) for name in ("reason", "notes") if name in said})
+            said.update({name: clipped(said[name], budget // 3) for name in _LEFT[:3] if name in said})
         kept.append(said)
         budget -= size
     return kept[::-1]
