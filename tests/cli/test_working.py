@@ -139,6 +139,8 @@ def test_a_memory_yard_is_refused(yard: Yard) -> None:
         ("taskyard fail --no-retry --reason said; exit 0", "failed", "error"),
         ("taskyard fail --reason said; exit 65", "waiting", "error"),
         ("taskyard release; exit 1", "todo", "released"),
+        ("taskyard release; sleep 60", "todo", "released"),
+        ("trap 'echo \"{}\"; exit' TERM; taskyard fail --reason said; sleep 60 & wait", "waiting", "error"),
     ],
 )
 def test_what_the_command_said_itself_stands(yard: Yard, script: str, state: str, outcome: str) -> None:

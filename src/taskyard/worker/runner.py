@@ -81,7 +81,7 @@ class Runner:
     def _settled(self, job: Job, result: Outcome) -> Outcome:
         """Return the ending that the work itself gave its claim, if any; else the result, unless the worker stopped it."""
         try:
-            if not job.lost and not job.claim.holds():
+            if not job.claim.holds():  # also a job that was stopped for it: its command may have given the claim up
                 state = job.claim.settled()
                 if state is not None:
                     return outcome.SETTLED_AS_FAILED if state is State.FAILED else outcome.SETTLED
