@@ -57,6 +57,7 @@ def checkout(tmp_path: Path) -> Path:
     (folder / "readme").write_text("hello\n")
     (folder / "sub").mkdir()
     (folder / "sub" / "file").write_text("x\n")
+    (folder / "sub" / "ü").write_text("x\n")
     (folder / ".gitignore").write_text("out/\n__pycache__/\n")
     git(folder, "add", ".")
     git(folder, "commit", "-q", "-m", "first")
@@ -161,6 +162,7 @@ def test_no_clean_up_removes_uncommitted_or_unmerged_work(place: str, checkout: 
             "ignored": f"{COMMIT} && mkdir out && echo work > out/report",
             "only ignored": "mkdir out && echo work > out/report",
             "overlooked": "git update-index --assume-unchanged readme && echo work > readme",
+            "overlooked too": "git update-index --skip-worktree sub/ü && echo work > sub/ü",
             "detached": f"git checkout -q --detach && {COMMIT}",
             "nothing": "true",
             "caches": "mkdir -p sub/__pycache__ out && echo x > sub/__pycache__/a.pyc && echo x > out/CACHEDIR.TAG",
@@ -190,6 +192,7 @@ def test_no_clean_up_removes_uncommitted_or_unmerged_work(place: str, checkout: 
             "ignored": "ignored",
             "only ignored": "ignored",
             "overlooked": "overlooked",
+            "overlooked too": "overlooked",
             "detached": "unmerged",
             "failed": "unmerged",
         }

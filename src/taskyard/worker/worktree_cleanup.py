@@ -125,7 +125,8 @@ def _in_the_middle(about: str) -> Iterator[str]:
 
 def _unseen(repository: Repository, path: str) -> list[str]:
     """Return the files whose changes git does not show: marked with `assume-unchanged`, or `skip-worktree` and there."""
-    marked = [line for line in repository.git("ls-files", "-v", folder=path).splitlines() if not line.startswith("H")]
+    files = repository.git("ls-files", "-v", "-z", folder=path).split("\0")[:-1]  # without -z, names may be in quotes
+    marked = [line for line in files if not line.startswith("H")]
     return [line[2:] for line in marked if line[0].islower() or os.path.lexists(os.path.join(path, line[2:]))]
 
 
