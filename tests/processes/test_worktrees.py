@@ -99,6 +99,17 @@ def test_a_command_works_on_a_branch_that_the_claim_names_and_the_result_says_wh
     assert git(checkout, "status", "--porcelain") == "", "the checkout itself was not touched"
 
 
+def test_the_result_leads_to_the_work_though_it_is_on_a_branch_of_its_own(place: str, checkout: Path) -> None:
+    for kind, script in (("own", "git checkout -q -b fix"), ("none", "git checkout -q --detach")):
+        id = tools.taskyard(place, "add", kind).data["task"]["id"]
+        told = f"git rev-parse HEAD > {checkout.parent}/{kind}"
+        worked(place, checkout, f"{script} && {COMMIT} && {told}", "--kind", kind)
+        result = tools.taskyard(place, "show", id).data["task"]["result"]
+        assert result["commit"] == (checkout.parent / kind).read_text().strip()
+        assert (result["branch"] == "fix") == (kind == "own")
+        assert git(checkout, "cat-file", "-t", result["commit"]) == "commit"
+
+
 def test_a_command_that_says_done_itself_has_its_branch_in_the_result_too(place: str, checkout: Path) -> None:
     said = f"{tools.IN_SHELL} done --result"
     call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"done","arguments":{"result":{"a":2}}}}'

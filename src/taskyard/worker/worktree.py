@@ -103,9 +103,13 @@ class Worktree:
         """Return the task's result with branch and commit in it; one that is no object stays as it is."""
         if result is not None and not isinstance(result, dict):
             return result
-        where: dict[str, Any] = {"branch": self.branch}
-        where["commit"] = self.repository.tells("rev-parse", "--verify", f"refs/heads/{self.branch}")
-        if self.repository.tells("status", "--porcelain", "--untracked-files=all", folder=self.path):
+        # A command may have made a branch of its own: what it has checked out at its end leads to its work.
+        tells = self.repository.tells
+        branch = tells("symbolic-ref", "--short", "-q", "HEAD", folder=self.path) or self.branch
+        head = tells("rev-parse", "--verify", "HEAD^{commit}", folder=self.path)
+        where: dict[str, Any] = {"branch": branch}
+        where["commit"] = head or tells("rev-parse", "--verify", f"refs/heads/{self.branch}")
+        if tells("status", "--porcelain", "--untracked-files=all", folder=self.path):
             where["uncommitted"] = True
         return {**where, **(result or {})}
 
