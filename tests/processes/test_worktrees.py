@@ -286,6 +286,16 @@ def test_a_worktree_of_which_nothing_can_be_read_is_kept_and_hides_no_other(chec
     assert tools.taskyard(place, "worktree", "list", cwd=checkout).code == 0
 
 
+def test_a_worktree_is_found_by_a_relative_path_as_newer_gits_keep_it(place: str, checkout: Path) -> None:
+    tools.taskyard(place, "add", "build")
+    worked(place, checkout, COMMIT)
+    [before] = trees(place, checkout)["worktrees"]
+    [pointer] = checkout.glob(".git/worktrees/*/gitdir")
+    pointer.write_text(os.path.relpath(pointer.read_text().strip(), pointer.parent) + "\n")
+    assert trees(place, checkout)["worktrees"] == [before]
+    assert before["kept"].startswith("unmerged")
+
+
 def test_a_branch_that_another_checkout_has_outlives_its_worktree(place: str, checkout: Path) -> None:
     tree, branch = merged(place, checkout)
     git(tree, "checkout", "-q", "--detach")

@@ -158,7 +158,8 @@ def _facts(about: str) -> dict[str, Any] | None:
     path, branch = None, None
     try:
         with open(os.path.join(about, "gitdir"), encoding="utf-8") as file:
-            path = os.path.dirname(file.read().strip())
+            pointer = os.path.join(about, file.read().strip())  # newer gits may keep a relative one
+        path = os.path.dirname(os.path.normpath(pointer))
         with open(os.path.join(about, "HEAD"), encoding="utf-8") as file:
             branch = file.read().strip().removeprefix("ref: refs/heads/")
         with open(os.path.join(about, FACTS), encoding="utf-8") as file:
