@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import taskyard
 from taskyard import State
+from taskyard.doors.mcp import agent
 from taskyard.doors.mcp.agent import Agent
-from tests.conftest import taken, wait_until
+from tests.conftest import SOON, taken, wait_until
 
 from .conftest import Caller
 
@@ -202,6 +203,28 @@ def test_a_wait_returns_results(yard: Yard, caller: Caller) -> None:
     told = caller.call("wait", tasks=[one.short, two.short])
     assert told["ended"][0] == {"task": one.short, "state": "done", "result": 1}
     assert told["ended"][1]["state"] == "cancelled"
+
+
+def test_a_done_whose_check_takes_long_is_answered_in_time_and_checked_once(
+    near: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent, "WAIT_MOST", 0.05)
+    script = 'echo run >> "$0"; until [ -e "$0.gate" ]; do sleep 0.02; done; [ -e "$0.fixed" ]'
+    near.checks["tests"] = ["sh", "-c", script, str(tmp_path / "log")]
+    task = near.add("build", verify="tests")
+    caller = Caller(near)
+    caller.call("claim")
+    assert caller.call("done", result=1)["next"] == "its check still runs: call done again, with the same result"
+    assert "another result is being checked. Next: done with that" in caller.refused("done", result=2)
+    wait_until((tmp_path / "log").exists)
+    (tmp_path / "log.gate").touch()
+    monkeypatch.setattr(agent, "WAIT_MOST", SOON)
+    assert "did not pass" in caller.refused("done", result=1)
+    assert near.get(task.id).state is State.PROCESSING
+    (tmp_path / "log.fixed").touch()
+    assert caller.call("done", result=2) == {"done": task.short}
+    assert caller.call("done", result=2) == {"done": task.short}
+    assert (tmp_path / "log").read_text() == "run\nrun\n"
 
 
 def test_agents_that_lose_their_memory_find_what_they_hold(yard: Yard, caller: Caller) -> None:

@@ -8,6 +8,7 @@ from threading import Event, Lock
 from taskyard.core.errors import TaskyardError, TimedOut
 from taskyard.core.times import ticks
 from taskyard.doors.mcp import refusals, replies, verbs
+from taskyard.doors.mcp.checks import Checks
 from taskyard.doors.mcp.claims import LEASE, Claims, Held
 from taskyard.doors.mcp.replies import Refusal
 from taskyard.yard.claim import with_branch
@@ -45,6 +46,7 @@ class Agent:
             self._borrow(lent)
         self._claiming = Lock()
         self._ended: tuple[str, str, str] | None = None
+        self._checks = Checks(self.closing)
         self._adding = Lock()
         self._added: dict[str, tuple[float, str]] = {}
         self._tools: dict[str, Callable[..., dict[str, Any]]] = {
@@ -175,7 +177,14 @@ class Agent:
             self._yard.done(_ref(ref), with_branch(handle, result))
             return {"done": self._name(ref), "review": self._review(ref), **self._spooled(ref)}
 
-        return self._end("done", claim, [result], done)
+        def checked(ref: Held | Handle) -> dict[str, Any]:
+            if not isinstance(ref, Held) or ref.claim.task.verify is None:
+                return done(ref)
+            told = self._checks.done(ref.handle, result, lambda: done(ref), WAIT_MOST)
+            again = "its check still runs: call done again, with the same result"
+            return {"checking": self._name(ref), "next": again} if told is None else told
+
+        return self._end("done", claim, [result], checked)
 
     def _fail(self, reason: str, retry: bool = True, claim: str | None = None) -> dict[str, Any]:
         def fail(ref: Held | Handle) -> dict[str, Any]:
@@ -218,6 +227,8 @@ class Agent:
             if error.code in ("claim_lost", "not_found"):
                 self.claims.drop(handle)
             raise refused from error
+        if "checking" in reply:
+            return reply
         self.claims.drop(handle)
         self._ended = (verb, words, json.dumps(reply))
         return reply
