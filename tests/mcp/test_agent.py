@@ -339,3 +339,10 @@ def test_an_agent_within_a_workers_command_takes_no_second_task_unasked(yard: Ya
     assert yard.get(second.id).state is State.TODO
     assert caller.call("claim", another=True)["task"] == second.short
     caller.call("done", result=2)
+
+
+def test_a_workers_claim_in_another_yard_is_none_in_this_one(yard: Yard) -> None:
+    task = yard.add("build")
+    caller = Caller(yard, lent="00006aa1tssy5fbz7b2n8.1.k0p2kcwy1")
+    assert caller.call("claim")["task"] == task.short
+    caller.call("done", result=1)

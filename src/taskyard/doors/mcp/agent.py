@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from threading import Event, Lock
 
-from taskyard.core.errors import TaskyardError, TimedOut
+from taskyard.core.errors import NotFound, TaskyardError, TimedOut
 from taskyard.core.times import ticks
 from taskyard.doors.mcp import refusals, replies, verbs
 from taskyard.doors.mcp.checks import Checks
@@ -65,8 +65,11 @@ class Agent:
     def _borrow(self, handle: str) -> None:
         try:
             claim = self._yard.held(handle)
+            self._yard.get(claim.id)
             if claim.holds():
                 self.claims.take(claim, is_lent=True)
+        except NotFound:
+            self._lent = None  # it is a claim in another yard
         except TaskyardError:
             return  # it is over, or the yard is away: its worker knows
 
