@@ -65,6 +65,9 @@ def test_prime_tells_a_workers_command_of_its_own_task_alone(
         assert "Claim nothing else" in told
         assert "Next" not in told
         assert run("resume").code == 2
+        with init("another") as other:
+            told = run("prime", "--yard", other.url).out
+        assert told.startswith("Taskyard: no task has the id")
         claim.release()
         assert "is over" in run("prime").out
 

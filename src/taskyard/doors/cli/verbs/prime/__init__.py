@@ -121,9 +121,9 @@ def _text(yard: YardPort) -> str:
 def _given(yard: YardPort, handle: str) -> str:
     """Return the text for the command of a worker: the loop would have it claim beside its worker, and shut it out."""
     held = yard.held(handle)
+    task = held.task  # raises for a claim in another yard, which is not over for all that this one knows
     if not held.holds():
         return OVER.rstrip("\n")
-    task = held.task
     title = f": {output.cut(task.title, _TITLE_MOST)}" if task.title else ""
     return GIVEN.format(task=f"{task.short} ({task.kind}{title})", short=task.short).rstrip("\n")
 
