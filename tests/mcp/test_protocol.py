@@ -80,6 +80,13 @@ def test_what_is_no_request_gets_its_error(message: Any, code: int) -> None:
     assert response["error"]["code"] == code
 
 
+def test_a_batch_is_refused_with_what_to_do_instead() -> None:
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "claim"}}
+    answered = protocol.answer([request], lambda *_: pytest.fail("nothing of it is done"))
+    assert answered is not None
+    assert "send each request by itself" in answered["error"]["message"]
+
+
 @pytest.mark.parametrize("id", [float("nan"), float("inf"), True, None, {}, []])
 def test_an_id_that_no_json_can_answer_is_refused(id: Any) -> None:
     answered = protocol.answer({"jsonrpc": "2.0", "id": id, "method": "ping"}, lambda *_: ("", False))

@@ -45,7 +45,8 @@ def answer(message: Any, call: Caller, offered: Toolset = OWN) -> dict[str, Any]
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         if isinstance(message, dict) and ("result" in message or "error" in message):
             return None  # a response: this server asks its clients nothing
-        return failed(None, INVALID_REQUEST, "not a JSON-RPC 2.0 request")
+        batch = "a batch is not served: send each request by itself"
+        return failed(None, INVALID_REQUEST, batch if isinstance(message, list) else "not a JSON-RPC 2.0 request")
     if "id" not in message:
         return None
     id = message["id"]
