@@ -221,6 +221,20 @@ def test_an_entry_that_was_written_by_hand_stays_as_it_is(place: Path, run: Run)
     assert (place / ".codex/config.toml").read_text() == toml
 
 
+def test_an_entry_of_toml_that_a_person_has_changed_since_stays(place: Path, run: Run) -> None:
+    run("prime", "--install", "codex", "--yes")
+    path = place / ".codex/config.toml"
+    for before, after in (
+        ('["mcp"]', '["mcp", "--worker", "ada"]'),
+        ('"ada"]', '"ada"]\nenv = { TASKYARD = "/yard" }'),
+    ):
+        path.write_text(path.read_text().replace(before, after))
+        changed = path.read_text()
+        for step in ("--install", "--uninstall", "--install"):
+            assert run("prime", step, "codex", "--yes").code == 0
+            assert path.read_text() == changed
+
+
 def test_an_entry_of_the_same_name_in_another_place_stays(place: Path, run: Run) -> None:
     own = '{"projects": {"mcpServers": {"taskyard": {"command": "taskyard", "args": ["mcp"]}}}}'
     (place / ".mcp.json").write_text(own)

@@ -97,12 +97,12 @@ def _toml(path: str, text: str | None, remove: bool) -> str | None:
 
     bare = section.taken_out(text, _COMMENTS)
     if remove:
-        return bare
+        return text if _is_changed(text, bare) else bare
     after = section.put_in(text, _COMMENTS, _TOML)
     try:
         own = tomllib.loads(bare or "").get("mcp_servers", {})
-        if "taskyard" in own:
-            return text  # an entry that was written by hand
+        if "taskyard" in own or _is_changed(text, bare):
+            return text  # an entry that was written, or has been changed, by hand
         tomllib.loads(after)
     except (tomllib.TOMLDecodeError, AttributeError, TypeError) as error:
         raise Conflict(
@@ -110,6 +110,18 @@ def _toml(path: str, text: str | None, remove: bool) -> str | None:
             hint=f"put it right, or write this into it by hand: {' '.join(_TOML.split())}",
         ) from None
     return after
+
+
+def _is_changed(text: str | None, bare: str | None) -> bool:
+    """Whether the marked section has another entry than ours, which is a person's own then."""
+    import tomllib
+
+    try:
+        tables = [tomllib.loads(toml or "").get("mcp_servers", {}) for toml in (text, bare, _TOML)]
+        there, without, ours = (table.get("taskyard") for table in tables)
+    except (tomllib.TOMLDecodeError, AttributeError):
+        return False
+    return there not in (None, without, ours)
 
 
 def _diff(path: str, before: str | None, after: str | None) -> str:
