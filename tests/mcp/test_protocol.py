@@ -80,11 +80,18 @@ def test_what_is_no_request_gets_its_error(message: Any, code: int) -> None:
     assert response["error"]["code"] == code
 
 
+def test_a_null_in_place_of_params_is_as_good_as_none() -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": None}
+    response = protocol.answer(message, lambda *_: ("", False))
+    assert response is not None
+    assert response["result"]["tools"] == TOOLS
+
+
 def test_a_batch_is_refused_with_what_to_do_instead() -> None:
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "claim"}}
-    answered = protocol.answer([request], lambda *_: pytest.fail("nothing of it is done"))
-    assert answered is not None
-    assert "send each request by itself" in answered["error"]["message"]
+    response = protocol.answer([request], lambda *_: pytest.fail("nothing of it is done"))
+    assert response is not None
+    assert "send each request by itself" in response["error"]["message"]
 
 
 @pytest.mark.parametrize("id", [float("nan"), float("inf"), True, None, {}, []])

@@ -53,7 +53,9 @@ def answer(message: Any, call: Caller, offered: Toolset = OWN) -> dict[str, Any]
     if isinstance(id, bool) or not isinstance(id, str | int | float) or (isinstance(id, float) and not isfinite(id)):
         return failed(None, INVALID_REQUEST, "the id of a request is a text or a number")
     try:
-        params = message.get("params", {})
+        params = message.get("params")
+        if params is None:
+            params = {}  # some clients write null for none
         if not isinstance(params, dict):
             raise Refused(INVALID_PARAMS, "params must be an object")
         modern = message["method"] != "initialize" and _is_modern(params)
