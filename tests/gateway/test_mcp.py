@@ -212,6 +212,20 @@ def test_a_task_that_was_claimed_for_a_call_that_is_cancelled_goes_back(
     assert near.get(task.id).attempts == 0
 
 
+def test_an_error_that_nobody_foresaw_is_one_line(gateway: Running, era: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StatelessAgent, "call", _broken)
+
+    async def scene() -> None:
+        async with agent(gateway, era) as ada:
+            assert "\n" not in await ada.refused("ready")
+
+    played(scene)
+
+
+def _broken(*_: Any) -> Any:
+    raise RuntimeError("one\ntwo")
+
+
 def test_each_project_has_its_own_path(near: Yard, gateway: Running) -> None:
     near.add("build")
     gateway.gateway.add("other", near)

@@ -141,10 +141,11 @@ class _Call:
             refusal = await self._share.run(partial(self._agent.refusal, error, name, given))
             return str(refusal), True
         except Exception as error:
-            return (
-                f"unexpected {type(error).__name__}: {error}. Next: {name} again; if that fails too, tell a person",
-                True,
-            )
+            return str(
+                Refusal(
+                    f"unexpected {type(error).__name__}: {error}", f"{name} again; if that fails too, tell a person"
+                )
+            ), True
 
     async def _claim(self, given: Given) -> Given:
         kind = given.get("kind")
