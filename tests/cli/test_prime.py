@@ -317,7 +317,7 @@ def test_a_section_that_a_merge_has_doubled_is_taken_out_whole(place: Path, run:
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_lines_that_a_user_has_put_around_the_section_stay_lines(place: Path, run: Run, newline: str) -> None:
     path = place / "AGENTS.md"
-    for above, below in (("a", "b"), ("a", ""), ("", "b"), ("# a", "\nb")):
+    for above, below in (("a", "b"), ("", "b"), ("# a", "\nb")):
         before, after = (f"{text}\n".replace("\n", newline) if text else "" for text in (above, below))
         run("prime", "--install", "agents-md", "--yes")
         section = path.read_bytes().decode().replace("\n", newline)
@@ -325,6 +325,21 @@ def test_lines_that_a_user_has_put_around_the_section_stay_lines(place: Path, ru
         assert run("prime", "--uninstall", "agents-md", "--yes").code == 0
         assert path.read_bytes().decode() == f"{before}{after}"
         path.unlink()
+
+
+@pytest.mark.parametrize("text", ["", "mine", "mine\n", "a\r\nb", "\ufeff"])
+def test_a_line_that_is_appended_by_a_shell_stays_and_hides_no_section(place: Path, run: Run, text: str) -> None:
+    path = place / "AGENTS.md"
+    path.write_bytes(text.encode())
+    run("prime", "--install", "agents-md", "--yes")
+    with path.open("ab") as file:
+        file.write(b"be kind\n")
+    assert run("prime", "--install", "agents-md", "--yes", "--json").data["changed"] == []
+    run("prime", "--uninstall", "agents-md", "--yes")
+    left = path.read_bytes().decode()
+    assert "taskyard" not in left
+    assert left.startswith(text)
+    assert left.splitlines() == [*text.splitlines(), "be kind"] or not text.strip("\ufeff")
 
 
 def test_a_file_that_cannot_be_written_stops_it_before_anything_is_changed(place: Path, run: Run) -> None:

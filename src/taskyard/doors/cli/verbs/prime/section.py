@@ -8,9 +8,9 @@ from __future__ import annotations
 
 
 def put_in(text: str | None, marks: tuple[str, str], content: str) -> str:
-    """Return the text with the section.
+    """Return the text with the section, which ends with a newline: a line that is added by `>>` stands below it.
 
-    A text without a newline at its end gets none after the section either: so the way back is known.
+    A text without a newline at its end gets one before the section, and any other an empty line: so the way back is known.
     """
     newline = "\r\n" if text is not None and "\r\n" in text else "\n"
     block = newline.join((marks[0], *content.split("\n"), marks[1]))
@@ -19,8 +19,7 @@ def put_in(text: str | None, marks: tuple[str, str], content: str) -> str:
     found = _found(text, marks)
     if found is not None:
         return text[: found[0]] + block + text[found[1] :]
-    ended = text.endswith(newline) or not text
-    return f"{text}{newline}{block}{newline}" if ended else f"{text}{newline}{newline}{block}"
+    return f"{text}{newline}{block}{newline}"
 
 
 def taken_out(text: str | None, marks: tuple[str, str]) -> str | None:
@@ -37,11 +36,10 @@ def taken_out(text: str | None, marks: tuple[str, str]) -> str | None:
 def _without(before: str, after: str, newline: str) -> str | None:
     if before == "" and after == newline:
         return None
-    if not after:
-        return before.removesuffix(newline * 2)
-    if before == newline or before.endswith(newline * 2):  # else the user's own line ends there
+    after = after.removeprefix(newline)
+    if before == newline or before.endswith(newline * 2) or not after:  # else the user's own line ends there
         before = before.removesuffix(newline)
-    return before + after.removeprefix(newline)
+    return before + after
 
 
 def _found(text: str, marks: tuple[str, str]) -> tuple[int, int] | None:
