@@ -25,7 +25,7 @@ signal.signal(
 )  # under nohup it is ignored, and every process that a test starts would inherit that
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from pathlib import Path
 
     from taskyard import Claim, Task, Yard
@@ -54,6 +54,14 @@ _serial = itertools.count(1)
 def sized(name: str, sample: int, whole: int) -> pytest.MarkDecorator:
     """Give the test this number: a sample with every run, and the whole with the proofs."""
     return pytest.mark.parametrize(name, [sample, pytest.param(whole, marks=pytest.mark.proof)])
+
+
+def sampled(name: str, values: Iterable[Any], sample: Iterable[Any]) -> pytest.MarkDecorator:
+    """Give the test each of these values: those of the sample with every run, and all with the proofs."""
+    often = list(sample)
+    return pytest.mark.parametrize(
+        name, [value if value in often else pytest.param(value, marks=pytest.mark.proof) for value in values]
+    )
 
 
 def wait_until(predicate: Callable[[], Answer | None], timeout: float = SOON) -> Answer:

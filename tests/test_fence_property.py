@@ -269,7 +269,7 @@ def _told(yard: Yard, id: str) -> dict[str, Any]:
     }
 
 
-@sized("stories", 20, 60)
+@sized("stories", 8, 60)
 @pytest.mark.parametrize("store", [store for store in STORES if not store.startswith("shared")])
 def test_every_story_ends_the_same_in_every_store(store: str, stories: int) -> None:
     story = type(f"StoryOf{store.title()}", (Story,), {"subject_store": store})

@@ -6,6 +6,7 @@ import errno
 import itertools
 import os
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -403,7 +404,7 @@ def test_a_verb_by_handle_looks_for_its_claim_where_claims_are_and_in_no_lane(tm
         yard.tends = False
         yard.heartbeat(handles[1])  # the first look also reads what all later ones know
         for verb in (yard.heartbeat, yard.done):
-            asked = calls.of(lambda verb=verb: verb(handles[1]))
+            asked = calls.of(partial(verb, handles[1]))
             listed = {
                 call.removeprefix(f"listdir {path}/").partition("/")[0] for call in asked if call.startswith("listdir ")
             }

@@ -147,6 +147,7 @@ def mounted_twice(
     return one, other
 
 
+@pytest.mark.proof
 def test_two_clients_whose_renames_are_copies_get_in_each_others_way(
     tmp_path: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
+from tests.conftest import sampled
 from tests.doctor import grounds
 from tests.doctor.grounds import checks, examined, odd, remarkable
 from tests.processes import tools
@@ -60,12 +61,7 @@ QUIRKS: dict[str, dict[str, str]] = {
 }
 
 
-SAMPLE = ("", "copy,renumber", "lower", "nolinks", "still")  # with every run; all with the proofs
-
-
-@pytest.mark.parametrize(
-    "quirks", [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.proof) for name in QUIRKS]
-)
+@sampled("quirks", QUIRKS, ("", "copy,renumber", "still"))
 def test_what_a_place_does_is_found_out_whatever_it_is_called(quirks: str, tmp_path: Path) -> None:
     answer = grounds.run(odd(quirks, tmp_path, *grounds.DOCTOR, str(tmp_path / "place")))
     assert remarkable(answer) == {"filesystem": "warn", **QUIRKS[quirks]}

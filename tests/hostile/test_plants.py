@@ -11,7 +11,7 @@ import pytest
 
 import taskyard
 from taskyard.stores.directory.filesystem.disk import Disk
-from tests.conftest import taken, wait_until
+from tests.conftest import sampled, taken, wait_until
 from tests.hostile import verbs
 from tests.hostile.test_mutations import bind
 
@@ -92,7 +92,7 @@ def called(yard: verbs.Yard, name: str) -> Path:
     return yard.path / name
 
 
-@pytest.mark.parametrize("sort", SORTS)
+@sampled("sort", SORTS, [*SORTS][::3])
 def test_a_plant_in_every_folder_at_once(tmp_path: Path, sort: str) -> None:
     yard = verbs.Yard(tmp_path / "yard")
     for path in [called(yard, name) for name in NAMES]:

@@ -64,7 +64,7 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.parametrize("store", ["directory", pytest.param("postgresql", marks=pytest.mark.proof)])
-@sized("number", 36, 300)
+@sized("number", 24, 300)
 def test_six_agents_with_six_mishaps_publish_every_task_once(
     store: str, number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

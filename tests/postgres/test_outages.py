@@ -5,20 +5,15 @@ A small number of tasks here; `python -m tests.postgres.outages` does the same w
 
 from __future__ import annotations
 
-import pytest
-
+from tests.conftest import sampled
 from tests.postgres.outages.__main__ import told_of
 from tests.postgres.outages.scenarios import APART, SCENARIOS, possible
 from tests.processes import tools
 
 TASKS = 200
-# Three ways to restart a server are one way to a worker, or nearly: the hardest with every run, all with the proofs.
-MILDER = ("restarted_fast", "restarted_immediately")
 
 
-@pytest.mark.parametrize(
-    "scenario", [pytest.param(name, marks=pytest.mark.proof) if name in MILDER else name for name in SCENARIOS]
-)
+@sampled("scenario", SCENARIOS, ("killed_workers", "killed_server"))
 def test_an_outage_costs_nothing(scenario: str) -> None:
     if scenario in APART and not possible():
         tools.lacking("a network of one's own (unshare --user --net, ip, nsenter)")

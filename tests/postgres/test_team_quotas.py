@@ -15,7 +15,7 @@ import pytest
 
 import taskyard
 from taskyard import Full
-from tests.conftest import taken, wait_until
+from tests.conftest import sampled, taken, wait_until
 from tests.postgres.teams import Crew
 from tests.servers import postgres, valkey
 from tests.valkey.waiting import Claimer
@@ -124,10 +124,11 @@ def test_what_a_killed_process_held_is_free_at_the_reap_for_the_other_project(cr
     assert sql.execute(COUNT, (crew.name,)).fetchone() == (1, 1)
 
 
-@pytest.mark.parametrize(("most", "batch"), [(40, 1), (2000, 1), (2000, 7)])
+@sampled("bound", [(40, 1), (2000, 1), (2000, 7)], [(40, 1), (2000, 7)])
 def test_many_processes_never_add_more_than_the_team_may_and_fill_it(
-    crew: Crew, sql: Connection[Any], most: int, batch: int
+    crew: Crew, sql: Connection[Any], bound: tuple[int, int]
 ) -> None:
+    most, batch = bound
     crew.site.add_many([{"kind": "build"}] * (most * 3 // 4))
     crew.set(max_todo=most)
     programs = [(ADD, crew.urls[name], f"{name}-{n}", str(batch)) for name in ("site", "shop") for n in range(2)]

@@ -32,7 +32,10 @@ def git(folder: Path | str, *words: str) -> str:
     return ran.stdout.strip()
 
 
-@pytest.fixture(params=["directory", "postgresql", "http directory"])
+OTHERS = [pytest.param(store, marks=pytest.mark.proof) for store in ("postgresql", "http directory")]
+
+
+@pytest.fixture(params=["directory", *OTHERS])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a new yard, in each sort of store."""
     if request.param == "postgresql":

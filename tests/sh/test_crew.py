@@ -118,7 +118,7 @@ def is_noted(place: str) -> bool:
     return any(note.read_text().split("\n")[0] for note in Path(place, "writers").glob("*.sh"))
 
 
-@sized("kills", 5, 16)
+@sized("kills", 3, 16)
 def test_every_task_is_published_once_and_none_is_lost(crew: Crew, tmp_path: Path, kills: int) -> None:
     tasks = kills * PER_KILL
     place = str(tmp_path / "yard")

@@ -7,9 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 import taskyard
+from tests.conftest import sampled
 from tests.processes import tools
 from tests.spool.conftest import files
 
@@ -69,7 +68,7 @@ def _prepare(yard: Yard, server: Server, sort: str) -> int:
     return MOST - 1 if sort == "conflict" else 0
 
 
-@pytest.mark.parametrize("sort", ["add", "graph", "conflict", "done", "late"])
+@sampled("sort", ["add", "graph", "conflict", "done", "late"], ["graph", "late"])
 def test_a_replay_that_is_killed_at_any_call_is_finished_by_the_next_one(
     server: Server, url: str, folder: Path, sort: str
 ) -> None:

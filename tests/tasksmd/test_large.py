@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from taskyard import Task
 
+pytestmark = pytest.mark.proof
 LINES = 10_000
 ROWS = "".join(f"| T{number} | not-started | Task {number} \\| part | x{number}  |\r\n" for number in range(LINES))
 TABLE = f"# Plan\r\n\r\n| id | status | title | note |\r\n|---|---|---|---|\r\n{ROWS}\r\nProse \t\r\n```\r\n- [ ] no task\r\n```"
