@@ -64,6 +64,8 @@ def test_a_setting_of_the_roles_own_changes_nothing(odd: str) -> None:
         claim = taken(yard.claim(kinds=["build"]))
         assert (claim.task.data, claim.task.title, claim.task.mission) == (said, "a \\' b", "NULL")
         claim.note("half \\ way")
+        claim.heartbeat(progress=1 / 3)
+        assert yard.get(first).progress == 1 / 3
         claim.done({"said": said})
         assert yard.get(first).result == {"said": said}
         assert yard.get(after).state == State.TODO

@@ -10,6 +10,7 @@ SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) {pid},
            AND pg_catalog.set_config('standard_conforming_strings', 'on', false) IS NOT NULL
            AND pg_catalog.set_config('array_nulls', 'on', false) IS NOT NULL
            AND pg_catalog.set_config('transform_null_equals', 'off', false) IS NOT NULL
+           AND pg_catalog.set_config('extra_float_digits', '1', false) IS NOT NULL  -- a float comes back as it was given
            AND pg_catalog.set_config('plpgsql.extra_errors', 'none', false) IS NOT NULL
            AND pg_catalog.set_config('jit', 'off', false) IS NOT NULL  -- compiling takes longer than any statement here
        ELSE false END
