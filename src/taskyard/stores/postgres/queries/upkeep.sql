@@ -94,11 +94,11 @@ SELECT age, id, key, fence FROM (
 WHERE place > %(count)s OR ended_at < taskyard.now() - %(age)s
 
 -- name: hold_pruned
--- Lock what was chosen, so that nobody retries it or comes to need it; what has moved since stays.
+-- Lock what was chosen, so that nobody retries it or comes to need it; what has moved since, or is locked by others, stays.
 WITH held AS MATERIALIZED (
     SELECT ended.age, ended.id FROM taskyard_pruned AS chosen
     JOIN taskyard.ended ON ended.project = %(project)s AND ended.age = chosen.age AND ended.id = chosen.id AND ended.fence = chosen.fence
-    FOR UPDATE OF ended
+    FOR UPDATE OF ended SKIP LOCKED
 )
 DELETE FROM taskyard_pruned AS pruned WHERE NOT EXISTS (SELECT FROM held WHERE held.age = pruned.age AND held.id = pruned.id)
 
