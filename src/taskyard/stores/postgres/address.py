@@ -35,6 +35,7 @@ class Address:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        _check_characters(url)
         base, _, query = url.partition("?")
         own: dict[str, str] = {}
         rest: list[tuple[str, str]] = []
@@ -109,6 +110,12 @@ def _pair(part: str) -> tuple[str, str]:
     if name == "port":
         _check_ports(value.split(","))
     return name, value
+
+
+def _check_characters(url: str) -> None:
+    """Refuse what libpq would cut off or cannot be given: a NUL, and bytes of the environment that are no UTF-8."""
+    if "\0" in url or any("\ud800" <= letter <= "\udfff" for letter in url):
+        raise Invalid("the URL has a character that is no text", hint=HINT)
 
 
 def _check_base(base: str) -> None:
