@@ -100,10 +100,50 @@ def test_a_connection_that_the_server_ends_is_broken(brief: LibpqConnection, las
     with pytest.raises(Error) as error:
         brief.rows("SELECT 1", {})
     assert isinstance(driver.meaning(error.value, brief, Address("postgresql:///x")), driver.Lost)
+    assert (str(error.value), error.value.sqlstate) == (
+        "terminating connection due to administrator command",
+        "57P01",
+    )
     assert brief.broken
     brief.close()
     with pytest.raises(Error, match="closed"):
         brief.rows("SELECT 1", {})
+
+
+def test_a_connection_that_was_closed_refuses_everything_and_reads_nothing_that_libpq_has_freed(
+    brief: LibpqConnection,
+) -> None:
+    brief.close()
+    brief.close()
+    for use in (
+        lambda: brief.rows("SELECT 1", {}),
+        lambda: brief.execute("SELECT 1"),
+        lambda: brief.exchange("SELECT 1", 5.0),
+        lambda: brief.copy("COPY kept FROM STDIN", []),
+        brief.notified,
+        brief.fileno,
+        brief.cancel,
+        lambda: brief.server,
+    ):
+        with pytest.raises(Error, match="closed"):
+            use()
+    assert (brief.closed, brief.broken, brief.is_idle) == (True, False, False)
+    assert (brief.parameter("server_encoding"), brief.server_version) == (None, 0)
+
+
+def test_a_connection_that_is_given_up_within_a_copy_ends_it_with_that_error(
+    brief: LibpqConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brief.rows("CREATE TEMPORARY TABLE kept (n int)", {})
+
+    def give_up(data: bytes) -> None:
+        brief.close()
+        raise Error(f"the server has said nothing for {len(data)} s")
+
+    monkeypatch.setattr(brief, "_put", give_up)
+    with pytest.raises(Error, match="has said nothing"):
+        brief.copy("COPY kept FROM STDIN", [[1]])
+    assert brief.closed
 
 
 def test_a_url_that_is_none_and_a_server_that_is_not_there_are_told_as_by_psycopg() -> None:

@@ -35,10 +35,10 @@ class LibpqConnection:
         """Connect; raise `Error`, or `Unsuited` for an address that needs psycopg."""
         self._library = library
         given = {**connecting.parse(library, target), **{name: str(value) for name, value in options.items()}}
+        # None once it is closed: libpq frees it then, and takes NULL for a connection that is bad.
         self._wire = connecting.opened(library, given)
         self.depth = 0
         """How many transactions are open, each within the one before."""
-        self._is_finished = False
         self._is_given_up = False
 
     # What is known of it
@@ -46,17 +46,17 @@ class LibpqConnection:
     @property
     def closed(self) -> bool:
         """Whether this connection can be used no more."""
-        return self._is_finished or self._library.PQstatus(self._wire) == _BAD
+        return bool(self._library.PQstatus(self._wire) == _BAD)
 
     @property
     def broken(self) -> bool:
         """Whether it was the other side, or the network, that closed it."""
-        return self._is_given_up or (self.closed and not self._is_finished)
+        return self._is_given_up or (self.closed and self._wire is not None)
 
     @property
     def is_idle(self) -> bool:
         """Whether no statement and no transaction is under way."""
-        return not self._is_finished and self._library.PQtransactionStatus(self._wire) == _IDLE
+        return bool(self._library.PQtransactionStatus(self._wire) == _IDLE)
 
     @property
     def is_traceable(self) -> bool:
@@ -66,6 +66,7 @@ class LibpqConnection:
     @property
     def server(self) -> tuple[str, int]:
         """The host and the port of the server that answers."""
+        self._check_open()
         return self._library.PQhost(self._wire).decode(), int(self._library.PQport(self._wire))
 
     @property
@@ -85,7 +86,7 @@ class LibpqConnection:
 
     def fileno(self) -> int:
         """Return the socket; raise `Error` if there is none."""
-        found = -1 if self._is_finished else int(self._library.PQsocket(self._wire))
+        found = int(self._library.PQsocket(self._wire))
         if found < 0:
             raise Error("the connection is closed")
         return found
@@ -194,7 +195,7 @@ class LibpqConnection:
             elif not self._is_ready(end - time.monotonic(), writes=unsent > 0):
                 raise Error(late)
             if not self._library.PQconsumeInput(self._wire):
-                raise self._error()
+                raise failure or self._error()  # a server that ends the connection may have said why
         if failure is not None:
             raise failure
         return found
@@ -221,7 +222,7 @@ class LibpqConnection:
 
     def _stop(self) -> None:
         """Cancel what the server executes, so that it is not executed later; close a connection that does not end it."""
-        if self._is_finished or self._library.PQtransactionStatus(self._wire) != _ACTIVE:
+        if self._library.PQtransactionStatus(self._wire) != _ACTIVE:
             return
         try:
             self.cancel()
@@ -245,6 +246,7 @@ class LibpqConnection:
 
     def cancel(self) -> None:
         """Ask the server to cancel the statement that it executes."""
+        self._check_open()
         library = self._library
         request = library.PQcancelCreate(self._wire)
         try:
@@ -260,12 +262,11 @@ class LibpqConnection:
 
     def close(self) -> None:
         """Close the connection."""
-        if not self._is_finished:
-            self._is_finished = True
-            self._library.PQfinish(self._wire)
+        wire, self._wire = self._wire, None
+        self._library.PQfinish(wire)
 
     def _check_open(self) -> None:
-        if self._is_finished:
+        if self._wire is None:
             raise Error("the connection is closed")
 
     def _error(self) -> Error:
