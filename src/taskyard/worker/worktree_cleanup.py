@@ -167,7 +167,10 @@ def _facts(about: str) -> dict[str, Any] | None:
         claim = Handle.parse(facts["claim"])
         return {"path": path, "branch": str(facts["branch"]), "claim": claim, "yard": facts.get("yard")}
     except FileNotFoundError:
-        return None  # somebody else's worktree
+        # Without facts it is somebody else's, or a worker was killed while it made it.
+        if path is None or branch != PREFIX + os.path.basename(path):
+            return None
+        return {"path": path, "branch": branch, "claim": None, "yard": None}
     except (OSError, ValueError, KeyError, TypeError, Invalid):
         return {"path": path, "branch": branch, "claim": None, "yard": None}
 
