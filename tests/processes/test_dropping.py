@@ -53,7 +53,7 @@ def aside(yard: taskyard.Yard, name: str) -> str:
     return wait_until(found)
 
 
-@sized("each", 100, 625)
+@sized("each", 225, 625)
 def test_eight_droppers_and_eight_claimers_do_every_good_file_once_and_set_every_bad_one_aside(
     place: str, crew: Crew, each: int
 ) -> None:
