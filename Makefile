@@ -6,8 +6,10 @@ READY := $(VENV)/.ready
 # Many containers set this: every process of a run would compile all tests, and every command all of Taskyard.
 export PYTHONDONTWRITEBYTECODE =
 
-# Tests kill processes and never the machine: in memory, syncs cost nothing. 'make disk' tries the contract on the disk.
+# Tests kill processes and never the machine: in memory, syncs cost nothing, and servers start sooner. 'make disk' tries the
+# contract on the disk.
 IN_MEMORY = folder=$$(mktemp -d "$$(sh tests/memory.sh)/taskyard-$@-XXXXXX"); trap 'rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
+	chmod 755 "$$folder"; TMPDIR=$$folder \
 	$(BIN)/python $(if $(filter again,$@),tests/again.py,-m pytest) --basetemp "$$folder/tests"
 QUICK := tests/test_*.py tests/contract tests/worker tests/proof
 

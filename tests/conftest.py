@@ -59,9 +59,11 @@ def sized(name: str, sample: int, whole: int) -> pytest.MarkDecorator:
 def sampled(name: str, values: Iterable[Any], sample: Iterable[Any]) -> pytest.MarkDecorator:
     """Give the test each of these values: those of the sample with every run, and all with the proofs."""
     often = list(sample)
-    return pytest.mark.parametrize(
-        name, [value if value in often else pytest.param(value, marks=pytest.mark.proof) for value in values]
-    )
+    rows = [
+        pytest.param(*(value if "," in name else [value]), marks=() if value in often else pytest.mark.proof)
+        for value in values
+    ]
+    return pytest.mark.parametrize(name, rows)
 
 
 def wait_until(predicate: Callable[[], Answer | None], timeout: float = SOON) -> Answer:
@@ -191,7 +193,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _sampled(store: str, test: str) -> Any:
     """The store for this test: most tests of what stands beside or before another store are left to the proofs."""
-    if (store == "valkey" or store.startswith(("http", "brief"))) and zlib.crc32(test.encode()) % _SAMPLE:
+    if (store == "valkey" or store.startswith(("http", "brief", "shared"))) and zlib.crc32(test.encode()) % _SAMPLE:
         return pytest.param(store, marks=pytest.mark.proof)
     return store
 

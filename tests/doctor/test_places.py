@@ -61,7 +61,7 @@ QUIRKS: dict[str, dict[str, str]] = {
 }
 
 
-@sampled("quirks", QUIRKS, ("", "copy,renumber", "still"))
+@sampled("quirks", QUIRKS, ("", "copy,renumber"))
 def test_what_a_place_does_is_found_out_whatever_it_is_called(quirks: str, tmp_path: Path) -> None:
     answer = grounds.run(odd(quirks, tmp_path, *grounds.DOCTOR, str(tmp_path / "place")))
     assert remarkable(answer) == {"filesystem": "warn", **QUIRKS[quirks]}
@@ -87,7 +87,7 @@ def test_a_yard_is_made_where_a_rename_is_one_with_a_warning_about_what_is_not_k
     ]
 
 
-@pytest.mark.parametrize("kind", ["fuse.rclone", "fuse.s3fs"])
+@sampled("kind", ["fuse.rclone", "fuse.s3fs"], ["fuse.s3fs"])
 def test_a_filesystem_of_ill_repute_is_refused_however_it_behaves(kind: str, tmp_path: Path) -> None:
     answer = grounds.run(odd("", tmp_path, *grounds.DOCTOR, str(tmp_path / "place"), kind=kind))
     assert remarkable(answer) == {"filesystem": "refuse"}

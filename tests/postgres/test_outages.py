@@ -13,7 +13,7 @@ from tests.processes import tools
 TASKS = 200
 
 
-@sampled("scenario", SCENARIOS, ("killed_workers", "killed_server"))
+@sampled("scenario", SCENARIOS, ("killed_server",))
 def test_an_outage_costs_nothing(scenario: str) -> None:
     if scenario in APART and not possible():
         tools.lacking("a network of one's own (unshare --user --net, ip, nsenter)")

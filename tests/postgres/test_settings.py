@@ -26,7 +26,7 @@ SETTINGS = [
     "datestyle = 'German, DMY'",
     "extra_float_digits = -10",
     "default_transaction_isolation = 'repeatable read'",
-    "idle_in_transaction_session_timeout = 50",
+    "idle_in_transaction_session_timeout = 1000",
     "client_min_messages = debug5",
 ]
 # What has the name of a function that is called, and fits better than that, or comes before it.

@@ -71,7 +71,7 @@ def test_processes_of_containers_with_equal_pids_and_hosts_race(place: str, crew
     assert len({entry["claim"].split(".")[2][:8] for entry in won}) > 1, "nobody raced"
 
 
-@sized("number", 24, 300)
+@sized("number", 16, 300)
 def test_eight_command_lines_race(durable: str, crew: Crew, number: int) -> None:
     ids = fill(durable, number)
     won = tools.race([crew(durable, "drain_by_command") for _ in range(RACERS)])

@@ -292,8 +292,11 @@ def libfaketime() -> str | None:
 
 
 def unpacked(package: str) -> Path:
-    """The folder with the files of this package of Debian's, which needs no root; it is not there if it cannot be had."""
-    folder = Path(tempfile.gettempdir()) / f"taskyard-{package}-{os.getuid()}"
+    """The folder with the files of this package of Debian's, which needs no root; it is not there if it cannot be had.
+
+    It stays with the virtual environment, so that a later run has it without a network.
+    """
+    folder = Path(sys.prefix) / f"debian-{package}"
     # One attempt in a run of the tests, however many processes they are spread over.
     run = os.environ.get("PYTEST_RUN_ID") or str(os.getpid())
     with Path(f"{folder}.tried").open("a+") as tried:

@@ -458,8 +458,8 @@ def test_a_done_lets_those_of_a_graph_go_whose_edges_are_in_a_sheet(sh: Shell, y
     for _ in range(2):
         sh.run("complete_task", sh.claim("test")[0])
     assert yard.get(ids[4]).state == "waiting"
-    freed = [event["freed_by"] for event in yard.events(event="unblocked")]
-    assert freed == [ids[1], ids[1], ids[2]]
+    freed = {event["task"]: event["freed_by"] for event in yard.events(event="unblocked")}
+    assert freed == {ids[2]: ids[1], ids[3]: ids[1], ids[4]: ids[2]}
     check_nothing_is_stuck(yard)
     check_log(yard)
     yard.sweep()

@@ -68,7 +68,7 @@ def _prepare(yard: Yard, server: Server, sort: str) -> int:
     return MOST - 1 if sort == "conflict" else 0
 
 
-@sampled("sort", ["add", "graph", "conflict", "done", "late"], ["graph", "late"])
+@sampled("sort", ["add", "graph", "conflict", "done", "late"], ["graph"])
 def test_a_replay_that_is_killed_at_any_call_is_finished_by_the_next_one(
     server: Server, url: str, folder: Path, sort: str
 ) -> None:
