@@ -163,6 +163,7 @@ def test_two_clients_whose_renames_are_copies_get_in_each_others_way(
     assert re.search("two workers would get one task|500 were won and 50[1-9] are listed", found["reason"]), found
 
 
+@pytest.mark.proof
 def test_two_clients_that_rename_find_each_other_sound(
     tmp_path: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:

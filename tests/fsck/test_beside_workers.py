@@ -18,7 +18,7 @@ from tests.processes import tools
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SECONDS = float(os.environ.get("TASKYARD_FSCK_SECONDS", "6"))
+SECONDS = float(os.environ.get("TASKYARD_FSCK_SECONDS", "3"))
 CREW = ("work", "work", "work", "work", "add", "add", "tend")
 
 

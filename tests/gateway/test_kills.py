@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TASKS = 120
 
 
-@pytest.fixture(params=["directory", "postgresql"])
+@pytest.fixture(params=["directory", pytest.param("postgresql", marks=pytest.mark.proof)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a new yard that gateways serve."""
     url = str(tmp_path / "yard") if request.param == "directory" else postgres.url()

@@ -172,7 +172,7 @@ def duplicate(template: verbs.Yard, path: Path) -> verbs.Yard:
 STEP = st.tuples(st.integers(0, 999), st.sampled_from(sorted(MUTATIONS)), st.integers(0, 9999), st.integers(0, 999))
 
 
-@sized("number", 25, 90)
+@sized("number", 15, 90)
 def test_whatever_became_of_its_files_a_yard_gives_legal_answers(context: Path, number: int) -> None:
     template = verbs.Yard(context / "template")
 

@@ -14,7 +14,7 @@ import pytest
 import taskyard
 from taskyard.stores import wakeup
 from taskyard.stores.postgres import listener as lines
-from tests.conftest import taken, wait_until
+from tests.conftest import sized, taken, wait_until
 from tests.servers import postgres
 
 if TYPE_CHECKING:
@@ -247,9 +247,10 @@ sys.stdin.read()
 """
 
 
-def test_a_look_of_one_idle_waiter_wakes_no_other() -> None:
+@sized("each", 15, 30)
+def test_a_look_of_one_idle_waiter_wakes_no_other(each: int) -> None:
     """A notification makes the server process of every listener run a transaction: if each look sent one, they grew by the square."""
-    floor, seconds, each, processes = 1.0, 6.0, 30, 3
+    floor, seconds, processes = 1.0, 4.0, 3
     with postgres.Server() as server:
         url = server.url()
         taskyard.init(url).close()

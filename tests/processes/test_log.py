@@ -47,7 +47,7 @@ def texts(events: list[dict[str, Any]]) -> list[str]:
     return sorted(json.dumps(event, sort_keys=True) for event in events)
 
 
-@sized("kills", 8, 16)
+@sized("kills", 4, 16)
 def test_after_a_run_with_kills_the_log_tells_the_whole_story_of_every_task(place: str, crew: Crew, kills: int) -> None:
     tools.settle(place, backoff=0.01, backoff_cap=0.05, sweep_every=0.2)
     live_and_die(place, crew, kills)
