@@ -9,6 +9,7 @@ import re
 import threading
 import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,15 +206,39 @@ def test_a_stream_begins_with_a_summary_and_goes_on_with_ticks(near: Yard, gatew
     wait_until(lambda: near.add("build").created and feed.watching() == 0)
 
 
+def test_two_boards_that_come_at_once_are_told_everything_once(
+    near: Yard, gateway: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_end, looks = near.log_end, list[str]()
+
+    def slow() -> str:
+        looks.append(log_end())
+        time.sleep(0.2)
+        return looks[-1]
+
+    monkeypatch.setattr(near, "log_end", slow)
+    with ThreadPoolExecutor(2) as browsers:
+        streams = list(browsers.map(lambda path: Stream(gateway, path), ["/default/board/stream"] * 2))
+    for number in range(5):
+        near.add("build", title=f"number {number}")
+        time.sleep(0.3)
+    for stream in streams:
+        wait_until(lambda stream=stream: told_of(stream) >= 5)  # type: ignore[misc]
+        assert told_of(stream) == 5
+        stream.close()
+    assert len(looks) == 1
+
+
+def told_of(stream: Stream) -> int:
+    """How many added tasks a board was told of."""
+    return sum(tick["names"].get("added", 0) for tick in stream.events if "names" in tick)
+
+
 def test_a_burst_is_summed_up(near: Yard, gateway: Running) -> None:
     stream = Stream(gateway, "/default/board/stream")
     wait_until(lambda: stream.events)
     near.add_many({"kind": "build"} for _ in range(5000))
-
-    def told() -> int:
-        return sum(tick["names"].get("added", 0) for tick in stream.events if "names" in tick)
-
-    wait_until(lambda: told() == 5000)
+    wait_until(lambda: told_of(stream) == 5000)
     assert max(len(tick.get("events", ())) for tick in stream.events) <= 150
     stream.close()
 

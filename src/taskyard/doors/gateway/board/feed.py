@@ -35,6 +35,7 @@ class Feed:
         self._shared = shared
         self._boards: set[asyncio.Queue[bytes | None]] = set()
         self._following: asyncio.Task[None] | None = None
+        self._beginning = asyncio.Lock()
         self._summary: dict[str, Any] = {}
         self._cursor = ""
         self._last_look = 0.0
@@ -47,9 +48,10 @@ class Feed:
         """Return the stream for one browser."""
         summary = await self._summed()
         self._last_look = time.monotonic()
-        if self._following is None or self._following.done():
-            self._cursor = await self._hub.run(self._yard.log_end)
-            self._following = asyncio.ensure_future(self._follow())
+        async with self._beginning:  # of two boards that come at once, one begins
+            if self._following is None or self._following.done():
+                self._cursor = await self._hub.run(self._yard.log_end)
+                self._following = asyncio.ensure_future(self._follow())
         hello = {**summary, "version": taskyard.__version__, "cursor": self._cursor}
         return StreamingResponse(
             self._lines(hello, still_admitted), media_type="text/event-stream", headers={"cache-control": "no-store"}
