@@ -10,7 +10,7 @@ def nearest(start: str, name: str, mark: str = "yard.json") -> str | None:
     folder = os.path.abspath(start)
     while True:
         candidate = os.path.join(folder, name)
-        if os.path.exists(os.path.join(candidate, mark)):
+        if _is_one(candidate, mark):
             return candidate
         main = main_checkout(folder)
         if main is not None:
@@ -22,6 +22,17 @@ def nearest(start: str, name: str, mark: str = "yard.json") -> str | None:
         if parent == folder:
             return None
         folder = parent
+
+
+def _is_one(candidate: str, mark: str) -> bool:
+    """Whether this is a yard, also one that is shut to this user: opening it tells so, and one further up is another."""
+    try:
+        os.stat(os.path.join(candidate, mark))
+    except PermissionError:
+        return os.path.isdir(candidate)
+    except OSError:
+        return False
+    return True
 
 
 def main_checkout(folder: str) -> str | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import taskyard
+from taskyard import find_yard
 from taskyard.doors.cli.verbs.running.sh import client
 from tests.conftest import sampled, taken, wait_until
 from tests.hostile import imports, verbs
@@ -207,6 +208,37 @@ def test_a_yard_is_private_where_nobody_shares_the_place(room: Path) -> None:
         assert "shared" not in json.loads((yard / "yard.json").read_text())["settings"]
         code, said = do(yard, BOB, 0o022, "add", "build")
         assert code == 8, said
+
+
+def test_the_nearest_yard_is_refused_where_it_is_shut_and_none_further_up_is_taken_for_it(room: Path) -> None:
+    project = room / "project"
+
+    def make() -> None:
+        for folder in (room, project):
+            (folder / "sub").mkdir(parents=True)
+            taskyard.init(folder / ".taskyard").close()
+        (project / ".taskyard").chmod(0o700)
+
+    def nearest(start: Path) -> Any:
+        return as_user(BOB, 0o022, lambda: find_yard.nearest(str(start), ".taskyard"))
+
+    as_user(ADA, 0o022, make)
+    assert nearest(room / "sub") == str(room / ".taskyard")
+    assert nearest(project / "sub") == str(project / ".taskyard")
+    shut = room / "shut"
+    (shut / "sub").mkdir(parents=True)
+    shut.chmod(0o700)
+    assert nearest(shut / "sub") == str(room / ".taskyard"), "what cannot be seen is no yard"
+    (room / "taskyard.sh").write_text(client(), encoding="utf-8")
+    told = as_user(BOB, 0o022, lambda: by_shell(room / "taskyard.sh", project / "sub"))
+    assert f"there is no yard at {project}/.taskyard, or it cannot be read" in told
+
+
+def by_shell(script: Path, folder: Path) -> str:
+    """What the shell client answers there."""
+    words = ["sh", str(script), "claim_task"]
+    environment = {"PATH": os.environ["PATH"]}
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False).stderr
 
 
 def test_a_yard_is_shared_where_that_is_asked_for(room: Path) -> None:

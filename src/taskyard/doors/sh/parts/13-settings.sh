@@ -3,10 +3,9 @@
 _ty_nearest() { # folder -> _ty_text
     local folder=$1 start=$1 line='' common=''
     while :; do
-        if [ -e "${folder%/}/.taskyard/yard.json" ]; then
-            _ty_text=${folder%/}/.taskyard
-            return
-        fi
+        _ty_text=${folder%/}/.taskyard
+        [ -e "$_ty_text/yard.json" ] && return
+        [ -d "$_ty_text" ] && [ ! -x "$_ty_text" ] && return # shut to this user, and one further up is another
         if [ -f "${folder%/}/.git" ]; then # a linked worktree: the same place in the main checkout
             read -r line <"${folder%/}/.git"
             line=${line#gitdir: }
