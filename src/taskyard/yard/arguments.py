@@ -124,14 +124,14 @@ def cursor(value: str | None) -> str | None:
     # After the id a store may add what it need not read again.
     id, *rest = (value or "").split(".")
     if value is not None and not (ids.is_id(id) and all(map(ids.is_word, rest))):
-        raise Invalid(f"not a cursor: {words.shown(value)}", hint="give the 'next' of the page before")
+        raise Invalid(f"not a cursor: {words.shown(value)}", hint="give the cursor that the page before ended with")
     return value
 
 
 def ready_cursor(value: str | None) -> str | None:
     """Return a legal cursor of a list in the order of claims, which has the priority after the id."""
     if value is not None and (cursor(value) or "").split(".")[1:2] not in _PRIORITIES:
-        raise Invalid(f"not a cursor of 'ready': {words.shown(value)}", hint="give the 'next' of the page before")
+        raise Invalid(f"not a cursor of 'ready': {words.shown(value)}", hint="give the cursor that the page before ended with")
     return value
 
 
