@@ -131,7 +131,9 @@ def cursor(value: str | None) -> str | None:
 def ready_cursor(value: str | None) -> str | None:
     """Return a legal cursor of a list in the order of claims, which has the priority after the id."""
     if value is not None and (cursor(value) or "").split(".")[1:2] not in _PRIORITIES:
-        raise Invalid(f"not a cursor of 'ready': {words.shown(value)}", hint="give the cursor that the page before ended with")
+        raise Invalid(
+            f"not a cursor of 'ready': {words.shown(value)}", hint="give the cursor that the page before ended with"
+        )
     return value
 
 
