@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taskyard.core.abandonment import Abandonment
+from taskyard.doors.gateway.pool import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ class Threads:
     """All threads of a gateway."""
 
     def __init__(self) -> None:
-        self.pools = {sort: ThreadPoolExecutor(SIZE, f"taskyard {sort}") for sort in (QUICK, SLOW, CHECKS)}
+        self.pools = {sort: Pool(SIZE, sort) for sort in (QUICK, SLOW, CHECKS)}
         self._turns: dict[tuple[str, str], Turns] = {}
 
     def of(self, asker: str) -> Share:
