@@ -193,9 +193,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _sampled(store: str, test: str) -> Any:
     """The store for this test: most tests of what stands beside or before another store are left to the proofs."""
-    if (store == "valkey" or store.startswith(("http", "brief", "shared"))) and zlib.crc32(test.encode()) % _SAMPLE:
-        return pytest.param(store, marks=pytest.mark.proof)
-    return store
+    return seldom(store, test, _SAMPLE) if store == "valkey" or store.startswith(("http", "brief", "shared")) else store
+
+
+def seldom(value: str, test: str, one_in: int) -> Any:
+    """The value for this test: one test in so many has it with every run, and all have it with the proofs."""
+    return pytest.param(value, marks=pytest.mark.proof) if zlib.crc32(test.encode()) % one_in else value
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from taskyard import Conflict, NotFound
 from taskyard.stores.directory.recovery import edges as edge_recovery
-from tests.conftest import sampled, taken, wait_until
+from tests.conftest import taken, wait_until
 from tests.directory.staging import AtCall, Turns, every_call, yard_on
 from tests.directory.stories import check_log, check_nothing_is_stuck, check_places
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from taskyard import Yard
+
+pytestmark = pytest.mark.proof
 
 DECIDING = frozenset(("create", "rename", "remove", "rmdir", "listdir", "has"))
 
@@ -35,7 +37,7 @@ def is_unstuck(yard: Yard) -> None:
         assert set(yard.get(task.id).after) - done, f"{task.id} is blocked by nothing"
 
 
-@sampled("key", [None, "key"], ["key"])
+@pytest.mark.parametrize("key", [None, "key"])
 @pytest.mark.parametrize("several", [1, 3])
 def test_5_a_done_at_any_call_of_an_add_after_it_is_not_missed(
     fresh: Callable[[], str], several: int, key: str | None

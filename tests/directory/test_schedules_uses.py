@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from taskyard import Claim, Yard
 
+pytestmark = pytest.mark.proof
+
 DECIDING = frozenset(("rename", "listdir", "read"))
 
 

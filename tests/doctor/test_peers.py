@@ -184,6 +184,7 @@ def test_clocks_of_two_machines_are_compared_through_the_filesystem(
     assert -3700 < wrong["peer_clock"]["peer_ahead"] < -3500
 
 
+@pytest.mark.proof
 def test_a_file_server_that_uses_its_own_disk_does_not_see_its_clients_locks(
     tmp_path: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:

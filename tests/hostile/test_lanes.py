@@ -143,6 +143,7 @@ def test_a_lane_whose_name_is_too_long_is_no_lane_and_fsck_names_it(place: str, 
         assert any(name in str(finding) for finding in yard.audit()["findings"])
 
 
+@pytest.mark.proof
 def test_a_claim_that_finds_nothing_and_a_look_at_what_is_ready_name_what_they_passed_over(place: str) -> None:
     """As another user, whom the system itself refuses it."""
     if os.geteuid() != 0:

@@ -224,6 +224,7 @@ def test_one_who_comes_anew_after_a_restart_and_sweeps_first_costs_nobody_a_clai
         claim.done()
 
 
+@pytest.mark.proof
 def test_one_who_comes_anew_after_a_failover_and_sweeps_first_costs_nobody_a_claim() -> None:
     """The standby runs since long, so the time of its start tells nothing."""
     with (

@@ -94,6 +94,7 @@ def ended(crew: Crew) -> int:
     return sum(yard.counts()["done"] for yard in (crew.site, crew.shop))
 
 
+@pytest.mark.proof
 def test_many_processes_never_hold_more_than_the_team_may_and_use_it(crew: Crew, sql: Connection[Any]) -> None:
     most, tasks = 3, 36
     crew.set(max_running=most)
@@ -168,6 +169,7 @@ def test_an_add_that_waited_for_its_turn_heeds_what_the_quota_is_then(crew: Crew
     assert [(full.count, full.most) for full in refused] == [(2, 2)]
 
 
+@pytest.mark.proof
 def test_many_processes_never_claim_more_in_a_minute_than_the_rate(crew: Crew, sql: Connection[Any]) -> None:
     rate = 30
     crew.set(rate=rate)
@@ -204,6 +206,7 @@ def test_hints_of_valkey_keep_no_one_waiting_who_has_room_in_the_team(crew: Crew
     assert time.monotonic() - began < 15
 
 
+@pytest.mark.proof
 def test_projects_come_and_go_while_others_add_and_claim_there_without_a_deadlock() -> None:
     crew = Crew(database=postgres.database())
     crew.set(max_todo=50, max_running=3, rate=10**6)

@@ -70,6 +70,7 @@ def test_a_short_torture_is_survived_and_leaves_nothing(tmp_path: Path, yard: Ya
         assert sql.execute(orphans.encode()).fetchone() == (0,), table
 
 
+@pytest.mark.proof
 def test_a_store_that_is_broken_is_found_out_and_kept(tmp_path: Path, yard: Yard, sql: Connection[Any]) -> None:
     (tmp_path / "sabotage").mkdir()
     (tmp_path / "sabotage" / "sitecustomize.py").write_text(SABOTAGE)
@@ -121,6 +122,7 @@ def started(url: str, cwd: Path, *argv: str) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.proof
 def test_what_a_killed_one_left_is_removed_by_the_next_and_nothing_else_is(
     tmp_path: Path, yard: Yard, sql: Connection[Any]
 ) -> None:
@@ -190,6 +192,7 @@ def test_what_was_kept_is_nobodys_to_remove(tmp_path: Path, yard: Yard, sql: Con
     assert (answer.data["cleared"], beside(sql, yard), list(tmp_path.iterdir())) == ([], [kept], folders)
 
 
+@pytest.mark.proof
 def test_behind_a_pooler_nobody_can_tell_who_lives_so_nothing_is_marked_to_be_removed(
     yard: Yard, sql: Connection[Any]
 ) -> None:

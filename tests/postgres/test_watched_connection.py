@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import threading
@@ -126,6 +127,11 @@ def test_an_add_that_waits_for_a_standby_when_its_connection_breaks_is_not_said_
         [line] = store._context.pool.checkout.idle
         sql.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
         sql.execute("SELECT pg_reload_conf()")
+        does_wait = threading.Event()
+        probing = threading.Thread(target=write_until_one_waits, args=[server, does_wait])
+        probing.start()
+        wait_until(lambda: sql.execute("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'").fetchall())
+        does_wait.set()
         refused: list[Unavailable] = []
 
         def add() -> None:
@@ -142,6 +148,16 @@ def test_an_add_that_waits_for_a_standby_when_its_connection_breaks_is_not_said_
         adding.join()
         sql.execute("ALTER SYSTEM RESET synchronous_standby_names")
         sql.execute("SELECT pg_reload_conf()")
+        probing.join()
         assert len(refused) == 1
         wait_until(lambda: yard.counts()["todo"])
         assert yard.counts()["todo"] == 1
+
+
+def write_until_one_waits(server: Server, does_wait: threading.Event) -> None:
+    """Write until a write waits for a standby: a server heeds its new settings some moments after it was told of them."""
+    with psycopg.connect(server.url().partition("&project=")[0], autocommit=True) as own:
+        for number in itertools.count():
+            if does_wait.is_set():
+                return
+            own.execute(f"CREATE TABLE probe_{number} ()".encode())

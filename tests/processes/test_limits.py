@@ -31,7 +31,7 @@ PATIENCE = 600.0
 NAMES = ["gpu", "db", "src/", "src/auth/", "src/auth/login.py", "src/search/", "src/search/index/", "docs/a.md", "docs/b.md", "docs"]  # fmt: skip
 
 
-@pytest.fixture(params=["directory", "postgresql"])
+@pytest.fixture(params=["directory", pytest.param("postgresql", marks=pytest.mark.proof)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a new yard that forgives crashes."""
     url = str(tmp_path / "yard") if request.param == "directory" else postgres.url()

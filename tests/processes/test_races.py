@@ -78,7 +78,8 @@ def test_eight_command_lines_race(durable: str, crew: Crew, number: int) -> None
     everything_was_done_once(durable, ids, won)
 
 
-@sized("number", 16, 60)
+@pytest.mark.proof
+@pytest.mark.parametrize("number", [60])
 def test_eight_command_lines_of_one_name_race(place: str, crew: Crew, number: int) -> None:
     ids = fill(place, number)
     won = tools.race([crew(place, "drain_by_command", "same-name") for _ in range(RACERS)])
@@ -86,7 +87,8 @@ def test_eight_command_lines_of_one_name_race(place: str, crew: Crew, number: in
     assert {entry["worker"] for entry in won} == {"same-name"}
 
 
-@sized("number", 16, 60)
+@pytest.mark.proof
+@pytest.mark.parametrize("number", [60])
 def test_command_lines_of_containers_with_equal_pids_and_hosts_race(place: str, crew: Crew, number: int) -> None:
     inside = tools.container("twin")
     ids = fill(place, number)

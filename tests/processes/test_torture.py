@@ -160,6 +160,7 @@ def test_a_store_that_is_broken_is_found_out(tmp_path: Path, sabotage: str) -> N
     assert processes(tmp_path) == []
 
 
+@pytest.mark.proof
 def test_somebody_who_puts_a_claimed_task_back_by_hand_is_found_out(tmp_path: Path) -> None:
     argv = [*tools.COMMAND, "torture", "--seconds", "6"]
     process = subprocess.Popen(argv, cwd=tmp_path, env=tools.environment(), stdout=subprocess.PIPE, text=True)

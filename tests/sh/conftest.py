@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import taskyard
+from tests.conftest import seldom
 from tests.sh import shells
 
 if TYPE_CHECKING:
@@ -23,7 +24,13 @@ def yard(place: str) -> Iterator[Yard]:
         yield opened
 
 
-@pytest.fixture(params=shells.NAMES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "sh" in metafunc.fixturenames:
+        test = metafunc.function.__name__
+        metafunc.parametrize("sh", ["dash", seldom("busybox", test, 4)], indirect=True)
+
+
+@pytest.fixture
 def sh(request: pytest.FixtureRequest, tmp_path: Path, place: str) -> shells.Shell:
     """The shell client in this yard."""
     return shells.shell(request.param, tmp_path, place)

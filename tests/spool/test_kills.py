@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 import taskyard
 from tests.conftest import sampled
 from tests.processes import tools
@@ -100,6 +102,7 @@ def test_a_replay_that_is_killed_at_any_call_is_finished_by_the_next_one(
         assert yard.audit()["verdict"] == "clean"
 
 
+@pytest.mark.proof
 def test_two_that_replay_at_once_do_it_once(server: Server, url: str, folder: Path) -> None:
     with taskyard.open(url, worker="ada") as yard:
         _prepare(yard, server, "add")
