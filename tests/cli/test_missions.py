@@ -30,9 +30,8 @@ def launch(ask: Callable[..., Any], yard: Path) -> list[str]:
 
 def test_show_answers_what_an_agent_asks(ask: Callable[..., Any], launch: list[str]) -> None:
     ask("mission", "new", "launch", "--brief", "Ship it", "--owner", "ada")
-    handle = ask("claim", "--mission", "launch")["claim"]
-    ask("done", handle)
-    handle = ask("claim", "--mission", "launch", "--worker", "bob")["claim"]
+    ask("done", ask("claim", launch[0])["claim"])
+    handle = ask("claim", launch[1], "--worker", "bob")["claim"]
     ask("heartbeat", handle, "--progress", "0.5")
     shown = ask("mission", "show", "launch")["mission"]
     assert set(shown) == SHOWN

@@ -26,10 +26,10 @@ DAMAGE = {
         "UPDATE taskyard.task SET state = 'blocked', followed = true WHERE id IN ('{todo}', '{blocked}');"
         "INSERT INTO taskyard.need (project, id, other) SELECT project, other, id FROM taskyard.need WHERE id = '{blocked}'"
     ),
-    "key_without_task": "UPDATE taskyard.key SET id = '{nowhere}' WHERE key = 'k'",
-    "key_missing": "DELETE FROM taskyard.key WHERE key = 'k'",
-    "use_without_claim": "UPDATE taskyard.used SET resource = 'other' WHERE resource = 'db'",
-    "use_missing": "DELETE FROM taskyard.used WHERE resource = 'db'",
+    "key_without_task": "UPDATE taskyard.key SET id = '{nowhere}' WHERE project = {project} AND key = 'k'",
+    "key_missing": "DELETE FROM taskyard.key WHERE project = {project} AND key = 'k'",
+    "use_without_claim": "UPDATE taskyard.used SET resource = 'other' WHERE project = {project} AND resource = 'db'",
+    "use_missing": "DELETE FROM taskyard.used WHERE project = {project} AND resource = 'db'",
     "unlogged_ending": "DELETE FROM taskyard.event WHERE task = '{done}' AND event = 'done'",
     "state_behind": "UPDATE taskyard.task SET fence = 0 WHERE id = '{held}'",
     "two_states": "UPDATE taskyard.task SET id = '{done}', age = substr('{done}', 5) WHERE id = '{waiting}'",
@@ -64,7 +64,8 @@ def test_what_real_verbs_have_made_is_clean(yard: Yard, ids: dict[str, str]) -> 
 
 @pytest.mark.parametrize("code", DAMAGE)
 def test_damage_is_found_by_its_name(yard: Yard, sql: Connection[Any], ids: dict[str, str], code: str) -> None:
-    sql.execute(DAMAGE[code].format(**ids).encode())
+    project = yard._store._context.project  # type: ignore[attr-defined]  # other tests have a key 'k' beside it
+    sql.execute(DAMAGE[code].format(**ids, project=project).encode())
     found = yard.audit()
     assert found["verdict"] == "damaged"
     assert code in found["counts"]
