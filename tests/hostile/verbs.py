@@ -18,7 +18,7 @@ from taskyard.doors.cli.replies import EXITS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-PATIENCE = 20.0  # seconds for one verb: only ever reached by one that hangs
+PATIENCE = 60.0  # seconds for one verb: only ever reached by one that hangs
 LEGAL = {0, 1, *EXITS.values()}
 
 
