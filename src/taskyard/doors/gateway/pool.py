@@ -1,7 +1,7 @@
 """Few threads for short calls of a yard: another one takes part only when calls have to wait for it.
 
 A call of a directory makes dozens of system calls, and gives up the interpreter at each. With a thread for each request they
-take it from one another all the time: that cost a fifth of the gateway's processor time, and doubled what came late.
+take it from one another all the time: that cost an eighth of the processor time of a task, and doubled what came late.
 """
 
 from __future__ import annotations
